@@ -1,12 +1,13 @@
 """How good are the tests? The code is changed at one place at a time, and some test should fail.
 
-    python scripts/mutants.py ROOM [--sample N] [--seed S] [--of TEXT] [-k TESTS]
+    python scripts/mutants.py ROOM [--sample N] [--seed S] [--minutes M] [--of PATTERN] [-k TESTS]
 
 mutmut 3 (`pip install mutmut`; not among the development tools) makes the mutants: N of them, drawn
-at random, or all; with `--of` only of files and functions whose name has TEXT. pytest collects the
-tests once. Each mutant has a process of its own, forked from there, which runs the tests that reach
-its function, the quickest first, until one fails. mutmut's own runner starts pytest anew for each,
-which takes ten times as long.
+at random, or all; with `--of` only of files and functions whose name matches. After M minutes no
+further one is run: those before are a sample, too. pytest collects the tests once. Each mutant has
+a process of its own, forked from there, which runs the tests that reach its function, the quickest
+first, until one fails. mutmut's own runner starts pytest anew for each, which takes ten times as
+long.
 
 At the end stand the survivors, as diffs, and a line for each file: mutants, and how many of them
 were killed; for the whole with the 95 % interval of Wilson (JASA 22, 1927). mutmut does not change
@@ -17,8 +18,10 @@ for one, it means the same.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
+import re
 import resource
 import shutil
 import sys
@@ -42,13 +45,13 @@ ROOMS = {
         "proof",
         ["calibration", "minimise", "paired", "paired_steps", "pairs", "standalone", "verdict"],
         "tests/proof",
-        ["proof_[!cfps]*", "proof_calibration", "proof_paired", "proof_seeds"],
+        ["proof_[!cfps]*", "proof_calibration", "proof_paired", "proof_s[et]*"],
     ),
     "power": (
         "proof",
-        ["crash_test", "file_log", "power_*", "recorded_load"],
+        ["crash_test", "file_log", "power_*", "recorded_load", "survival"],
         "tests/proof",
-        ["proof_crash_test", "proof_file_log", "proof_power_*"],
+        ["proof_crash_test", "proof_file_log", "proof_power_*", "proof_survival"],
     ),
 }
 # Seconds of processor time beyond five times what the tests take without a mutant.
@@ -89,8 +92,9 @@ def mutated(room: str) -> dict[str, str]:
 class Mutants:
     """A plugin of pytest that runs the tests of `names`, one mutant after the other."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], until_s: float) -> None:
         self.names = names
+        self.until_s = until_s  # on the monotonic clock
         self.killed: dict[str, bool] = {}
         self._failed = False
 
@@ -125,6 +129,8 @@ class Mutants:
             raise session.Failed("a test fails without a mutant")
         tally: Counter[bool] = Counter()
         for name in self.names:
+            if time.monotonic() > self.until_s:
+                break
             tests = sorted(reaching[name.partition("__mutmut_")[0]], key=lambda test: test[0])
             self.killed[name] = self._is_killed(name, tests)
             tally[self.killed[name]] += 1
@@ -168,21 +174,24 @@ def main() -> None:
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--of", default="")
     # Tests that assert how long something takes say nothing of mutants.
     parser.add_argument("-k", default="not second")
     given = parser.parse_args()
     diffs = mutated(given.room)
-    names = [name for name in diffs if given.of in name]
+    names = [name for name in diffs if re.search(given.of, name)]
     if given.sample and given.sample < len(names):
         names = random.Random(given.seed).sample(names, given.sample)
+    elif given.minutes < math.inf:
+        random.Random(given.seed).shuffle(names)
     print(f"{len(names)} of {len(diffs)} mutants", flush=True)
 
     sys.path.insert(0, str(FOLDER / "src"))
     os.environ["PYTHONPATH"] = str(FOLDER / "src")  # of programs that tests start
     *_, folder, about = ROOMS[given.room]
     tests = sorted({str(p) for x in about for p in CHECKOUT.glob(f"{folder}/test_{x}.py")})
-    plugin = Mutants(names)
+    plugin = Mutants(names, time.monotonic() + 60.0 * given.minutes)
     quiet = ["-q", "-x", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not engine"]
     # In memory: a disk that is waited for takes longer than all the rest.
     with TemporaryDirectory(dir="/dev/shm") as base:

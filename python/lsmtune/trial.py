@@ -138,7 +138,7 @@ def _facts(path: str | None) -> dict[str, object] | None:
         facts = json.loads(Path(path).read_text())
     except OSError as error:
         raise InputError(_PARAMETERS, found=path, why=f"cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(_PARAMETERS, found=path, why=f"not JSON: {error}") from None
     if not isinstance(facts, dict):
         raise InputError(_PARAMETERS, found=path, why="does not hold a JSON object")

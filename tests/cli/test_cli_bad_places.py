@@ -277,3 +277,11 @@ def test_no_folder_is_made_for_a_result(
     assert said.status == 2
     assert f"no such folder: {tuned_home / 'none'}" in said.err
     assert not (tuned_home / "none").exists()
+
+
+def test_a_link_to_itself_is_no_place_to_write(tmp_path: Path) -> None:
+    """It was an unexpected error, after the study was done."""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InputError, match="loop: is a link to itself; allowed: a file to write"):
+        write_output(tmp_path / "loop", "x")
+    assert (tmp_path / "loop").is_symlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 from pathlib import Path
@@ -98,6 +99,14 @@ def test_a_study_whose_runs_are_gone_is_not_begun_anew(study: Path) -> None:
     with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
         StudyFolder.create_or_resume(study, Description())
     assert (study / MEASUREMENTS_DB).read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", [MEASUREMENTS_DB, STUDY_DB])
+def test_a_pipe_in_place_of_a_database_is_not_waited_for(study: Path, name: str) -> None:
+    (study / name).unlink()
+    os.mkfifo(study / name)
+    with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
+        StudyFolder.create_or_resume(study, Description())
 
 
 @pytest.mark.parametrize("left", [b"", None])

@@ -266,11 +266,23 @@ def test_a_marker_that_the_machine_cannot_read_is_not_taken_for_none(
     """What failed is said, and not that the folder is somebody else's."""
     directory = leftover(tmp_path)
 
-    def refuse(*_: object, **__: object) -> str:
+    def refuse(*_: object, **__: object) -> int:
         raise OSError(errno.EMFILE, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "read_text", refuse)
+        patched.setattr(os, "open", refuse)
         with pytest.raises(OSError, match="Too many open files"):
             sweep_leftovers(tmp_path, tmp_path)
     assert sweep_leftovers(tmp_path, tmp_path) == [directory]
+
+
+def test_a_marker_that_is_no_small_file_says_nothing_and_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe or a device among the runs was read for ever; deep JSON was an unexpected error."""
+    claim(tmp_path, "study")
+    for name in ("run-pipe", "run-device", "run-deep"):
+        (leftover(tmp_path, name) / MARKER).unlink()
+    os.mkfifo(tmp_path / "run-pipe" / MARKER)
+    (tmp_path / "run-device" / MARKER).symlink_to("/dev/zero")
+    (tmp_path / "run-deep" / MARKER).write_text("[" * (1 << 20))
+    assert sweep_leftovers(tmp_path, tmp_path) == []
+    assert {entry.name for entry in tmp_path.glob("run-*/db")} == {"db"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.request import LIMITS_DEFAULT
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.proof.file_log import Kind, Record
 from lsmtune.proof.paired import ProofPlan, prove
 
 BASELINE = Config({}, "default")
@@ -130,3 +132,25 @@ def proved(folder: StudyFolder, *arguments: object, **options: object) -> Verdic
     verdict = proof(folder, *arguments, **options)  # type: ignore[arg-type]
     assert verdict is not None
     return verdict
+
+
+def said(*lines: object) -> list[Record]:
+    """One mark for each line; a string is as it is."""
+    texts = [line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines]
+    marks = [Record(Kind.MARKED, file=9, data=text.encode()) for text in texts]
+    return [Record(Kind.HELLO, path="/db"), *marks]
+
+
+def interval(operations: int, index: int = 0) -> dict[str, object]:
+    return {
+        "type": "interval",
+        "index": index,
+        "elapsed_s": 1.0,
+        "interval_s": 0.001,
+        "operations": 1,
+        "operations_total": operations,
+        "throughput_ops_s": 1.0,
+        "rss_bytes": 1,
+        "cpu_s": 1.0,
+        "steal_s": None,
+    }

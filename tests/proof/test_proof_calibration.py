@@ -124,6 +124,24 @@ def test_noise_is_told_of_each_metric_that_is_above_zero(folder: StudyFolder) ->
     assert decode(Calibration, encode(found)) == found
 
 
+def test_noise_is_told_of_what_a_program_reports(folder: StudyFolder) -> None:
+    class Reporting(Noisy):
+        def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+            found = super()._measurement(request, outcome)
+            value = found.phases[0].throughput_ops_s
+            return replace(found, reported={"my_time": value**2})
+
+    found = calibrated(folder, Reporting(), 6)
+    assert list(found.metrics)[-1] == "my_time"
+    noise = found.metrics["my_time"]
+    assert noise.run_log_sd == pytest.approx(2 * found.metrics[SUSTAINED].run_log_sd, rel=0.01)
+
+
+def test_a_higher_confidence_takes_more_time() -> None:
+    times_s = [seconds_for(noisy(0.1), "x", 0.05, confidence) for confidence in (0.95, 0.99)]
+    assert times_s == sorted(set(times_s), key=lambda time_s: time_s or 0.0)
+
+
 def test_going_second_adds_to_the_noise_of_pairs() -> None:
     """A coin decides who goes first, so a proof pays for it: the simulated coin agrees."""
     random_ = np.random.default_rng(3)

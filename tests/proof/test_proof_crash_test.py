@@ -32,7 +32,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import LIMITS_DEFAULT, Limits
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.model.workload import Durability, PhaseKind
+from lsmtune.model.workload import Durability, PageCache, PhaseKind
 from lsmtune.proof.crash_test import (
     LOAD_BYTES,
     LOAD_S,
@@ -47,12 +47,18 @@ from lsmtune.proof.survival import BOTH, survived
 
 
 def fake_test(
-    path: Path, runner: FakeRunner, observer: Recorder | None = None, seed: int = 1
+    path: Path,
+    runner: FakeRunner,
+    observer: Recorder | None = None,
+    seed: int = 1,
+    load_bytes: int = LOAD_BYTES,
 ) -> CrashTest | None:
     observer = observer or Recorder()
     with open_folder(path) as folder:
         measurer = measurer_of(folder, runner, observer, runner)
-        return crash_test(arm(CANDIDATE), measurer, observer, study_seed=seed)
+        return crash_test(
+            arm(CANDIDATE), measurer, observer, study_seed=seed, load_bytes=load_bytes
+        )
 
 
 @pytest.mark.parametrize("durability", [Durability.SYNC, Durability.WAL])
@@ -121,6 +127,24 @@ def test_the_place_follows_from_the_seed_and_is_about_the_half(tmp_path: Path) -
     assert len(places) > 3
 
 
+def test_the_load_is_of_one_thread_on_one_database_and_as_large_as_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    runner = KillableRunner()
+    fake_test(tmp_path, runner, load_bytes=1 << 20)
+    ((request, _, _),) = runner.kills
+    asked = request.workload
+    assert asked.num == (1 << 20) // (asked.key_bytes + asked.value_bytes)
+    assert (asked.name, asked.durability) == ("crash test", Durability.WAL)
+    assert (asked.databases, asked.column_families, asked.page_cache) == (1, 1, PageCache.WARM)
+    assert (asked.keys, asked.key_sizes) == (None, None)
+    # What reads on while the driver is not yet dead writes nothing.
+    load, hold = asked.phases
+    assert (load.kind, load.operation) == (PhaseKind.LOAD, "filluniquerandom")
+    assert (hold.name, hold.kind, hold.operation) == ("hold", PhaseKind.WARMUP, "readrandom")
+    assert hold.duration_s == 60.0
+
+
 def test_the_result_is_kept_and_found_again(tmp_path: Path) -> None:
     runner, observer = KillableRunner(leaves=lambda _config: left(lost=7)), Recorder()
     first = fake_test(tmp_path, runner, observer)
@@ -158,7 +182,7 @@ def test_a_load_that_was_not_killed_in_the_middle(
 ) -> None:
     found = fake_test(tmp_path, KillableRunner(killed=killed))
     assert found is not None
-    assert found.outcome is CrashOutcome.NOT_DONE
+    assert found == CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why=found.why)
     assert found.why.startswith(why)
 
 

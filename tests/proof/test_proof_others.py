@@ -47,6 +47,12 @@ def test_every_metric_with_a_ratio_but_the_one_that_decides() -> None:
     assert by_metric["drain_s"].ratio == pytest.approx(0.5)
 
 
+def test_a_value_of_zero_on_either_side_leaves_no_ratio() -> None:
+    for drains_s in ((2.0, 0.0), (0.0, 2.0)):
+        baseline, candidate = (sides(1.0, drain_s=drain_s) for drain_s in drains_s)
+        assert "drain_s" not in labels(secondary_ratios(GOAL, baseline, candidate, 0.95))
+
+
 def test_each_interval_has_its_share_of_the_error() -> None:
     baseline, candidate = sides(1.0), sides(1.5)
     found = secondary_ratios(GOAL, baseline, candidate, 0.95)

@@ -14,7 +14,16 @@ from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
-from proof_parts import BASELINE, WORKLOAD, Recorder, arm, measurer_of, open_folder
+from proof_parts import (
+    BASELINE,
+    WORKLOAD,
+    Recorder,
+    arm,
+    interval,
+    measurer_of,
+    open_folder,
+    said,
+)
 
 from lsmtune.driver.messages import PROTOCOL_VERSION
 from lsmtune.driver.native import NativeRunner
@@ -28,7 +37,7 @@ from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability, PhaseKind
 from lsmtune.proof.crash_test import CrashOutcome, kept_tests
-from lsmtune.proof.file_log import Kind, Record, history_of
+from lsmtune.proof.file_log import history_of
 from lsmtune.proof.power_loss import (
     POWER_TESTS,
     Breach,
@@ -150,28 +159,6 @@ def test_the_result_is_json() -> None:
 
 
 # --- what was promised
-
-
-def said(*lines: object) -> list[Record]:
-    """One mark for each line; a string is as it is."""
-    texts = [line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines]
-    marks = [Record(Kind.MARKED, file=9, data=text.encode()) for text in texts]
-    return [Record(Kind.HELLO, path="/db"), *marks]
-
-
-def interval(operations: int, index: int = 0) -> dict[str, object]:
-    return {
-        "type": "interval",
-        "index": index,
-        "elapsed_s": 1.0,
-        "interval_s": 0.001,
-        "operations": 1,
-        "operations_total": operations,
-        "throughput_ops_s": 1.0,
-        "rss_bytes": 1,
-        "cpu_s": 1.0,
-        "steal_s": None,
-    }
 
 
 def test_a_write_is_acknowledged_once_the_driver_has_said_so() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.verdict import PairValues, bounds_of, judge, not_proven
+from lsmtune.proof.verdict import PairValues, bounds_of, judge, not_proven, sample_size_wanted
 from lsmtune.stats.sequential import sequential_ratio
 
 FASTER = Objective("throughput_ops_s", Direction.MAXIMIZE)
@@ -56,6 +56,24 @@ def test_equivalent_only_with_an_effect_and_within_it() -> None:
     assert narrow.outcome is not VerdictOutcome.EQUIVALENT
     big = judge(PairValues(BASE, scaled(1.4)), FASTER, 0.95, smallest_effect=0.02)
     assert big.outcome is VerdictOutcome.BETTER
+
+
+def test_an_effect_of_nothing_makes_no_two_values_equivalent() -> None:
+    verdict = judge(PairValues(BASE, BASE[::-1]), FASTER, 0.95, smallest_effect=0.0)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+
+
+def test_what_a_proof_would_have_taken_is_told_with_what_it_would_have_seen() -> None:
+    """From the least pairs on: with fewer, nothing at all could have been proved."""
+    noisy = [value * (1.0 + 0.05 * (-1) ** i) for i, value in enumerate(BASE)]
+    for pairs, told in ((LEAST - 1, False), (LEAST, True), (LEAST + 1, True)):
+        verdict = judge(PairValues(BASE[:pairs], noisy[:pairs]), FASTER, 0.95)
+        found = sample_size_wanted(verdict, 0.02, 60.0)
+        assert found.pairs is not None
+        assert found.pairs > LEAST
+        assert found.text.startswith(f"{pairs} pairs show a difference of") == told
+        assert f"takes about {found.pairs:,} pairs" in found.text
+        assert f"{found.pairs - pairs} more (about " in found.text
 
 
 @given(st.integers(0, LEAST - 1))

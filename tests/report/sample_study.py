@@ -30,6 +30,7 @@ from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
 from lsmtune.search.searcher import OUTCOME
+from lsmtune.search.suggestion import suggestion_of
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
 
@@ -178,7 +179,14 @@ class SampleStudy:
 
     def end_trial(self, number: int, outcome: str, state: TrialState) -> None:
         """Keep in the Optuna study how a trial ended; trials come in the order of numbers."""
-        begun = self.folder.begin_trial(create_trial(state=TrialState.RUNNING))
+        rows = self.folder.measurements.all()
+        options = next(row.config.options for row in rows if row.trial == number)
+        space = self.spec.space
+        ran = suggestion_of(
+            space, space.distributions(), space.variables_of(space.point_of(options) or {})
+        )
+        of_trial = {"params": dict(ran.params), "distributions": dict(ran.distributions)}
+        begun = self.folder.begin_trial(create_trial(state=TrialState.RUNNING, **of_trial))
         assert begun == number
         self.folder.annotate_trial(number, {OUTCOME: outcome})
         self.folder.finish_trial(number, state, [1.0] if state is TrialState.COMPLETE else None)

@@ -255,6 +255,16 @@ def test_ranges_draw_what_they_are_said_to_draw(grains: Grains) -> None:
     assert (many * of_many).sum() == pytest.approx(1.0)
 
 
+def test_random_numbers_of_which_a_rank_has_less_than_one_fall_by_chance() -> None:
+    """The share of the first x of 1,000 ranks is (x / 1000)**0.5: up to rank 250 it is a number's.
+
+    They have half of the 1,000 numbers. The other half fall on the 750 other keys by chance.
+    """
+    width, each = power_groups(1000**-0.5, 0.5, 1000, grains=Grains.EACH)
+    assert width.sum() == pytest.approx(250 + 750 * -math.expm1(-0.5), rel=0.002)
+    assert (width * each).sum() == pytest.approx(1.0)
+
+
 def test_the_curve_of_one_key_and_of_all() -> None:
     curve = SortedCurve(1000, 1000.0)
     one = curve.cumulative(np.array([1.0]), np.array([1.0]), [0, 1])

@@ -175,6 +175,13 @@ def test_values_at_the_ends_of_the_floats() -> None:
     assert sequential_ratio([1e300] * 8, [1e-300] * 8).high == 0.0
 
 
+def test_an_outlier_that_pulls_the_mean_just_below_the_bound_makes_it_the_bound() -> None:
+    """The log evidence at the mean is half a unit above its mark of log 40."""
+    found = sequential_ratio([1.0] * 13, [1.0] * 12 + [math.exp(-0.3)])
+    assert found.low == found.ratio == pytest.approx(math.exp(-0.3 / 13))
+    assert found.high >= 1.0
+
+
 def test_a_wild_outlier_does_not_put_the_ratio_outside_of_its_interval() -> None:
     found = ratio_of([0.0] * 29 + [400.0])
     assert found.ratio == pytest.approx(math.exp(400.0 / 30))

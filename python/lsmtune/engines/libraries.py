@@ -111,7 +111,7 @@ class Registry:
             version, items = document["format_version"], document["libraries"]
             if version == FORMAT_VERSION:
                 return tuple(read(Entry, item, f"libraries[{n}]") for n, item in enumerate(items))
-        except (ValueError, KeyError, TypeError, ProtocolError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, ProtocolError) as error:
             why = f"not an engine registry ({type(error).__name__}: {error})"
             raise LsmtuneError(f"{self.path}: {why}; move it away and install again") from error
         why = f"format version {version}, this lsmtune reads {FORMAT_VERSION}"

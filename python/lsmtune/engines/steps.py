@@ -148,7 +148,7 @@ def installed(name: str) -> Fetched | None:
             return None
         compressions = tuple(record.get("compressions", ()))
         return Fetched(library, record["engine_name"], record["origin"], compressions)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

@@ -245,7 +245,7 @@ def find_golden(path: Path) -> Golden | None:
     try:
         stored = json.loads((path / FACTS).read_text(encoding="utf-8"))
         return Golden(path, decode(Facts, stored))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
         # Damaged: the next one who needs it makes it again.
         return None
 

@@ -22,6 +22,7 @@ import sqlalchemy.exc
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
 from lsmtune.machine.files import Lock, folder_in_use, try_lock
+from lsmtune.model.text import NotPlainError, open_plain
 
 MEASUREMENTS_DB, STUDY_DB = "measurements.db", "study.db"
 # What is left where the other one is damaged.
@@ -38,6 +39,15 @@ _DAMAGED = frozenset(
         sqlite3.SQLITE_FORMAT,
         sqlite3.SQLITE_MISMATCH,
     }
+)
+# What Python finds wrong in what a database holds.
+_NOT_AS_WRITTEN = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    RecursionError,
 )
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
@@ -130,7 +140,7 @@ def readable(path: Path, what: str = "") -> Iterator[None]:
     with explained(path):
         try:
             yield
-        except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
+        except _NOT_AS_WRITTEN as error:
             how = f"{type(error).__name__}: {error}"
             raise damaged(path, f"{what} cannot be read: {how}" if what else how) from error
 
@@ -162,7 +172,8 @@ def sqlite_uri(path: Path, *, read_only: bool) -> str:
     if read_only:
         writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         mode = "rw" if writable else "ro"
-    return f"{path.resolve().as_uri()}?mode={mode}"
+    # `Path.resolve` has an error of its own for a link to itself; SQLite cannot open one.
+    return f"{Path(os.path.realpath(path)).as_uri()}?mode={mode}"
 
 
 # --- One tuner at a time in a study's folder.
@@ -231,7 +242,8 @@ def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
         os.fsync(file.fileno())
 
 
-_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_NO_MARKER = (FileNotFoundError, NotADirectoryError, NotPlainError, ValueError, RecursionError)
+_MARKER_BYTES_MAX = 1 << 16
 
 
 def marker_of(directory: Path) -> dict[str, object]:
@@ -240,8 +252,9 @@ def marker_of(directory: Path) -> dict[str, object]:
     Raises OSError where the machine cannot read it: what it says is not known then.
     """
     try:
-        written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
-    except (*_NO_MARKER, ValueError):  # a kill may leave the marker empty
+        with open_plain(directory / MARKER) as file:
+            written = json.loads(file.read(_MARKER_BYTES_MAX))
+    except _NO_MARKER:  # a kill may leave the marker empty
         return {}
     return written if isinstance(written, dict) else {}
 

@@ -32,6 +32,7 @@ from lsmtune.experiment.files import (
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.text import NotPlainError, open_plain
 from lsmtune.model.verdict import Verdict
 
 # Raised when a file of before can no longer be used; there are no migrations.
@@ -365,8 +366,8 @@ def refuse_older(path: Path) -> None:
 def _version_in(path: Path) -> int:
     """The version in the header of a SQLite file; 0 for one that is empty, missing or none."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             header = file.read(_VERSION_AT.stop)
-    except OSError:
+    except (OSError, NotPlainError):
         return 0
     return int.from_bytes(header[_VERSION_AT]) if header.startswith(_MAGIC) else 0

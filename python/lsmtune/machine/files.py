@@ -105,7 +105,10 @@ def check_output(path: Path) -> None:
     if path.is_dir():
         raise InputError(str(path), why="is a directory", allowed="a file to write")
     # A link is followed: its target is replaced, not the link.
-    folder = path.resolve().parent if path.is_symlink() else path.parent
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise InputError(str(path), why="is a link to itself", allowed="a file to write")
+    folder = target.parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         why = f"{folder} is no folder" if folder.exists() else f"no such folder: {folder}"
         raise InputError(str(path), why=why, allowed="a file to write")
