@@ -109,7 +109,7 @@ def _parameter(
     """Adds one parameter; its default by the name that it has here."""
     error = builder.document.error
     kind = spec.get("type") if isinstance(spec, dict) else spec
-    if not isinstance(spec, dict) or kind not in _FIELDS:
+    if not isinstance(spec, dict) or kind not in tuple(_FIELDS):
         raise error((*path, "type"), found=kind, known=_FIELDS)
     _check_fields(builder, path, spec, _FIELDS[kind])
     for needed in ("default", "values" if kind == "categorical" else "range"):
@@ -216,10 +216,12 @@ def _prior(
     if given is None:
         return None
     kind = given.get("type") if isinstance(given, dict) else given
-    if not isinstance(given, dict) or kind not in _DISTRIBUTIONS:
+    if not isinstance(given, dict) or kind not in tuple(_DISTRIBUTIONS):
         allowed = ", ".join(_DISTRIBUTIONS)
         raise builder.document.error((*path, "type"), found=kind, allowed=allowed)
     settings = given.get("params") or {}
+    if not isinstance(settings, dict):
+        raise builder.document.error((*path, "params"), found=settings, allowed="a mapping")
     for name in _DISTRIBUTIONS[kind]:
         value = settings.get(name)
         if not is_number(value) or (name != "mu" and value <= 0):

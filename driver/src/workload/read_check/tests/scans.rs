@@ -164,3 +164,69 @@ fn a_key_outside_the_sample_is_not_missed_in_a_scan() {
     case.ledger.forget(&(0..1000).collect());
     assert_eq!(case.scan(Some(0), &[(9, 9)]), right(1));
 }
+
+#[test]
+fn a_scan_that_says_it_is_over_has_left_nothing_behind() {
+    let case = Case::new();
+    let ended = |sought, entries: &[(u64, u64)]| {
+        let mut notes = case.scanner(sought, entries);
+        notes.read.as_mut().unwrap().note_end();
+        case.check(vec![notes])
+    };
+    assert_eq!(ended(Some(8), &[(8, 8), (9, 9)]), right(2));
+    assert_eq!(
+        ended(Some(15), &[]),
+        right(0),
+        "only deleted keys are there"
+    );
+    let behind = "a scan left out key 7, which was written";
+    assert_eq!(
+        ended(Some(5), &[(5, 5), (6, 6)]),
+        wrong(2, 1, behind),
+        "it ended once, however many keys are behind"
+    );
+    let sought = "a scan left out key 3, which was written";
+    let found = ended(Some(3), &[]);
+    assert_eq!(found, wrong(0, 2, sought), "itself, and what is behind");
+    let mut none = ReadSample::new(&case.ledger);
+    none.note_end();
+    assert_eq!(case.check(vec![none.into()]), right(0));
+}
+
+#[test]
+fn a_scan_of_everything_returns_as_many_keys_as_there_are() {
+    let mut case = Case::new();
+    let whole = |case: &Case, entries: &[u64]| {
+        let mut sample = ReadSample::new(&case.ledger);
+        entries.iter().for_each(|each| sample.note_whole(*each));
+        Notes::from(sample)
+    };
+    let nine = "a scan of everything ended after 9 of about 10 keys";
+    for (entries, result) in [
+        (&[10][..], right(0)),
+        (&[9], wrong(0, 1, nine)),
+        (&[12, 9, 11], wrong(0, 1, nine)),
+    ] {
+        assert_eq!(case.check(vec![whole(&case, entries)]), result);
+    }
+    let new = case.writer(21, &[written(80)]);
+    let meanwhile = case.check(vec![whole(&case, &[9]), new]);
+    assert_eq!(meanwhile, right(0), "keys may have gone");
+    let mut notes = [whole(&case, &[9])];
+    let several = check_reads(&mut notes, &case.ledger, &case.values, case.keys(), false);
+    assert_eq!(several, right(0), "one of several databases");
+    case.ledger.forget(&HashSet::new());
+    assert_eq!(
+        case.check(vec![whole(&case, &[9])]),
+        right(0),
+        "after a replay"
+    );
+
+    // 100 keys in a sample of one in four: 400, give or take six standard errors of 10 x 4.
+    let sampled = (0..).filter(|key| is_sampled(*key, SEED, 3));
+    let keys = sampled.take(100).map(|key| (key, vec![written(key)]));
+    case.ledger = Ledger::restored(SEED, 1, 1, 3, keys.collect()).unwrap();
+    assert_eq!(case.check(vec![whole(&case, &[160])]), right(0));
+    let few = "a scan of everything ended after 159 of about 400 keys";
+    assert_eq!(case.check(vec![whole(&case, &[159])]), wrong(0, 1, few));
+}
