@@ -12,6 +12,7 @@ from lsmtune.driver.messages import Hello, Message
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
+from patience import wait_until
 
 ENGINE = EngineIdentity("memory", "1.0", None, Build.RELEASE)
 MIB = 1 << 20
@@ -59,7 +60,7 @@ class FakeRunner:
             on_message(Hello(1, "fake"))
         cancel = cancel or threading.Event()
         if self.hangs(request):
-            cancel.wait(600.0)
+            wait_until(cancel.is_set)  # not its wait(): the study's stop and the time count, too
         elif self.run_s:
             time.sleep(self.run_s)
         self.now_s += self.fake_s
