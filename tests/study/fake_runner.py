@@ -12,7 +12,6 @@ from lsmtune.driver.messages import Hello, Message
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
-from patience import wait_until
 
 ENGINE = EngineIdentity("memory", "1.0", None, Build.RELEASE)
 MIB = 1 << 20
@@ -60,7 +59,10 @@ class FakeRunner:
             on_message(Hello(1, "fake"))
         cancel = cancel or threading.Event()
         if self.hangs(request):
-            wait_until(cancel.is_set)  # not its wait(): the study's stop and the time count, too
+            # Not `cancel.wait()`, which would not see that the study stops, or that the time is up.
+            end_s = time.monotonic() + 600.0
+            while not cancel.is_set() and time.monotonic() < end_s:
+                time.sleep(0.005)
         elif self.run_s:
             time.sleep(self.run_s)
         self.now_s += self.fake_s

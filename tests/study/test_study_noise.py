@@ -185,10 +185,11 @@ def test_a_calibration_takes_no_more_than_a_tenth_of_the_time(tmp_path: Path) ->
     tuned(spec, tmp_path / "s", FakeRunner(), observer)
     assert roles(tmp_path / "s")[Role.CALIBRATION] == 6
     assert "3 pairs by whole (of 50, as time allowed)" in observer.lines[0]
-    short = make_spec(tmp_path, budget="{time: 15s}", noise="{calibration: 50}")
+    short = make_spec(tmp_path, budget="{time: 19s}", noise="{calibration: 50}")
     tuned(short, tmp_path / "t", FakeRunner(), observer)
     assert roles(tmp_path / "t")[Role.CALIBRATION] == 0
-    assert warnings(observer)[-2].startswith("no calibration: a pair of runs takes 2s")
+    told = "no calibration: a pair of runs takes 2s"
+    assert any(line.startswith(told) for line in warnings(observer))
 
 
 class Calibrated(Recorder):
