@@ -65,12 +65,10 @@ def read_text(
             content = b"" if size > bytes_max else file.read(bytes_max + 1)
         except OSError as error:
             raise unreadable(path, error) from None
-    if max(size, len(content)) > bytes_max:
-        why, allowed = (
-            f"is too large: {max(size, len(content))} bytes",
-            f"at most {bytes_max} bytes",
-        )
-        raise InputError(str(path), why=why, allowed=f"{what} of {allowed}")
+    length = max(size, len(content))
+    if length > bytes_max:
+        allowed = f"{what} of at most {bytes_max} bytes"
+        raise InputError(str(path), why=f"is too large: {length} bytes", allowed=allowed)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
