@@ -301,6 +301,17 @@ pub trait Database: Send + Sync {
         None
     }
 
+    /// Bytes that compactions have yet to rewrite, by the engine's estimate; `None` if it cannot
+    /// tell.
+    fn pending_compaction_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// How the names of the threads begin that flush and compact; empty if they have no names.
+    fn background_threads(&self) -> &'static str {
+        ""
+    }
+
     /// The text of an engine property such as `rocksdb.stats`; `None` if the engine does not have
     /// it.
     fn property(&self, name: &str) -> Option<String>;
@@ -415,6 +426,12 @@ pub trait Cursor {
     /// step of a scan one call through the trait. Only while [`Cursor::valid`].
     fn next_entry(&mut self) -> Option<(&[u8], &[u8])> {
         self.next();
+        self.valid().then(|| (self.key(), self.value()))
+    }
+    /// Moves to the first entry at or after `key` and returns its key and value, or `None` if there
+    /// is none: a seek as one call through the trait.
+    fn seek_entry(&mut self, key: &[u8]) -> Option<(&[u8], &[u8])> {
+        self.seek(key);
         self.valid().then(|| (self.key(), self.value()))
     }
     /// The error that ended the scan, if one did.

@@ -229,7 +229,7 @@ impl<'a> Phases<'a> {
             interval: Duration::from_millis(self.request.interval_ms),
             cancelled: self.cancelled,
         };
-        let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
+        let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
         let performed = run_replay(&context, index, phase, replay, &mut reporter);
         reporter.finish()?;
         let performed = performed.map_err(|error| match error {
@@ -305,9 +305,9 @@ impl<'a> Phases<'a> {
             holds_compactions: bulk.is_some_and(|bulk| bulk.hold_compactions),
             as_one: shared.is_some(),
         };
-        let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
-        let phase_done = shared.as_ref().unwrap_or(phase);
-        let performed = run_phase(&context, index, phase_done, &mut reporter);
+        let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
+        let performed_as = shared.as_ref().unwrap_or(phase);
+        let performed = run_phase(&context, index, performed_as, &mut reporter);
         reporter.finish()?;
         let performed = performed.map_err(Failure::running)?;
         let (observation, slices_over) = (performed.observation, performed.slices_over);
