@@ -23,8 +23,9 @@ from lsmtune.engines.workload_options import with_merge_operator, with_page_cach
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
-from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
-from lsmtune.model.workload import PageCache
+from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
+from lsmtune.model.workload import PageCache, PhaseKind
+from lsmtune.proof.guards import default_guards, operation_types
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.space.space import Space, make_space
@@ -79,7 +80,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     space = make_space(space_parameters(study.space, ready, fixed.options))
     _check_option_names(stated, space, engine)
     _check_budget_and_proof(study)
-    constraints, pick_where = _constraints(study, stated, space, ready, workloads)
+    constraints, pick_where, guards = _constraints(study, stated, space, ready, workloads)
     return Spec(
         name=study.name,
         path=path,
@@ -100,6 +101,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         seed=study.seed,
         unsafe_options=_unsafe_options(study, stated, space, workloads),
         constraints=constraints,
+        guards=guards,
         pick_where=pick_where,
         start=tuple(start),
         notes=notes,
@@ -170,11 +172,11 @@ def _constraints(
     space: Space,
     ready: Sequence[ReadySpace],
     workloads: Workloads,
-) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
-    """Those of the file and of the ready spaces, each text once; and those of `pick.where`.
+) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], tuple[Constraint, ...]]:
+    """Those of the file and of the ready spaces, each once; those of `pick.where`; the guards.
 
-    They may name options, whatever is reported, and metrics: of every phase, or of one
-    (`put.stall_s`).
+    They may name options, whatever is reported, and metrics: of every phase, of one
+    (`put.stall_s`), or a latency of one operation type of a mix (`get.latency_us_p99`).
     """
     engine = engine_of(study)
     options = {name for given in stated.values() for name in given}
@@ -183,7 +185,9 @@ def _constraints(
     with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
     phases = {phase for weighted in workloads for phase in weighted.workload.measured_phases}
     dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
-    metrics = (*METRICS, *SHORT_NAMES, *dotted, *reported_metrics(study))
+    measured = [p for w in workloads for p in w.workload.phases if p.kind is PhaseKind.MEASURE]
+    typed = [f"{kind}.{name}" for kind in operation_types(measured) for name in LATENCIES]
+    metrics = (*METRICS, *SHORT_NAMES, *dotted, *typed, *reported_metrics(study))
 
     def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
@@ -199,7 +203,21 @@ def _constraints(
         if constraint.kind is not ConstraintKind.OUTCOME:
             allowed = ", ".join(METRICS)
             raise FieldError(f"pick.where[{index}]", why="names no metric", allowed=allowed)
-    return each_once(made), picked
+    guards = of_field(_guards(study, workloads), "guards")
+    for index, guard in enumerate(guards):
+        if not guard.baseline_names:
+            allowed = "a condition with baseline in it, or the same under constraints"
+            raise FieldError(f"guards[{index}]", found=guard.text, allowed=allowed)
+    return each_once(made), picked, each_once(guards)
+
+
+def _guards(study: StudyModel, workloads: Workloads) -> Sequence[str]:
+    """The guards of the file, or the default ones; none on what a program cannot tell."""
+    if study.guards is not None:
+        return study.guards
+    if study.runner is not None:
+        return ()
+    return default_guards([weighted.workload for weighted in workloads])
 
 
 # --- Options: their names, and those that trade data for speed.
