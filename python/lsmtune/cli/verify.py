@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from lsmtune.programs.runner import RunnerChoice
     from lsmtune.proof.paired import ProofPlan
     from lsmtune.proof.standalone import Proved, Verification
+    from lsmtune.space.constraint import Constraint
 
 DEFAULT = "default"
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
@@ -155,6 +156,12 @@ class ProofFlags:
         "--smallest-effect SHARE",
         "A difference of less does not matter: 3%. Without it nothing is called equivalent.",
     )
+    guard: list[str] | None = flag(
+        "--guard TEXT",
+        "What the gain may cost, in place of the default guards; repeat. Such as "
+        "write_amplification <= 2 * baseline.",
+    )
+    no_guards: bool = flag("--no-guards", "The gain may cost whatever it costs.", False)
     method: str = flag(
         "--method NAME",
         f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
@@ -189,6 +196,15 @@ class ProofFlags:
             smallest_effect=None if effect is None else share_of("--smallest-effect", effect),
             method=None if self.method == AUTO else PairMethod(self.method),
         )
+
+    def guards(self, engine: str, workload: Workload) -> tuple[Constraint, ...]:
+        """What the candidate may cost. Raises InputError for a text that is no guard."""
+        from lsmtune.proof.guards import default_guards, make_guards
+
+        if self.guard and self.no_guards:
+            raise InputError("--guard", found=self.guard[0], why="has no effect with --no-guards")
+        texts = [] if self.no_guards else self.guard or default_guards([workload])
+        return make_guards(texts, engine, [workload], "--guard")
 
 
 @command(app, "verify", EXAMPLES)
@@ -281,6 +297,7 @@ def asked_of(
         proof.seed,
         plan,
         NO_CRASH_TEST_FLAG if proof.no_crash_test else "",
+        guards=proof.guards(engine, chosen),
     )
 
 

@@ -85,3 +85,8 @@ class Verdict:
     what_it_takes: str = ""
     notes: tuple[str, ...] = ()
     guards: tuple[GuardResult, ...] = ()
+
+    @property
+    def breaks_guard(self) -> bool:
+        """Whether the candidate costs more than a guard allows."""
+        return any(guard.held is False for guard in self.guards)

@@ -11,23 +11,31 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.memory_model import memory_model
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import metric_value
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
-from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.proof.verdict import bounds_of
-from lsmtune.space.constraint import BASELINE, Constraint
+from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
 from lsmtune.stats.intervals import MINIMUM_PAIRS
 from lsmtune.stats.sequential import sequential_ratio
+from lsmtune.workloads.distributions import data_bytes
 
 # What a baseline may cost at most that nobody asked to have worse. Compaction that writes half as
 # much again wears the device and takes its time from others; the space and the slow operations are
 # what an operator has planned for.
 _RATIOS = {"write_amplification": 1.5, "space_amplification": 1.25}
 _LATENCY, _LATENCY_RATIO = "latency_us_p99", 1.25
+_EXAMPLE = f"write_amplification <= 1.5 * {BASELINE}"
+# What an expression can name besides options and metrics; `facts_of` has their values.
+MEMORY_MODEL = "memory_model_bytes"
+FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", MEMORY_MODEL)
 # The type under which the driver files the latencies of an operation of a mix, where it differs.
 _TYPES = {"delete_oldest": "delete"}
 
@@ -35,10 +43,23 @@ Observed = Mapping[str, OptionValue]  # the values of metrics by name
 Runs = Sequence[Measurement]  # of one configuration, one per workload
 
 
-def operation_types(phases: Sequence[Phase]) -> tuple[str, ...]:
-    """The operation types of the mixes of measured `phases`, as `get` in `get.latency_us_p99`."""
-    mixes = [phase.mix for phase in phases if phase.mix is not None]
+def operation_types(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """The operation types of the mixes of measured phases, as `get` in `get.latency_us_p99`."""
+    measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
+    mixes = [phase.mix for phase in measured if phase.mix is not None]
     return tuple(sorted({_TYPES.get(name, name) for mix in mixes for name in mix.names}))
+
+
+def metric_names(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """The metrics that a constraint may name under `workloads`.
+
+    Of every phase, of one (`put.stall_s`), and latencies of one operation type of a mix
+    (`get.latency_us_p99`).
+    """
+    phases = sorted({phase for workload in workloads for phase in workload.measured_phases})
+    of_phases = [f"{phase}.{metric}" for phase in phases for metric in PHASE_METRICS]
+    of_types = [f"{kind}.{name}" for kind in operation_types(workloads) for name in LATENCIES]
+    return (*METRICS, *SHORT_NAMES, *of_phases, *of_types)
 
 
 def default_guards(workloads: Sequence[Workload]) -> tuple[str, ...]:
@@ -47,11 +68,31 @@ def default_guards(workloads: Sequence[Workload]) -> tuple[str, ...]:
     Write and space amplification, and the p99 latency of every operation type: of a phase without a
     mix, its own.
     """
-    measured = [phase for w in workloads for phase in w.phases if phase.kind is PhaseKind.MEASURE]
-    latencies = [f"{kind}.{_LATENCY}" for kind in operation_types(measured)]
+    latencies = [f"{kind}.{_LATENCY}" for kind in operation_types(workloads)]
     latencies = latencies or [_LATENCY]
     ratios = {**_RATIOS, **dict.fromkeys(latencies, _LATENCY_RATIO)}
     return tuple(f"{metric} <= {ratio:g} * {BASELINE}" for metric, ratio in ratios.items())
+
+
+def make_guards(
+    texts: Sequence[str], engine: str, workloads: Sequence[Workload], source: str
+) -> tuple[Constraint, ...]:
+    """`texts` as guards of runs on `engine`.
+
+    Raises `InputError`, naming `source`, for what is no constraint or has no baseline in it.
+    """
+    options, metrics = option_catalogue(engine), metric_names(workloads)
+    made = [make_constraint(text, options, metrics, FACTS, source, "") for text in texts]
+    for guard in made:
+        check_guard(guard, source, "")
+    return tuple(made)
+
+
+def check_guard(guard: Constraint, source: str, field: str) -> None:
+    """Raises `InputError` for a constraint without the baseline's value in it."""
+    if not guard.baseline_names:
+        allowed = f"a condition with {BASELINE} in it, such as {_EXAMPLE}"
+        raise InputError(source, field, found=guard.text, allowed=allowed)
 
 
 def observations(run: Measurement) -> list[dict[str, OptionValue]]:
@@ -101,6 +142,30 @@ class Circumstances:
     facts: Sequence[Mapping[str, OptionValue]]
     source: str
     engine_name: str
+
+
+def circumstances_of(
+    engine: str,
+    options: Mapping[str, OptionValue],
+    defaults: Mapping[str, OptionValue],
+    workloads: Sequence[Workload],
+    source: str,
+) -> Circumstances:
+    """Those of a configuration of `options` on `engine`; `defaults` are what it leaves alone."""
+    memory = memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
+    known = {**defaults, **options, MEMORY_MODEL: memory}
+    return Circumstances(known, [facts_of(workload) for workload in workloads], source, engine)
+
+
+def facts_of(workload: Workload) -> dict[str, OptionValue]:
+    """What expressions may say of a workload."""
+    return {
+        "num": workload.num,
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "data_bytes": data_bytes(workload),
+        "threads": max(phase.threads for phase in workload.phases),
+    }
 
 
 def violations(
@@ -175,14 +240,16 @@ def judged_by_guards(
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
     if broken and gained:
-        why = "; ".join([f"the price: {', '.join(broken)}", *filter(None, [verdict.why])])
+        breaks = f"the candidate breaks {', '.join(broken)}"
+        why = "; ".join([breaks, *filter(None, [verdict.why])])
         verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
     return replace(verdict, guards=tuple(results))
 
 
 def _broken_text(result: GuardResult) -> str:
-    ratio = "" if result.ratio is None else f"{result.ratio:.2f}x the baseline's, "
-    return f"{ratio}{result.guard} broken in {result.broken} of {result.pairs} pairs"
+    text = f"{result.guard} in {result.broken} of {result.pairs} pairs"
+    relative = BASELINE in result.guard and result.ratio is not None
+    return f"{text} ({result.ratio:.2f}x)" if relative else text
 
 
 def _with_ratio(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
+from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import StudyFolder, Unsearched
@@ -27,8 +28,11 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest, Survived, survived
+from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
 from lsmtune.proof.power_loss import PowerTest, after_power_loss, power_test
+from lsmtune.space.constraint import Constraint
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import sizes_for
 
@@ -43,7 +47,7 @@ class Verification:
 
     The arms may be two builds of an engine. `no_crash_test` is what the user said against the
     crash test of a proven gain; empty: it is done. `power_test`: what a power loss leaves of the
-    candidate's database is tested as well.
+    candidate's database is tested as well. `guards` are what the gain may cost.
 
     It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
     are not part of it: one folder may hold the proofs of many, and `stored_pairs` tells them apart.
@@ -58,6 +62,7 @@ class Verification:
     plan: ProofPlan
     no_crash_test: str = ""
     power_test: bool = False
+    guards: tuple[Constraint, ...] = ()
 
     @property
     def engine(self) -> EngineIdentity:
@@ -145,6 +150,9 @@ def proved(
             study_seed=verification.seed,
             plan=verification.plan,
         )
+        if verdict is not None:
+            both = verification.baseline, verification.candidate
+            verdict = guarded(verification, verdict, *both, measurer)
         candidate, seed = verification.candidate, verification.seed
         tested = crash_tested(verification, verdict, candidate, measurer, observer)
         if tested is None or not verification.power_test:
@@ -154,6 +162,24 @@ def proved(
         if power is None:
             return None
         return Proved(after_power_loss(tested.verdict, power), tested.crash, power)
+
+
+def guarded(
+    verification: Verification, verdict: Verdict, baseline: Arm, candidate: Arm, measurer: Measurer
+) -> Verdict:
+    """`verdict` on `candidate` in the light of the guards of `verification`."""
+    pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
+    complete = complete_pairs(pairs, Goal((verification.objective,)))
+    engine, version = candidate.engine.name, candidate.engine.version
+    circumstances = circumstances_of(
+        engine,
+        candidate.config.options,
+        catalogue_defaults(engine, version),
+        [verification.workload],
+        "--guard",
+    )
+    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
+    return judged_by_guards(verdict, verification.guards, circumstances, sides)
 
 
 def crash_tested(

@@ -23,9 +23,9 @@ from lsmtune.engines.workload_options import with_merge_operator, with_page_cach
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
-from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
-from lsmtune.model.workload import PageCache, PhaseKind
-from lsmtune.proof.guards import default_guards, operation_types
+from lsmtune.model.metrics import METRICS
+from lsmtune.model.workload import PageCache
+from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.space.space import Space, make_space
@@ -56,8 +56,6 @@ from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 
-# What an expression can name besides options and metrics; `study.feasible` has their values.
-FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", "memory_model_bytes")
 # The options of each configuration of a study by its field: those of every run come first.
 Stated = Mapping[str, Mapping[str, OptionValue]]
 
@@ -183,11 +181,7 @@ def _constraints(
     options |= {parameter.name for parameter in space.parameters}
     options |= option_catalogue(engine).keys() if engine in ENGINE_KINDS else set()
     with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
-    phases = {phase for weighted in workloads for phase in weighted.workload.measured_phases}
-    dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
-    measured = [p for w in workloads for p in w.workload.phases if p.kind is PhaseKind.MEASURE]
-    typed = [f"{kind}.{name}" for kind in operation_types(measured) for name in LATENCIES]
-    metrics = (*METRICS, *SHORT_NAMES, *dotted, *typed, *reported_metrics(study))
+    metrics = (*metric_names([w.workload for w in workloads]), *reported_metrics(study))
 
     def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
@@ -205,9 +199,7 @@ def _constraints(
             raise FieldError(f"pick.where[{index}]", why="names no metric", allowed=allowed)
     guards = of_field(_guards(study, workloads), "guards")
     for index, guard in enumerate(guards):
-        if not guard.baseline_names:
-            allowed = "a condition with baseline in it, or the same under constraints"
-            raise FieldError(f"guards[{index}]", found=guard.text, allowed=allowed)
+        check_guard(guard, "", f"guards[{index}]")
     return each_once(made), picked, each_once(guards)
 
 

@@ -11,13 +11,18 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.workload import Workload
-from lsmtune.proof.guards import Circumstances, baseline_observations, violations
+from lsmtune.proof.guards import (
+    MEMORY_MODEL,
+    Circumstances,
+    baseline_observations,
+    circumstances_of,
+    facts_of,
+    violations,
+)
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.study.build import place_of
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_bytes
-from lsmtune.workloads.distributions import data_bytes
 
 
 def without_baseline(spec: Spec, measurement: Measurement) -> LsmtuneError:
@@ -80,7 +85,6 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 
 # --- Which configurations of a study may be run, and which measurements meet its constraints.
 
-_MEMORY_MODEL = "memory_model_bytes"
 _COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
 
 
@@ -100,7 +104,7 @@ class Feasibility:
         """
         self._spec = spec
         self._defaults = engine_defaults(spec, None) if defaults is None else defaults
-        self._facts = [workload_facts(weighted.workload) for weighted in spec.workloads]
+        self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
         runs: list[list[Measurement]] = [[] for _ in spec.workloads]
@@ -135,7 +139,7 @@ class Feasibility:
     ) -> Iterator[tuple[str, float]]:
         if not self._before:
             return
-        known = {**self._defaults, **options, _MEMORY_MODEL: memory_bytes}
+        known = {**self._defaults, **options, MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
             if constraint.option_names - known.keys():
                 continue  # only a baseline leaves open what every candidate has (study.build)
@@ -161,24 +165,18 @@ class Feasibility:
 
     def circumstances(self, options: Mapping[str, OptionValue]) -> Circumstances:
         """What constraints may name beside metrics, for a configuration of `options`."""
-        known = {**self._defaults, **options, _MEMORY_MODEL: self._memory_bytes(options)}
-        return Circumstances(known, self._facts, str(self._spec.path), self._spec.engine_name)
+        return circumstances_of(
+            self._spec.engine_name,
+            options,
+            self._defaults,
+            [weighted.workload for weighted in self._spec.workloads],
+            str(self._spec.path),
+        )
 
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
         """By the model of the engine; 0 for one that has none."""
         engine = self._spec.engine_name
         return memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
-
-
-def workload_facts(workload: Workload) -> dict[str, OptionValue]:
-    """What expressions may say of a workload."""
-    return {
-        "num": workload.num,
-        "key_bytes": workload.key_bytes,
-        "value_bytes": workload.value_bytes,
-        "data_bytes": data_bytes(workload),
-        "threads": max(phase.threads for phase in workload.phases),
-    }
 
 
 def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue]:
