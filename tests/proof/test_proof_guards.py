@@ -79,7 +79,7 @@ def test_the_default_guards_are_amplification_and_the_p99_of_every_operation_typ
 
 def test_a_guard_is_a_constraint_with_the_baseline_in_it() -> None:
     text = "write_amplification <= 10"
-    with pytest.raises(InputError, match=r"--guard: found write_amplification <= 10; allowed"):
+    with pytest.raises(InputError, match=r"--guard: found 'write_amplification <= 10'; allowed"):
         guard(text)
 
 
