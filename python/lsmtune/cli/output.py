@@ -12,7 +12,7 @@ import typer
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutcome
 
 NOT_KNOWN = "-"
 
@@ -94,6 +94,10 @@ def verdict_line(verdict: Verdict) -> str:
         VerdictOutcome.EQUIVALENT: "equivalent",
         VerdictOutcome.NOT_PROVEN: "no proven gain",
     }[verdict.outcome]
+    if verdict.outcome is VerdictOutcome.NOT_PROVEN and any(
+        g.held is False for g in verdict.guards
+    ):
+        lead = "not recommended"
     ratio = ""
     if verdict.ratio is not None:
         better = ", lower is better" if verdict.direction == "minimize" else ""
@@ -118,6 +122,9 @@ def verdict_lines(verdict: Verdict) -> list[str]:
             together = f"{together} needs {pairs_at_least(each)} pairs"
         lines.append(f"  other metrics ({together}):")
         lines += [f"    {other_line(other)}" for other in verdict.others]
+    if verdict.guards:
+        lines.append("  the price:")
+        lines += [f"    {guard_line(guard)}" for guard in verdict.guards]
     return lines + [f"  warning: {note}" for note in verdict.notes]
 
 
@@ -145,6 +152,17 @@ def other_line(other: MetricRatio) -> str:
         interval = f"{digits(other.ratio_low)} to {digits(other.ratio_high)}"
     better = ", lower is better" if other.direction == "minimize" else ""
     return f"{other.metric}: {digits(other.ratio)}x ({interval}{better})"
+
+
+def guard_line(guard: GuardResult) -> str:
+    """`write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, 7.80x (6.95 to 8.76)`."""
+    if guard.held is None:
+        return f"{guard.guard}: not known, as no pair observed it"
+    ended = "held" if guard.held else f"broken in {guard.broken} of {guard.pairs} pairs"
+    ratio = "" if guard.ratio is None else f", {digits(guard.ratio)}x"
+    if guard.ratio_low is not None and guard.ratio_high is not None:
+        ratio += f" ({digits(guard.ratio_low)} to {digits(guard.ratio_high)})"
+    return f"{guard.guard}: {ended}{ratio}"
 
 
 def digits(ratio: float) -> str:

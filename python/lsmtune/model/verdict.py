@@ -30,6 +30,27 @@ class MetricRatio:
 
 
 @dataclass(frozen=True)
+class GuardResult:
+    """A guard as a constraint's text, and in how many of the `pairs` that tell it was broken.
+
+    `ratio` is the candidate's over the baseline's value of the guard's metric, with its bounds at
+    95 %, where the guard names one metric and every pair observed it.
+    """
+
+    guard: str
+    pairs: int
+    broken: int
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+    @property
+    def held(self) -> bool | None:
+        """Whether no more than half of the pairs broke it; None where no pair tells."""
+        return 2 * self.broken <= self.pairs if self.pairs else None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Candidate over baseline: `ratio` is the geometric mean of the pairs' ratios of `metric`.
 
@@ -42,6 +63,7 @@ class Verdict:
 
     `pairs_wanted`: about how many pairs in all would prove something, where these did not and it
     can be told; `what_it_takes` says it in words. `notes` are what else must be known.
+    `guards`: the price, one entry for each that was asked for.
     """
 
     outcome: VerdictOutcome
@@ -62,3 +84,9 @@ class Verdict:
     pairs_wanted: int | None = None
     what_it_takes: str = ""
     notes: tuple[str, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
+
+    @property
+    def breaks_guard(self) -> bool:
+        """Whether the candidate costs more than a guard allows."""
+        return any(guard.held is False for guard in self.guards)

@@ -68,6 +68,9 @@ def headline(analysis: StudyAnalysis) -> Headline:
     if verdict.outcome is VerdictOutcome.EQUIVALENT:
         lead = f"{metric} does not differ enough to matter"
         return Headline("neutral", "Equivalent", text.ratio(verdict.ratio), lead, interval)
+    if verdict.breaks_guard and verdict.ratio is not None:
+        lead = f"the baseline's {metric}, at a price that a guard forbids: keep the baseline"
+        return Headline("bad", "Not recommended", text.ratio(verdict.ratio), lead, with_why)
     lead = "Keep the baseline, or search longer."
     return Headline("neutral", "Not proven", "No proven gain", lead, with_why)
 

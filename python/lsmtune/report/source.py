@@ -174,7 +174,7 @@ def study_records(
 ) -> StudyRecords:
     """The records of a study from its spec and its runs; `kept` are Optuna's trials."""
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
-    feasibility, runs = Feasibility(spec), trial_runs(measurements)
+    feasibility, runs = Feasibility(spec, None, measurements), trial_runs(measurements)
     # The trials that ended: those that still run, or were cut off, are left out.
     ended: dict[int, TrialRounds] = {}
     for number, of_trial in runs.items():

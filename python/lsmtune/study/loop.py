@@ -210,6 +210,7 @@ class _Tuning:
         """Bring folder, Searcher and memory to the same state, whatever a kill left."""
         self._folder.sweep_leftovers()
         spec, rows = self._spec, self._folder.measurements.all()
+        self._feasibility = Feasibility(spec, self._defaults, rows)
         runs = trial_runs(rows)
         self._folder.note_origin(spec.path)
         self._remember_anchors(rows)
@@ -285,7 +286,9 @@ class _Tuning:
             searched=bool(self._observations.trials),
         )
         store = self._folder.measurements
-        self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
+        of_baseline = [row for role in OF_BASELINE for row in store.of(role)]
+        self._remember_anchors(of_baseline)
+        self._feasibility = Feasibility(self._spec, self._defaults, of_baseline)
         return not self._stop.is_set()
 
     def _refuse_short(self) -> None:
