@@ -12,7 +12,7 @@ import typer
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 
 NOT_KNOWN = "-"
 
@@ -122,10 +122,24 @@ def verdict_lines(verdict: Verdict) -> list[str]:
             together = f"{together} needs {pairs_at_least(each)} pairs"
         lines.append(f"  other metrics ({together}):")
         lines += [f"    {other_line(other)}" for other in verdict.others]
+    if verdict.proved_at:
+        lines.append("  proved at:")
+        lines += [f"    {proved_at_line(at)}" for at in verdict.proved_at]
     if verdict.guards:
         lines.append("  the price:")
         lines += [f"    {guard_line(guard)}" for guard in verdict.guards]
     return lines + [f"  warning: {note}" for note in verdict.notes]
+
+
+def proved_at_line(at: ProvedAt) -> str:
+    """The size and the length of the runs of one workload."""
+    counts = (
+        ("flushes", at.baseline_flushes, at.candidate_flushes),
+        ("compactions", at.baseline_compactions, at.candidate_compactions),
+    )
+    both = [f"{b:,} and {c:,} {n}" for n, b, c in counts if b is not None and c is not None]
+    work = f"; baseline and candidate: {', '.join(both)}" if both else ""
+    return f"{at.workload}: {at.records:,} records, {at.operations:,} operations{work}"
 
 
 def running_line(verdict: Verdict) -> str:

@@ -164,6 +164,9 @@ class ProofFlags:
         "write_amplification <= 2 * baseline.",
     )
     no_guards: bool = flag("--no-guards", "The gain may cost whatever it costs.", False)
+    burst: bool = flag(
+        "--burst", "Prove it of a burst: runs may be too short to show what is sustained.", False
+    )
     method: str = flag(
         "--method NAME",
         f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
@@ -321,6 +324,7 @@ def asked_of(
         plan,
         proof.survival,
         proof.guards(engine, chosen),
+        proof.burst,
     )
 
 

@@ -51,6 +51,22 @@ class GuardResult:
 
 
 @dataclass(frozen=True)
+class ProvedAt:
+    """What the pairs ran of one workload: `records`, and medians of counts in the measure phases.
+
+    None where a run does not know how often it flushed or compacted.
+    """
+
+    workload: str
+    records: int
+    operations: int
+    baseline_flushes: int | None = None
+    candidate_flushes: int | None = None
+    baseline_compactions: int | None = None
+    candidate_compactions: int | None = None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Candidate over baseline: `ratio` is the geometric mean of the pairs' ratios of `metric`.
 
@@ -63,7 +79,8 @@ class Verdict:
 
     `pairs_wanted`: about how many pairs in all would prove something, where these did not and it
     can be told; `what_it_takes` says it in words. `notes` are what else must be known.
-    `guards`: the price, one entry for each that was asked for.
+    `guards`: the price, one entry for each that was asked for. `proved_at`: the size and the length
+    of the runs, one entry for each workload.
     """
 
     outcome: VerdictOutcome
@@ -85,6 +102,7 @@ class Verdict:
     what_it_takes: str = ""
     notes: tuple[str, ...] = ()
     guards: tuple[GuardResult, ...] = ()
+    proved_at: tuple[ProvedAt, ...] = ()
 
     @property
     def breaks_guard(self) -> bool:

@@ -70,6 +70,9 @@ OPERATIONS = (
     "deleteuniquerandom",
     "readwhilewriting",
 )
+# Each of these treats every key of the database once, and then is done.
+JOBS = frozenset({"fillseq", "fillrandom", "filluniquerandom", "readseq"})
+JOBS |= {"readuniquerandom", "deleteuniquerandom"}
 MIX_OPERATIONS = (
     "get",
     "put",
@@ -360,6 +363,12 @@ class Phase:
             return self.operations
         each = self.operations_per_thread
         return None if each is None else each * self.threads
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it treats keys once each: its size is the question, and no rate that lasts."""
+        inserts = self.mix is not None and self.mix.names == {"insert"}
+        return self.operation in JOBS or inserts
 
     @property
     def is_open_loop(self) -> bool:

@@ -29,6 +29,7 @@ from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
+from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import Constraint
 from lsmtune.units import format_duration
@@ -43,8 +44,9 @@ _CALIBRATION_PAIRS_MOST = 1000  # the time ends it before
 class Verification:
     """Two arms, and all that makes their runs comparable.
 
-    The arms may be two builds of an engine. `guards` are what a gain may cost. A candidate that is
-    proved better has to survive what `survival` says.
+    The arms may be two builds of an engine. `guards` are what a gain may cost; `burst`: runs
+    need not show what is sustained. A candidate that is proved better has to survive what
+    `survival` says.
 
     It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
     are not part of it: one folder may hold the proofs of many, and `stored_pairs` tells them apart.
@@ -59,6 +61,7 @@ class Verification:
     plan: ProofPlan
     survival: SurvivalPlan = BOTH
     guards: tuple[Constraint, ...] = ()
+    burst: bool = False
 
     @property
     def engine(self) -> EngineIdentity:
@@ -143,19 +146,20 @@ def proved(
             return None
         both = verification.baseline, verification.candidate
         return survived(
-            *(guarded(verification, verdict, *both, measurer), verification.candidate),
+            *(qualified(verification, verdict, *both, measurer), verification.candidate),
             *(measurer, observer),
             study_seed=verification.seed,
             plan=verification.survival,
         )
 
 
-def guarded(
+def qualified(
     verification: Verification, verdict: Verdict, baseline: Arm, candidate: Arm, measurer: Measurer
 ) -> Verdict:
-    """`verdict` on `candidate` in the light of the guards of `verification`."""
+    """`verdict` on `candidate` in the light of the length of its runs, and of the guards."""
+    goal = Goal((verification.objective,))
     pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
-    complete = complete_pairs(pairs, Goal((verification.objective,)))
+    complete = complete_pairs(pairs, goal)
     engine, version = candidate.engine.name, candidate.engine.version
     circumstances = circumstances_of(
         engine,
@@ -165,6 +169,8 @@ def guarded(
         "--guard",
     )
     sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
+    workloads, burst = [verification.workload], verification.burst
+    verdict = judged_by_length(verdict, goal, workloads, sides, burst=burst)
     return judged_by_guards(verdict, verification.guards, circumstances, sides)
 
 

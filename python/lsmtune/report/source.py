@@ -32,6 +32,7 @@ from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
+from lsmtune.study.length import at_length
 from lsmtune.study.loop import REFUSED
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
@@ -145,6 +146,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         spec = parse_stored_spec(read_text(stored), origin)
     except InputError as error:  # the copy is what was read; paths in it are relative to the other
         raise error.but(source=error.source.replace(str(origin), str(stored))) from None
+    spec = at_length(spec, folder)
     measurements, trials = tuple(store.all()), folder.trials()
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)

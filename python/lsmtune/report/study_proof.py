@@ -42,6 +42,7 @@ _DURABILITY = {
     Durability.NONE: "no write-ahead log",
 }
 _RATIO = Column("ratio", text.ratio, "ratio")
+_ARMS = ("baseline", "candidate")
 
 
 # --- The verdict, and what to deploy
@@ -63,7 +64,7 @@ def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Sectio
     for outcome, words_of in tests:
         style = "detail fail" if outcome is CrashOutcome.FAILED else "detail"
         blocks.append(Paragraph(words_of, style))
-    blocks += _price_blocks(analysis.verdict)
+    blocks += [*_price_blocks(analysis.verdict), *_size_blocks(analysis.verdict)]
     rows = []
     if len(medians) == len(Arm):
         both = (text.quantity(metric, medians[arm]) for arm in Arm)
@@ -96,6 +97,20 @@ def _price_blocks(verdict: Verdict | None) -> list[Block]:
         Column("the candidate", ended, number=False),
     )
     return headed(Table.of(columns, verdict.guards, "The price"))
+
+
+def _size_blocks(verdict: Verdict | None) -> list[Block]:
+    """What the pairs ran, workload by workload."""
+    if verdict is None or not verdict.proved_at:
+        return []
+    columns = (
+        Column("workload", key="workload", number=False),
+        Column("records", text.number, "records"),
+        Column("operations", text.number, "operations"),
+        *(Column(f"flushes, {arm}", text.number, f"{arm}_flushes") for arm in _ARMS),
+        *(Column(f"compactions, {arm}", text.number, f"{arm}_compactions") for arm in _ARMS),
+    )
+    return headed(Table.of(columns, verdict.proved_at, "Proved at"))
 
 
 _MARGIN = 0.18  # of the bar's span, on either side, so that no mark touches an end

@@ -101,6 +101,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         unsafe_options=_unsafe_options(study, stated, space, workloads),
         constraints=constraints,
         guards=guards,
+        burst=study.burst,
         pick_where=pick_where,
         start=tuple(start),
         notes=notes,

@@ -85,6 +85,7 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 
 # --- Which configurations of a study may be run, and which measurements meet its constraints.
 
+_SLACK = 0.25  # about what the p99 latency of a run of seconds varies by on a shared machine
 _COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
 
 
@@ -152,10 +153,11 @@ class Feasibility:
     ) -> dict[str, float]:
         """By how much each constraint on outcomes, and each guard, is broken by `runs`.
 
-        As `proof.guards.violations`.
+        As `proof.guards.violations`. Guards give way by `_SLACK`: the search has one run, which
+        may break one by chance, and the proof decides.
         """
         after = [*self._after, *self._spec.guards]
-        return violations(after, self.circumstances(options), runs, self._baseline)
+        return violations(after, self.circumstances(options), runs, self._baseline, _SLACK)
 
     def picks(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> bool:
         """Whether a point of the front meets what the study wants of the one it picks."""

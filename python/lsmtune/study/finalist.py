@@ -13,6 +13,7 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.proof.guards import judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
+from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
@@ -93,6 +94,8 @@ def prove_finalist(
     ]
     asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
     circumstances = feasibility.circumstances(finalist.config.options)
+    workloads = [weighted.workload for weighted in spec.workloads]
+    verdict = judged_by_length(verdict, spec.goal, workloads, pairs, burst=spec.burst)
     verdict = judged_by_guards(verdict, [*asked, *spec.guards], circumstances, pairs)
     return survived(
         *(verdict, finalist, measurer, observer),

@@ -34,6 +34,7 @@ from lsmtune.study.feasible import (
 )
 from lsmtune.study.finalist import nothing_to_prove, prove_finalist, survival_s
 from lsmtune.study.judging import Judgement, Observations
+from lsmtune.study.length import at_length, lengthen
 from lsmtune.study.observer import (
     ChangeReporter,
     Progress,
@@ -84,7 +85,14 @@ def tune(
     when the constraints leave no configuration.
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
-    result = _Tuning(spec, folder, runner, engine, observer, stop, clock, startup_s).run()
+    result = None
+    while result is None:
+        sized = at_length(spec, folder)
+        tuning = _Tuning(sized, folder, runner, engine, observer, stop, clock, startup_s)
+        try:
+            result = tuning.run()
+        except _LongerError as longer:
+            observer.warning(str(longer))
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)
         folder.write_result("result.json", result_document(result))
@@ -94,6 +102,10 @@ def tune(
 
 class _StoppedError(Exception):
     """The study is to stop, and a configuration was still being looked for."""
+
+
+class _LongerError(Exception):
+    """The runs of the study are longer from now on; the text says why."""
 
 
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
@@ -276,6 +288,12 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored)
         self._use_baseline(stored)
+        if fresh:
+            longer, why = lengthen(self._spec, self._folder, stored, self._measurer.spent_s())
+            if longer:
+                raise _LongerError(why)
+            if why:
+                self._observer.warning(why)
         self._refuse_short()
         calibrate_study(
             self._spec,

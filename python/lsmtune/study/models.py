@@ -302,6 +302,11 @@ class StudyModel(StrictModel):
         description="how much worse than the baseline a metric may be, such as "
         "write_amplification <= 1.5 * baseline; [] lifts the default guards",
     )
+    burst: bool = Field(
+        default=False,
+        description="whether runs may be too short to show what is sustained: true asks what a "
+        "burst gains",
+    )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
     budget: Budget = Field(default=Budget(), description="a mapping with time, trials, or both")
