@@ -173,6 +173,16 @@ def test_a_jar_that_is_not_the_known_one_is_not_installed(
     assert not (engines_folder() / f"rocksdb-{install.ROCKSDB_VERSION}").exists()
 
 
+def test_the_release_that_was_the_default_before_can_still_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Studies and figures of its time name it."""
+    fake_mvn(tmp_path, 'echo "$@"; exit 1', monkeypatch)
+    for name, version in (("rocksdb-10.2.1", "10.2.1"), ("rocksdb", install.ROCKSDB_VERSION)):
+        with pytest.raises(LsmtuneError, match=f"rocksdbjni:{version}:jar:linux64"):
+            install.install(name, quiet, anything)
+
+
 def test_a_maven_without_network_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +194,8 @@ def test_a_maven_without_network_is_reported(
 def test_an_unknown_engine_cannot_be_installed() -> None:
     with pytest.raises(InputError, match="did you mean rocksdb"):
         install.install("rocksbd", quiet, anything)
+    with pytest.raises(InputError, match=r"did you mean rocksdb-10\.10\.1"):
+        install.install("rocksdb-10.11.1", quiet, anything)
 
 
 def test_a_shared_library_is_used_where_it_lies(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from lsmtune.space.expression import make_expression
 
 CATALOGUE = option_catalogue("rocksdb")
 WRITTEN = catalogue()[0]
-VERSIONS = ("7.8.3", "10.2.1")
+VERSIONS = ("7.8.3", "10.2.1", "10.10.1")
 SECTION = {"db": DB_SECTION, "column_family": CF_SECTION, "table": TABLE_SECTION}
 
 # What no OPTIONS file of defaults shows, and why.

@@ -71,7 +71,7 @@ def test_a_default_that_changed_between_versions_is_kept() -> None:
         assert option in found.options
 
 
-@pytest.mark.parametrize("version", ["7.8.3", "10.2.1"])
+@pytest.mark.parametrize("version", ["7.8.3", "10.2.1", "10.10.1"])
 def test_the_defaults_of_a_version_say_only_what_another_has_otherwise(version: str) -> None:
     sections: dict[str, list[str]] = {"DBOptions": [], "CFOptions": [], "TableOptions": []}
     for option in catalogue()[0].values():

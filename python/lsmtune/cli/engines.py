@@ -10,16 +10,20 @@ import typer
 
 from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view, warn
-from lsmtune.engines.install import INSTALLABLE
+from lsmtune.engines.install import RECIPES
 
 if TYPE_CHECKING:
     from lsmtune.engines.library import Library
 
 ADD_EXAMPLES = (
     "lsmtune engines add /usr/lib/x86_64-linux-gnu/librocksdb.so.7.8",
-    "lsmtune engines add rocksdbjni-10.2.1.jar --engine rocksdb",
+    "lsmtune engines add rocksdbjni-9.7.3.jar --engine rocksdb",
 )
-INSTALL_EXAMPLES = ("lsmtune engines install", "lsmtune engines install leveldb --json")
+INSTALL_EXAMPLES = (
+    "lsmtune engines install",
+    "lsmtune engines install leveldb --json",
+    "lsmtune engines install rocksdb-10.2.1",
+)
 app = typer.Typer(name="engines", help="List, install and register engine libraries.")
 
 
@@ -76,13 +80,13 @@ def _add(
 
 @command(app, "install", INSTALL_EXAMPLES)
 def _install(
-    names: Annotated[list[str] | None, typer.Argument(help=", ".join(INSTALLABLE))] = None,
+    names: Annotated[list[str] | None, typer.Argument(help=", ".join(RECIPES))] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Install release builds (all of them unless named); at once when they are there."""
+    """Install release builds (of both engines unless named); at once when they are there."""
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import examined, register_fetched
-    from lsmtune.engines.install import install_all
+    from lsmtune.engines.install import INSTALLABLE, install_all
 
     driver = find_driver()
     fetched = install_all(tuple(names or INSTALLABLE), _progress, partial(examined, driver=driver))

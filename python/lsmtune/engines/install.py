@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO
@@ -28,7 +29,6 @@ from lsmtune.engines.library import (
     ENGINE_KINDS,
     EngineKind,
     detect_engine,
-    engine_kind,
     file_sha256,
     logs_folder,
 )
@@ -43,7 +43,7 @@ from lsmtune.engines.steps import (
     require_programs,
     run_step,
 )
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError, by_name
 from lsmtune.model.text import open_input
 from lsmtune.units import format_bytes
 
@@ -243,9 +243,13 @@ def _built_library(build: Path, kind: EngineKind) -> Path:
 # registers it. `python -m lsmtune.engines.install NAME...` only fetches, so that a set-up can
 # fetch while the driver is still being compiled.
 
-ROCKSDB_VERSION = "10.2.1"
-_ROCKSDB_ARTIFACT = f"org.rocksdb:rocksdbjni:{ROCKSDB_VERSION}:jar:linux64"
-_ROCKSDB_JAR_SHA256 = "6c7ad6bbeb0b15abeac117ce2f4281244ac273b2793100917fbc5c253297de6f"
+# Releases of RocksDB: the SHA-256 of `rocksdbjni-VERSION-linux64.jar`. The first one is installed
+# unless another is named.
+_ROCKSDB_JARS = {
+    "10.10.1": "fda4a26cd4ea229636c5379ed41d827ce119a99c404fab94d9f863783c9ccb18",
+    "10.2.1": "6c7ad6bbeb0b15abeac117ce2f4281244ac273b2793100917fbc5c253297de6f",
+}
+ROCKSDB_VERSION = next(iter(_ROCKSDB_JARS))
 
 LEVELDB_VERSION = "1.22"
 _LEVELDB_CRATE_VERSION = "2.0.9"
@@ -262,16 +266,16 @@ leveldb-sys = "={_LEVELDB_CRATE_VERSION}"
 
 
 def install(name: str, progress: Progress, accept: Accept) -> Fetched:
-    """A release build of engine `name` that `accept` takes; at once when it is installed already.
+    """A release build that `accept` takes; at once when it is installed already.
 
-    Raises InputError for an unknown engine; LsmtuneError when a program is missing or a step
-    fails, and then nothing is left half installed.
+    `name` is an engine, or an engine and one of its releases: `rocksdb-10.2.1`. Raises InputError
+    for any other name; LsmtuneError when a program is missing or a step fails, and then nothing
+    is left half installed.
     """
-    kind = engine_kind(name, "engines install")
-    recipe = RECIPES[kind.name]
+    recipe = by_name(RECIPES, name, "engines install")
     return install_folder(
         recipe.folder,
-        kind.name,
+        name.partition("-")[0],
         recipe.origin,
         lambda work: recipe.fill(work, progress),
         accept,
@@ -328,20 +332,21 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
     return Fetched(path, kind.name, f"user: {path}")
 
 
-def _fetch_rocksdb(work: Path, progress: Progress) -> Path:
-    what = f"fetching rocksdbjni {ROCKSDB_VERSION} with Maven (27 MB)"
+def _fetch_rocksdb(version: str, work: Path, progress: Progress) -> Path:
+    what = f"fetching rocksdbjni {version} with Maven (28 MB)"
     require_programs(("mvn",), "to fetch RocksDB (or name a library: lsmtune engines add PATH)")
     command = ["mvn", "--quiet", "--batch-mode", "dependency:copy"]
-    command += [f"-Dartifact={_ROCKSDB_ARTIFACT}", f"-DoutputDirectory={work}"]
-    with open_log(logs_folder(), f"install-rocksdb-{ROCKSDB_VERSION}") as log:
+    command += [f"-Dartifact=org.rocksdb:rocksdbjni:{version}:jar:linux64"]
+    command += [f"-DoutputDirectory={work}"]
+    with open_log(logs_folder(), f"install-rocksdb-{version}") as log:
         run_step(what, command, log, progress)
-    jar = work / f"rocksdbjni-{ROCKSDB_VERSION}-linux64.jar"
+    jar = work / f"rocksdbjni-{version}-linux64.jar"
     if not jar.is_file():
         raise LsmtuneError(f"{what} left no {jar.name}; next step: read the log {log.name}")
-    checksum = file_sha256(jar)
-    if checksum != _ROCKSDB_JAR_SHA256:
+    checksum, known = file_sha256(jar), _ROCKSDB_JARS[version]
+    if checksum != known:
         raise LsmtuneError(
-            f"{jar.name} has SHA-256 {checksum}, not {_ROCKSDB_JAR_SHA256}; next step: delete it "
+            f"{jar.name} has SHA-256 {checksum}, not {known}; next step: delete it "
             "from Maven's local repository and install again"
         )
     return extract_library(jar, work, jar.name)
@@ -373,21 +378,26 @@ class Recipe:
     fill: Callable[[Path, Progress], Path]
 
 
-RECIPES = {
-    "rocksdb": Recipe(
-        f"rocksdb-{ROCKSDB_VERSION}",
-        f"rocksdbjni {ROCKSDB_VERSION} jar",
+def _rocksdb(version: str) -> Recipe:
+    return Recipe(
+        f"rocksdb-{version}",
+        f"rocksdbjni {version} jar",
         ("snappy", "zlib", "bzip2", "lz4", "lz4hc", "zstd"),
-        _fetch_rocksdb,
-    ),
+        partial(_fetch_rocksdb, version),
+    )
+
+
+RECIPES = {
+    "rocksdb": _rocksdb(ROCKSDB_VERSION),
     "leveldb": Recipe(
         f"leveldb-{LEVELDB_VERSION}",
         f"crate leveldb-sys {_LEVELDB_CRATE_VERSION} sources",
         ("snappy",),
         _fetch_leveldb,
     ),
+    **{f"rocksdb-{version}": _rocksdb(version) for version in _ROCKSDB_JARS},
 }
-INSTALLABLE = tuple(RECIPES)
+INSTALLABLE = tuple(ENGINE_KINDS)  # what is installed unless names are given
 _KILL_AGAIN_S = 0.05
 
 

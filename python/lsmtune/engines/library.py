@@ -7,6 +7,7 @@ the read-only strings, and nothing else in either engine does. Signatures inside
 namespace, counted in real libraries:
 
     rocksdbjni 10.2.1, linux64 and linux-aarch64 (release)      0
+    rocksdbjni 10.10.1, linux64 (release)                       0
     Debian 12 librocksdb.so.7.8 (assertions on)              2516
     LevelDB 1.22, CMAKE_BUILD_TYPE=Release                      0
     Debian 12 libleveldb.so.1d, 1.23 (assertions on)          126
@@ -99,7 +100,7 @@ class Library:
     """One engine library.
 
     `identity.version` is None and `compressions` is empty until the driver has probed it.
-    `origin` says where it came from: `rocksdbjni 10.2.1 jar`, `distribution package`,
+    `origin` says where it came from: `rocksdbjni 10.10.1 jar`, `distribution package`,
     `user: /path`.
     """
 

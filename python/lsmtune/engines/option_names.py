@@ -1,9 +1,9 @@
 """The options of LevelDB and RocksDB by name; of RocksDB with their section of an OPTIONS file.
 
 The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
-files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
-of other versions, those that RocksDB reads and never writes, and the parts of objects such as
-`memtable_factory` come from `options/rocksdb.yaml`.
+files that RocksDB 7.8.3, 10.2.1 and 10.10.1 themselves wrote, and from `db_bench --help` of 7.8.3.
+Options of other versions, those that RocksDB reads and never writes, and the parts of objects such
+as `memtable_factory` come from `options/rocksdb.yaml`.
 """
 
 from __future__ import annotations
