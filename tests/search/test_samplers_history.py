@@ -11,7 +11,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from search_parts import NUMBERS
 
-from lsmtune.search.model_based import HistoryReader, make_targets
+from lsmtune.search.model_based import HistoryReader, impute_censored, make_targets
 from lsmtune.search.sampler import FAILED
 from lsmtune.search.unit_space import make_unit_space
 
@@ -62,6 +62,36 @@ def test_the_table_of_the_module_holds() -> None:
     assert history.points[7 - 1].tobytes() in history.known()
     _, targets = history.with_running()
     assert targets[-1] == np.median(history.targets)
+
+
+def test_what_was_reported_early_is_read_by_how_far_the_others_came_from_there() -> None:
+    """Trials are pruned by the values at a rung, which are not those at the end."""
+    trials = [
+        a_trial(0, value=4.0, reported={1: 40.0, 2: 8.0}),
+        a_trial(1, value=1.0, reported={1: 10.0}),
+        a_trial(2, value=9.0, reported={1: 90.0}),
+        a_trial(3, TrialState.PRUNED, reported={1: 60.0}),
+        a_trial(4, TrialState.PRUNED, reported={1: 60.0, 2: 6.0}),
+        a_trial(5, TrialState.PRUNED, reported={3: 7.0}),
+        a_trial(6, TrialState.PRUNED, violations={FAILED: 1.0}),
+    ]
+    history = HistoryReader(UNIT_SPACE).read(trials, 9, StudyDirection.MAXIMIZE)
+    # 60 at the first rung is better than the median: no worse than it came to is it told as.
+    np.testing.assert_allclose(history.targets[3:6], -np.log([6.0, 3.0, 4.0]))
+    assert history.censored.tolist() == [False] * 3 + [True] * 3 + [False]
+    assert history.failed.tolist() == [False] * 6 + [True]
+
+
+def test_a_censored_value_is_what_a_model_expects_beyond_its_bound() -> None:
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(1.0, 2.0, 400_000)
+    for bound in (-9.0, 0.0, 1.0, 4.0):
+        expected = drawn[drawn > bound].mean()
+        found = impute_censored(np.array([bound]), np.array([1.0]), np.array([2.0]), 99.0)
+        assert found[0] == pytest.approx(expected, abs=0.02)
+    surprising = impute_censored(np.full(2, [50.0]), np.zeros(2), np.ones(2), 3.0)
+    assert surprising.tolist() == [50.0, 50.0]  # never better than what was seen
+    assert impute_censored(np.array([2.0]), np.zeros(1), np.ones(1), 2.1).tolist() == [2.1]
 
 
 values = st.lists(st.one_of(st.floats(-1e9, 1e9), st.just(float("nan"))), min_size=1, max_size=30)

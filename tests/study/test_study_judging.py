@@ -56,6 +56,30 @@ def test_one_round_that_failed_fails_the_trial() -> None:
     assert found.for_searcher()[0].state is TrialState.FAIL
 
 
+def test_a_run_that_its_deadline_ended_is_told_by_how_far_it_came() -> None:
+    """It is slow, and not broken: a sampler may know how slow, and learn from it."""
+    slow = Round(2, 2, Outcome.TIMEOUT, reached=3.0)
+    hung = Round(4, 4, Outcome.TIMEOUT)
+    crashed = Round(6, 6, Outcome.CRASHED)
+    found = judge(
+        [
+            trial(0, ok(1, 9.0)),
+            trial(1, slow, reports={1: 8.0}),
+            trial(2, hung),
+            trial(3, crashed),
+            trial(4, ok(7, 9.0), slow),
+        ],
+        [],
+        GOAL,
+    )
+    told = found.for_searcher()
+    assert (told[1].state, told[1].reports) == (TrialState.PRUNED, {1: 8.0, 2: 3.0})
+    assert [told[n].state for n in (2, 3)] == [TrialState.FAIL] * 2
+    assert (told[4].state, told[4].reports) == (TrialState.PRUNED, {1: 3.0})
+    assert found.trials[1].end.outcome is Outcome.TIMEOUT  # for everybody else
+    assert found.best == 0
+
+
 def test_a_trial_of_a_slow_time_is_not_a_bad_one(changed: list[Round]) -> None:
     found = judge([trial(0, ok(5, 80.0)), trial(1, ok(35, 45.0))], changed, GOAL)
     assert values(found) == pytest.approx({0: 80.0, 1: 90.0})

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.errors import InputError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome
-from lsmtune.study.spec import DataRungs, TimeRungs
+from lsmtune.study.build import parse_spec
+from lsmtune.study.spec import DataRungs, PrunerSpec, TimeRungs
 from lsmtune.study.stored import Report, TimeReports, rung_workloads, smaller, time_reports
 from lsmtune.workloads.stated import make_workload
 
@@ -28,6 +33,83 @@ def test_a_report_is_the_rate_since_the_phase_began() -> None:
         None,
         Report(2, 400.0),
     ]
+
+
+def with_pending(*steps: tuple[float, int, int | None, int | None]) -> tuple[Interval, ...]:
+    plain = intervals(*((elapsed_s, total) for elapsed_s, total, _, _ in steps))
+    return tuple(
+        replace(each, interval_s=1.0, pending_compaction_bytes=debt, background_write_bytes=written)
+        for each, (_, _, debt, written) in zip(plain, steps, strict=True)
+    )
+
+
+def test_a_rung_charges_the_compactions_that_are_due() -> None:
+    """A burst rate ranked first those that put off the work for which the objective charges."""
+    # 300 operations a second, but half of the work was put off: 100 bytes a second are paid.
+    putting_off = with_pending((1.0, 300, 100, 100), (2.0, 600, 200, 100))
+    steady = with_pending((1.0, 200, 0, 200), (2.0, 400, 0, 200))
+    charged, burst = TimeRungs(1.0, charged=True), TimeRungs(1.0)
+
+    def values(rungs: TimeRungs, series: tuple[Interval, ...]) -> list[float]:
+        reports = TimeReports(rungs)
+        return [report.value for report in map(reports.take, series) if report is not None]
+
+    assert values(charged, putting_off) == [150.0, 150.0]
+    assert values(charged, steady) == [200.0, 200.0]
+    assert values(burst, putting_off) == [300.0, 300.0]
+    assert values(burst, steady) == [200.0, 200.0]
+
+
+def test_the_rate_of_draining_is_that_of_the_steps_that_drained() -> None:
+    reports = TimeReports(TimeRungs(1.0, charged=True))
+    series = with_pending((1.0, 100, 50, 0), (2.0, 200, 100, 0), (3.0, 300, 100, 100))
+    assert [reports.take(each) for each in series] == [None, None, Report(3, 75.0)]
+
+
+def test_a_debt_of_which_nothing_is_known_is_not_taken_for_none() -> None:
+    reports = TimeReports(TimeRungs(1.0, charged=True))
+    series = with_pending((1.0, 100, None, None), (2.0, 200, 0, 0), (3.0, 300, 0, None))
+    # Nothing was flushed in the second step; the third is of an engine that never flushes.
+    assert [reports.take(each) for each in series] == [None, None, Report(3, 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload", "metric", "charged"),
+    [
+        ("rocksdb", "fillrandom", "sustained_throughput_ops_s", True),
+        ("rocksdb", "fillrandom", "throughput_ops_s", False),
+        ("rocksdb", "readrandom", "sustained_throughput_ops_s", False),
+        ("leveldb", "readrandom", "sustained_throughput_ops_s", False),
+        ("leveldb", "fillrandom", "throughput_ops_s", False),
+    ],
+)
+def test_rungs_in_time_charge_what_the_objective_charges(
+    engine: str, workload: str, metric: str, charged: bool
+) -> None:
+    assert a_pruner(engine, workload, metric).rungs == TimeRungs(1.0, charged)
+
+
+def test_leveldb_does_not_tell_what_a_rung_would_have_to_charge() -> None:
+    with pytest.raises(
+        InputError, match=r"pruner\.rungs: leveldb does not tell .* throughput_ops_s"
+    ):
+        a_pruner("leveldb", "fillrandom", "sustained_throughput_ops_s")
+
+
+def a_pruner(engine: str, workload: str, metric: str) -> PrunerSpec:
+    text = f"""
+version: 1
+name: rungs
+engine: {{name: {engine}}}
+workload: {{name: {workload}, num: 1000}}
+objective: {{metric: {metric}}}
+space: {{write_buffer_size: {{type: int, low: 1MiB, high: 8MiB}}}}
+pruner: {{name: median, rungs: {{every: 1s}}}}
+budget: {{trials: 1}}
+"""
+    pruner = parse_spec(text, Path("study.yaml")).pruner
+    assert pruner is not None
+    return pruner
 
 
 def test_a_rung_that_was_slept_through_is_not_reported_twice() -> None:

@@ -70,7 +70,9 @@ class Streaming(FakeRunner):
         for second in range(1, 11):
             if cancel is not None and cancel.is_set():
                 break
-            interval = Interval(float(second), 1.0, rate, rate * second, float(rate), 1)
+            interval = Interval(
+                float(second), 1.0, rate, rate * second, float(rate), 1, pending_compaction_bytes=0
+            )
             series.append(interval)
             tell(IntervalPassed(**interval.__dict__, index=0))
         found = super().run(request, None, cancel)
@@ -261,6 +263,33 @@ def test_rungs_of_size_run_small_first_and_the_full_size_for_the_few(tmp_path: P
     rungs = [row for row in stored(tmp_path / "s") if row.role is Role.RUNG]
     assert {row.rung for row in rungs} == {0, 1}
     assert not any(row.measurement.outcome is Outcome.PRUNED for row in rungs)
+
+
+def test_a_smaller_run_has_the_configuration_at_its_scale(tmp_path: Path) -> None:
+    """Of 100 keys in place of 1000, a memtable of the whole size would never be full."""
+    pruner = (
+        "pruner: {name: successive-halving, min_resource: 1, reduction_factor: 10, "
+        "rungs: {num: [100, 1000]}}"
+    )
+    runner = BySize(noise=0.0)
+    spec = study(tmp_path, pruner=pruner, budget="budget: {trials: 12}")
+    result = tuned(spec, tmp_path / "s", runner)
+    assert result.counts["pruned"] > 0
+    whole = {row.trial: row.config for row in stored(tmp_path / "s") if row.trial is not None}
+    small = [request for request in runner.requests if request.workload.num == 100]
+    for request in small:
+        options, own = request.config.options, whole[request.trial].options
+        tenth = own["write_buffer_size"] / 10
+        assert options["write_buffer_size"] == pytest.approx(tenth, abs=4096)
+        assert options["target_file_size_base"] == pytest.approx((64 << 20) / 10, abs=4096)
+    big = [request for request in runner.requests[1:] if request.workload.num == 1000]
+    assert all("target_file_size_base" not in request.config.options for request in big)
+
+
+def test_a_study_says_what_its_smaller_runs_cannot_tell_apart(tmp_path: Path) -> None:
+    pruner = "pruner: {name: median, rungs: {num: [10, 1000]}}"
+    notes = study(tmp_path, pruner=pruner).notes
+    assert [note for note in notes if note.startswith("runs on 10 keys take write_buffer_size")]
 
 
 def test_a_run_of_a_small_size_has_its_own_deadline(tmp_path: Path) -> None:

@@ -296,6 +296,17 @@ pub trait Database: Send + Sync {
         None
     }
 
+    /// Bytes that compactions have yet to rewrite, by the engine's estimate; `None` if it cannot
+    /// tell.
+    fn pending_compaction_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// How the names of the threads begin that flush and compact; empty if they have no names.
+    fn background_threads(&self) -> &'static str {
+        ""
+    }
+
     /// The text of an engine property such as `rocksdb.stats`; `None` if the engine does not have
     /// it.
     fn property(&self, name: &str) -> Option<String>;

@@ -78,6 +78,10 @@ impl Database for Noop {
         Some(0.0)
     }
 
+    fn pending_compaction_bytes(&self) -> Option<u64> {
+        Some(0)
+    }
+
     fn property(&self, _name: &str) -> Option<String> {
         None
     }

@@ -161,6 +161,17 @@ impl Database for Databases {
         levels.reduce(|one, other| both(one, other, sum_sizes))?
     }
 
+    fn pending_compaction_bytes(&self) -> Option<u64> {
+        self.0
+            .iter()
+            .map(|database| database.pending_compaction_bytes())
+            .sum()
+    }
+
+    fn background_threads(&self) -> &'static str {
+        self.0[0].background_threads()
+    }
+
     /// The property of the first database.
     fn property(&self, name: &str) -> Option<String> {
         self.0[0].property(name)

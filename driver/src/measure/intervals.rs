@@ -89,6 +89,8 @@ impl<'a> IntervalSeries<'a> {
             steal_s: stolen_s
                 .zip(self.stolen_s)
                 .map(|(now, before)| (now - before).max(0.0)),
+            pending_compaction_bytes: None,
+            background_write_bytes: None,
         };
         self.elapsed_s = elapsed_s;
         self.operations_total = operations_total;

@@ -1,5 +1,6 @@
 //! What this process has used: CPU time, resident memory, bytes read; and the size of a folder.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
@@ -55,6 +56,46 @@ fn field(path: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Bytes that the threads with a name of one beginning have passed to write system calls.
+#[derive(Debug)]
+pub struct ThreadWrites {
+    prefix: &'static str,
+    before: HashMap<String, u64>,
+}
+
+impl ThreadWrites {
+    /// Of the threads of this process whose names begin with `prefix`, counted from now.
+    pub fn begin(prefix: &'static str) -> Self {
+        let before = written_by_threads(prefix);
+        ThreadWrites { prefix, before }
+    }
+
+    /// Bytes since the last step. What a thread wrote between its last step and its end is lost.
+    pub fn step(&mut self) -> u64 {
+        let now = written_by_threads(self.prefix);
+        let before = std::mem::replace(&mut self.before, now);
+        let since = |(thread, bytes): (&String, &u64)| {
+            bytes.saturating_sub(before.get(thread).copied().unwrap_or(0))
+        };
+        self.before.iter().map(since).sum()
+    }
+}
+
+fn written_by_threads(prefix: &str) -> HashMap<String, u64> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return HashMap::new();
+    };
+    // A thread that ends meanwhile is skipped.
+    let written = |thread: fs::DirEntry| {
+        let path = thread.path();
+        let name = fs::read_to_string(path.join("comm")).ok()?;
+        let own = name.starts_with(prefix);
+        let bytes = own.then(|| field(path.join("io").to_str()?, "wchar:"))??;
+        Some((thread.file_name().into_string().ok()?, bytes))
+    };
+    threads.flatten().filter_map(written).collect()
+}
+
 /// Bytes of all files below `directory`. Files that vanish meanwhile are skipped, because engines
 /// delete obsolete ones in the background.
 pub fn directory_bytes(directory: &Path) -> u64 {
@@ -90,6 +131,41 @@ mod tests {
         let after = ProcessCounters::now();
         assert!(after.cpu_s > before.cpu_s);
         assert!(after.read_bytes.unwrap() >= before.read_bytes.unwrap() + bytes.len() as u64);
+    }
+
+    #[test]
+    fn only_what_the_named_threads_wrote_is_counted() {
+        let (step, stepped) = std::sync::mpsc::channel();
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let mut writes = ThreadWrites::begin("counted:");
+        let write = |bytes: usize| {
+            use std::io::Write;
+            tempfile::tempfile()
+                .unwrap()
+                .write_all(&vec![7; bytes])
+                .unwrap();
+        };
+        let thread = std::thread::Builder::new().name("counted:low".into());
+        let thread = thread
+            .spawn(move || {
+                write(1000);
+                step.send(()).unwrap();
+                wait.recv().unwrap();
+                write(200);
+                step.send(()).unwrap();
+                wait.recv().unwrap();
+            })
+            .unwrap();
+        write(50_000);
+        stepped.recv().unwrap();
+        assert_eq!(writes.step(), 1000);
+        assert_eq!(writes.step(), 0);
+        go_on.send(()).unwrap();
+        stepped.recv().unwrap();
+        assert_eq!(writes.step(), 200);
+        go_on.send(()).unwrap();
+        thread.join().unwrap();
+        assert_eq!(writes.step(), 0);
     }
 
     #[test]

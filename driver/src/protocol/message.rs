@@ -278,4 +278,12 @@ pub struct Interval {
     /// Seconds stolen from the machine in this step, all cores together; `None` where the kernel
     /// does not say.
     pub steal_s: Option<f64>,
+    /// Bytes that compactions have yet to rewrite, by the engine's estimate at the end of this step.
+    /// Absent if the engine cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_compaction_bytes: Option<u64>,
+    /// Bytes that flushes and compactions wrote in this step. Absent if nobody can tell, and
+    /// where an engine has neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_write_bytes: Option<u64>,
 }

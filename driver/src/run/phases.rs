@@ -228,7 +228,7 @@ impl<'a> Phases<'a> {
             interval: Duration::from_millis(self.request.interval_ms),
             cancelled: self.cancelled,
         };
-        let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
+        let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
         let performed = run_replay(&context, index, phase, replay, &mut reporter);
         reporter.finish()?;
         let performed = performed.map_err(|error| match error {
@@ -299,7 +299,7 @@ impl<'a> Phases<'a> {
             cancelled: self.cancelled,
             slices: self.turns.slices_of(phase),
         };
-        let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
+        let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
         let performed = run_phase(&context, index, phase, &mut reporter);
         reporter.finish()?;
         let performed = performed.map_err(Failure::running)?;

@@ -1,5 +1,7 @@
 //! Reports a phase while its threads run.
 
+use crate::engine::Database;
+use crate::measure::ThreadWrites;
 use crate::protocol::{Interval, Message};
 use crate::workload::{SliceOver, Watcher};
 
@@ -13,12 +15,15 @@ pub struct Reporter<'a, 'b> {
     start: &'a PhaseStart,
     turns: &'a mut Turns<'b>,
     sink: &'a mut dyn Sink,
+    database: &'a dyn Database,
+    background: Option<ThreadWrites>,
     sent: std::io::Result<()>,
 }
 
 impl<'a, 'b> Reporter<'a, 'b> {
-    /// For phase `index`, which began at `start`.
+    /// For phase `index` on `database`, which began at `start`.
     pub fn new(
+        database: &'a dyn Database,
         index: usize,
         start: &'a PhaseStart,
         turns: &'a mut Turns<'b>,
@@ -29,6 +34,11 @@ impl<'a, 'b> Reporter<'a, 'b> {
             start,
             turns,
             sink,
+            database,
+            background: match database.background_threads() {
+                "" => None,
+                prefix => Some(ThreadWrites::begin(prefix)),
+            },
             sent: Ok(()),
         }
     }
@@ -40,7 +50,9 @@ impl<'a, 'b> Reporter<'a, 'b> {
 }
 
 impl Watcher for Reporter<'_, '_> {
-    fn interval(&mut self, interval: Interval) {
+    fn interval(&mut self, mut interval: Interval) {
+        interval.pending_compaction_bytes = self.database.pending_compaction_bytes();
+        interval.background_write_bytes = self.background.as_mut().map(ThreadWrites::step);
         if self.sent.is_ok() {
             self.sent = self.sink.send(&Message::Interval(interval));
         }

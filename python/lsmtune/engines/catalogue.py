@@ -144,8 +144,9 @@ class OptionInfo:
     values. `constraint`: expressions over option names that must hold, or the engine refuses
     the options or changes them; `older_constraint` holds, oldest first, the last version with
     other ones and those. `effect` is `layout` where the files of a loaded and settled database
-    depend on the option, else `runtime`. `since` and `until` are the first and last version with
-    the option, empty when it is older than the oldest version covered, or still there.
+    depend on the option, else `runtime`. `least` is the smallest value that the engine does not
+    raise, for an option that scales with the data. `since` and `until` are the first and last
+    version with the option, empty when it is older than the oldest version covered, or still there.
     """
 
     __pydantic_config__ = STRICT
@@ -166,6 +167,7 @@ class OptionInfo:
     effect: Effect
     mutable: bool = False
     scales_with: ScalesWith = ""
+    least: Number | None = None
     risk: tuple[Risk, ...] = ()
     since: Version = ""
     until: Version = ""

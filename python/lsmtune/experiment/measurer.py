@@ -24,7 +24,7 @@ from lsmtune.experiment.schedule import Arm, Slot, load_seed_of
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.codec import decode
-from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, PairMethod, RunRequest
 from lsmtune.model.workload import Workload
@@ -117,6 +117,7 @@ class Measurer:
         deadline_s: float = math.inf,
         until_s: float = math.inf,
         workload: Workload | None = None,
+        config: Config | None = None,
         prune: Callable[[Message], bool] | None = None,
         after: After | None = None,
     ) -> StoredMeasurement | None:
@@ -129,6 +130,8 @@ class Measurer:
             deadline_s: the run has failed after so many seconds, where the limits allow more.
             until_s: the run is cancelled when the clock of the measurer passes this.
             workload: in place of the experiment's own, a smaller one for instance.
+            config: what the engine is given in place of the arm's, which is stored: the same one at
+                the scale of a smaller workload.
             prune: asked at each message; once it says yes the run is ended, and stored as `pruned`.
             after: called when the run is over, while its directory is there.
 
@@ -154,7 +157,8 @@ class Measurer:
             try:
                 with self.folder.run_directory() as directory:
                     request = self.request((arm, slot), seed, directory, sized)
-                    request = self._prepared(replace(request, limits=limits), slot, cancel)
+                    request = replace(request, limits=limits, config=config or request.config)
+                    request = self._prepared(request, slot, cancel)
                     measurement = self.runner.run(request, on_message, cancel)
                     if cancel.of_this_run and measurement.outcome is Outcome.CANCELLED:
                         measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
@@ -188,6 +192,7 @@ class Measurer:
         until_s: float = math.inf,
         stored: Sequence[StoredMeasurement] = (),
         workloads: Sequence[Workload] | None = None,
+        config: Config | None = None,
         prune: Callable[[Message], bool] | None = None,
     ) -> list[StoredMeasurement] | None:
         """Run `arm` under each workload, up to a run that does not end well; None when cancelled.
@@ -200,6 +205,7 @@ class Measurer:
             until_s: for all of them, as in `measure`.
             stored: the runs under the first workloads, of an earlier session; not repeated.
             workloads: in place of the experiment's own, as many smaller ones.
+            config: as in `measure`.
             prune: as in `measure`.
         """
         runs = list(stored)
@@ -212,6 +218,7 @@ class Measurer:
                 deadline_s=deadline_s,
                 until_s=until_s,
                 workload=workload,
+                config=config,
                 prune=prune,
             )
             if run is None:

@@ -51,7 +51,12 @@ class Latency(Percentiles):
 
 @dataclass(frozen=True)
 class Interval:
-    """One step of the interval series: `elapsed_s` is at its end, since the phase's start."""
+    """One step of the interval series: `elapsed_s` is at its end, since the phase's start.
+
+    `pending_compaction_bytes` is what compactions have yet to rewrite at its end, by the engine's
+    estimate; `background_write_bytes` what flushes and compactions wrote in the step, None where
+    the engine has neither.
+    """
 
     elapsed_s: float
     interval_s: float
@@ -61,6 +66,8 @@ class Interval:
     rss_bytes: int | None
     cpu_s: float | None = None
     steal_s: float | None = None
+    pending_compaction_bytes: int | None = None
+    background_write_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ TOTAL_WITH_DRAIN_S = "total_with_drain_s"
 RATE_MB = "throughput_mb_s"
 SUSTAINED_MB = "sustained_throughput_mb_s"
 PHASE_TOTAL_S = "phase_with_drain_s"
+# Rates over the time to flush and drain as well.
+DRAINED_RATES = frozenset({SUSTAINED, SUSTAINED_MB})
 
 # verdict: beside the metric that decides, and in the noise of calibrations and repeats.
 # sustained: a report's table of burst and sustained.

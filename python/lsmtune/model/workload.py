@@ -84,6 +84,14 @@ MIX_OPERATIONS = (
     "delete_oldest",
     "merge",
 )
+# What changes the database, as in `writes` of driver/src/protocol/workload.rs.
+WRITES = frozenset(
+    {
+        *("fillseq", "fillrandom", "filluniquerandom", "overwrite", "readwhilewriting"),
+        *("deleterandom", "deleteuniquerandom"),
+        *("put", "insert", "update", "read_modify_write", "merge", "delete", "delete_oldest"),
+    }
+)
 _STEPS_ALLOWED = "a list of [time, operations per second], as [30s, 5000]"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"
 NAME_ALLOWED = "letters, digits, spaces and . _ -, starting with a letter or digit"
@@ -369,6 +377,23 @@ class Phase:
         """Whether it treats keys once each: its size is the question, and no rate that lasts."""
         inserts = self.mix is not None and self.mix.names == {"insert"}
         return self.operation in JOBS or inserts
+
+    def shares(self) -> dict[str, float]:
+        """Operation to its share of what the phase's own threads do; a replay's are not known."""
+        if self.mix is None:
+            return {} if self.operation is None else {self.operation: 1.0}
+        total = sum(weight for _, weight in self.mix.operations)
+        shares: dict[str, float] = {}
+        for name, weight in self.mix.operations:
+            shares[name] = shares.get(name, 0.0) + weight / total
+        return shares
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change the database, and so pays for a drain."""
+        beside = {each.operation for each in self.companions}
+        beside |= {name for each in self.companions if each.mix for name in each.mix.names}
+        return self.replay is not None or not WRITES.isdisjoint({*self.shares, *beside})
 
     @property
     def is_open_loop(self) -> bool:

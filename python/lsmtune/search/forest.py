@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from lsmtune.model.setting import real_setting, whole_setting
@@ -36,6 +37,7 @@ from lsmtune.search.model_based import (
     CANDIDATES,
     History,
     ModelSampler,
+    impute_censored,
     random_share_setting,
     ranked,
     startup_setting,
@@ -134,15 +136,26 @@ class ForestSampler(ModelSampler):
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest confidence bound on the improvement first."""
         points, targets = history.with_running()
-        forest = fit_forest(
-            self.unit_space.tree_features(points),
-            targets,
-            rng,
-            trees=self._trees,
-            min_leaf=self._min_leaf,
-            rows_max=self._rows_max,
-            runs=history.noise_with_running()[1],
-        )
+        features, runs = self.unit_space.tree_features(points), history.noise_with_running()[1]
+
+        def fitted(rows: npt.NDArray[np.intp]) -> Forest:
+            return fit_forest(
+                features[rows],
+                targets[rows],
+                rng,
+                trees=self._trees,
+                min_leaf=self._min_leaf,
+                rows_max=self._rows_max,
+                runs=runs[rows],
+            )
+
+        sure = np.flatnonzero(~history.censored)
+        if 1 < len(sure) < len(history):
+            cut_off = np.flatnonzero(history.censored)
+            mean, variance, _ = fitted(sure).predict(features[cut_off])
+            worst = float(targets[sure].max())
+            targets[cut_off] = impute_censored(targets[cut_off], mean, np.sqrt(variance), worst)
+        forest = fitted(np.arange(len(points)))
         best = history.points[np.argsort(history.targets, kind="stable")[:STARTS]]
         return ranked(
             self.unit_space,

@@ -37,6 +37,7 @@ from lsmtune.search.model_based import (
     CANDIDATES,
     History,
     ModelSampler,
+    impute_censored,
     random_share_setting,
     ranked,
     startup_setting,
@@ -76,6 +77,9 @@ class GaussianProcessSampler(ModelSampler):
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest expected improvement first."""
         points, targets = history.with_running()
+        sure = np.flatnonzero(~history.censored)
+        if history.censored.any() and len(sure) > 1:
+            targets = self._imputed(history, targets)
         kept = best_and_latest(targets, self._points_max)
         features = self.unit_space.distance_features(points[kept])
         variances = history.noise_with_running()[0][kept] / spread_of(targets[kept]) ** 2
@@ -100,6 +104,30 @@ class GaussianProcessSampler(ModelSampler):
                 near=NEIGHBOURS,
                 rounds=ROUNDS,
             )
+
+    def _imputed(self, history: History, targets: FloatArray) -> FloatArray:
+        """`targets` with those expected by a process of the trials that are not censored."""
+        sure = np.flatnonzero(~history.censored)
+        kept = sure[best_and_latest(history.targets[sure], FITTED_ON_MAX)]
+        known = history.targets[kept]
+        spread, middle = spread_of(known), float(np.median(known))
+        features = self.unit_space.distance_features(history.points)
+        with threadpool_limits(1):
+            process = fit_process(
+                features[kept],
+                standardised(known),
+                FITTED_ON_MAX,
+                history.variances[kept] / spread**2,
+            )
+            mean, deviation = process.predict(features[history.censored])
+        imputed = targets.copy()
+        imputed[: len(history)][history.censored] = impute_censored(
+            history.targets[history.censored],
+            middle + spread * mean,
+            spread * deviation,
+            float(known.max()),
+        )
+        return imputed
 
 
 def best_and_latest(targets: FloatArray, count: int) -> npt.NDArray[np.intp]:

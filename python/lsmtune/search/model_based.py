@@ -6,14 +6,19 @@ A trial's target is what a model learns of it, lower is better. Every trial that
 | trial | target |
 |---|---|
 | completed | its value |
-| pruned | the last value it reported, but no better than the median of the completed ones |
+| pruned | a bound: at least as bad as this, by the last value that it reported |
 | failed, or breaking a constraint | worse than the worst one, by a tenth of the spread |
 
 A completed trial's value is a mean over its runs, and how sure it is comes with it. A pruned trial
-was stopped because it did worse than others, and a value reported early can look better than any
-final one: hence the bound. Where all values are positive their logarithm is taken: the metrics of
-an engine (throughput, latency, amplification) are compared by ratios, and their noise is a ratio
-too.
+is *censored*: it was stopped because it did worse than others, and nobody knows how bad it would
+have been. Values at a step are not those at the end, as the beginning of a run and a run on fewer
+data are faster or slower than the whole. So its bound is what it reported, moved by how far the
+completed trials that reported at the same step came from there (the median); where there is none
+of these, what it reported, but no better than the median of the completed ones. Models replace a
+bound by what they expect of a value beyond it (`impute_censored`).
+
+Where all values are positive their logarithm is taken: the metrics of an engine (throughput,
+latency, amplification) are compared by ratios, and their noise is a ratio too.
 
 Candidates are ranked by a score instead of found by following gradients: half of the options of an
 engine are categorical, stepped or conditional, and a tree has no gradient.
@@ -29,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from optuna.distributions import BaseDistribution
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -36,7 +42,13 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.model.setting import Setting, real_setting, whole_setting
 from lsmtune.search.in_memory_study import ValueNoise, noise_of
 from lsmtune.search.sampler import ProposingSampler, SamplerContext
-from lsmtune.search.unit_space import FloatArray, UnitSpace, make_dimension, make_unit_space
+from lsmtune.search.unit_space import (
+    BoolArray,
+    FloatArray,
+    UnitSpace,
+    make_dimension,
+    make_unit_space,
+)
 
 
 class UnitSpaceSampler(ProposingSampler):
@@ -84,7 +96,8 @@ class History:
 
     `points` (n, dimensions), `targets` (n,) finite; `running` (m, dimensions): trials under way.
     `variances` (n,) are those of the targets as far as they are known, else 0; `runs` (n,) the
-    number of runs of which each target is the mean.
+    number of runs of which each target is the mean. The `censored` (n,) have bounds as targets, the
+    `failed` (n,) no value that counts.
     """
 
     points: FloatArray
@@ -92,6 +105,8 @@ class History:
     running: FloatArray
     variances: FloatArray
     runs: FloatArray
+    censored: BoolArray
+    failed: BoolArray
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -148,6 +163,9 @@ class HistoryReader:
         return History(
             points=np.array([known[trial.number][1] for trial in finished]).reshape(shape),
             targets=_targets(values, finished, direction),
+            censored=np.array([t.state == TrialState.PRUNED for t in finished], dtype=np.bool_)
+            & np.isfinite(values),
+            failed=~np.isfinite(values),
             running=self._unit_space.encode(running),
             variances=_variances(values, noises),
             runs=np.array([noise.runs if noise else 1 for noise in noises], np.float64),
@@ -174,7 +192,27 @@ def _targets(
     values: FloatArray, trials: Sequence[FrozenTrial], direction: StudyDirection
 ) -> FloatArray:
     pruned = np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_)
-    return make_targets(values, pruned, maximize=direction == StudyDirection.MAXIMIZE)
+    reached = np.full(len(trials), np.nan)
+    whole = [
+        (trial.intermediate_values, value)
+        for trial, value in zip(trials, values, strict=True)
+        if trial.state == TrialState.COMPLETE and math.isfinite(value) and trial.intermediate_values
+    ]
+    in_logs = _in_logs(values)
+    for index in np.flatnonzero(pruned & np.isfinite(values)).tolist() if whole else ():
+        step = max(trials[index].intermediate_values)
+        pairs = [(known[step], value) for known, value in whole if step in known]
+        if pairs and in_logs and min(reported for reported, _ in pairs) > 0:
+            factor = math.exp(np.median([math.log(end / reported) for reported, end in pairs]))
+            reached[index] = values[index] * factor
+        elif pairs and not in_logs:
+            reached[index] = values[index] + np.median([end - early for early, end in pairs])
+    known_end = np.isfinite(reached)
+    return make_targets(
+        np.where(known_end, reached, values),
+        pruned & ~known_end,
+        maximize=direction == StudyDirection.MAXIMIZE,
+    )
 
 
 def _in_logs(values: FloatArray) -> bool:
@@ -219,6 +257,24 @@ def make_targets(
     # Where all values are alike any distance will do; failing is still worse.
     margin = FAILURE_MARGIN * (worst - np.min(targets[has_value])) or 1.0
     return np.where(has_value, targets, worst + margin)
+
+
+def impute_censored(
+    bounds: FloatArray, mean: FloatArray, deviation: FloatArray, worst: float
+) -> FloatArray:
+    """What to take censored targets for: the mean of normal ones beyond their `bounds`; all (n,).
+
+    `mean` and `deviation` are what a model of the other trials expects there. No better than the
+    bound, and no worse than `worst`, or than the bound where that is. (J. Schmee and G. J. Hahn,
+    "A simple method for regression analysis with censored data", Technometrics 21, 1979; F.
+    Hutter, H. Hoos and K. Leyton-Brown, "Bayesian optimization with censored response data",
+    arXiv:1310.1947.)
+    """
+    z = (bounds - mean) / deviation
+    # phi(z) / (1 - Phi(z)), without loss of digits far out.
+    hazard = math.sqrt(2 / math.pi) / scipy.special.erfcx(z / math.sqrt(2))
+    expected: FloatArray = np.clip(mean + deviation * hazard, bounds, np.maximum(worst, bounds))
+    return expected
 
 
 # --- candidates

@@ -20,6 +20,7 @@ from lsmtune.engines.safety import (
     unsafe_option,
     weakest,
 )
+from lsmtune.engines.scaling import least_of, scaling_options
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
@@ -54,8 +55,8 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.spec import Budget, Spec
-from lsmtune.units import format_duration
+from lsmtune.study.spec import Budget, DataRungs, PrunerSpec, Spec
+from lsmtune.units import format_bytes, format_duration
 
 # The options of each configuration of a study by its field: those of every run come first.
 Stated = Mapping[str, Mapping[str, OptionValue]]
@@ -80,6 +81,8 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     _check_option_names(stated, space, engine)
     _check_proof(study)
     constraints, pick_where, guards = _constraints(study, stated, space, ready, workloads)
+    pruner = make_pruner_spec(study.pruner, goal, workloads, engine, program=runner is not None)
+    notes += _unscaled(pruner, engine, space)
     return Spec(
         name=study.name,
         path=path,
@@ -110,7 +113,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
             for name, model in study.space.parameters.items()
             if model.default is not None
         },
-        pruner=make_pruner_spec(study.pruner, goal, workloads, program=runner is not None),
+        pruner=pruner,
         command=None if runner is None else make_command(runner, goal, space, baseline, path),
         program=make_program(study, goal, workloads, path),
     )
@@ -133,6 +136,27 @@ def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Wor
     for weighted in workloads:
         fixed = with_merge_operator(fixed, engine, weighted.workload, "")
     return fixed
+
+
+def _unscaled(pruner: PrunerSpec | None, engine: str, space: Space) -> tuple[str, ...]:
+    """What the smaller runs of a pruner cannot tell of the options, a line each."""
+    if pruner is None or not isinstance(pruner.rungs, DataRungs):
+        return ()
+    if engine not in ENGINE_KINDS:
+        return ("runs on fewer keys have the options of the whole run: these are not scaled",)
+    num, scaling, lines = pruner.rungs.num, scaling_options(engine), []
+    for parameter in space.parameters:
+        numbers, info = parameter.numbers, scaling.get(parameter.name)
+        if numbers is None or info is None:
+            continue
+        least, scale = least_of(info), num[0] / num[-1]
+        if numbers.low * scale < least:
+            alike = format_bytes(round(min(numbers.high, least / scale)))
+            lines.append(
+                f"runs on {num[0]} keys take {parameter.name} up to {alike} for the same: at their "
+                f"scale it is {format_bytes(least)}, the least"
+            )
+    return tuple(lines)
 
 
 def _check_proof(study: StudyModel) -> None:

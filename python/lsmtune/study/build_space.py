@@ -16,7 +16,8 @@ from lsmtune.errors import FieldError, InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
-from lsmtune.model.metrics import HIGHER_IS_BETTER, METRICS
+from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
+from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
@@ -212,12 +213,17 @@ def make_sampler_spec(
 
 
 def make_pruner_spec(
-    model: PrunerModel, goal: Goal, workloads: Sequence[WeightedWorkload], *, program: bool = False
+    model: PrunerModel,
+    goal: Goal,
+    workloads: Sequence[WeightedWorkload],
+    engine: str,
+    *,
+    program: bool = False,
 ) -> PrunerSpec | None:
     """The pruner, None for `none`. Raises `InputError` for settings and rungs that do not fit.
 
     `program`: the runs are those of a program, which reports the objective itself at steps of its
-    own; a driver's run tells its rate as time passes.
+    own; a driver's run of `engine` tells its rate as time passes.
     """
     if model.name == "none":
         stated = [*model.settings, *(["rungs"] if model.rungs != RungsModel() else [])]
@@ -244,8 +250,20 @@ def make_pruner_spec(
     if not program and metric in METRICS and metric not in HIGHER_IS_BETTER:
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
         raise FieldError(field, why=why, allowed="num: a list of sizes")
-    rungs = TimeRungs(DEFAULT_EVERY_S if every_s is None else every_s)
+    charged = not program and metric in DRAINED_RATES and _drains(goal, workloads[0].workload)
+    if charged and engine == "leveldb":
+        why = f"leveldb does not tell what is left to compact, which {metric} charges"
+        allowed = f"num: a list of sizes, or the objective {BURST}"
+        raise FieldError(field, why=why, allowed=allowed)
+    rungs = TimeRungs(DEFAULT_EVERY_S if every_s is None else every_s, charged)
     return PrunerSpec(model.name, settings, rungs)
+
+
+def _drains(goal: Goal, workload: Workload) -> bool:
+    """Whether a measure phase that the objective looks at leaves something to drain."""
+    named = goal.objectives[0].phase
+    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
+    return any(phase.writes for phase in measured if named in (None, phase.name))
 
 
 def _data_rungs(

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 import scipy
+from optuna.trial import TrialState
 
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
@@ -177,7 +178,8 @@ class JudgedTrial:
 
     It began in row `first` of the store. `end` has its values, for which `runs` of its `tried`
     rounds count. `unplaced`: all of them ran while the machine changed, and the trial is to be run
-    again. `reports` is what a pruner was told, at the speed that the machine had in the beginning.
+    again. `reports` is what a pruner was told, at the speed that the machine had in the beginning;
+    `reached` what a run came to that its deadline ended, likewise.
     """
 
     number: int
@@ -189,6 +191,7 @@ class JudgedTrial:
     unplaced: bool
     wall_s: float
     reports: Mapping[int, float]
+    reached: float | None = None
 
 
 class Judgement:
@@ -255,8 +258,13 @@ class Judgement:
                 # times it.
                 variance = values[0] ** 2 * self.log_sd**2 / trial.runs
                 noise = ValueNoise(variance, trial.runs)
+            state, reports = trial.end.state, trial.reports
+            if trial.reached is not None:
+                # Too slow for its deadline is no failure of another kind: how slow is known.
+                state = TrialState.PRUNED
+                reports = {**reports, max(reports, default=0) + 1: trial.reached}
             judgements[trial.number] = TrialJudgement(
-                trial.end.state, values, trial.end.violations, trial.reports, noise
+                state, values, trial.end.violations, reports, noise
             )
         return judgements
 
@@ -278,7 +286,9 @@ def judge(trials: Iterable[TrialRounds], anchors: Sequence[Round], goal: Goal) -
 
 def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
     first = trial.rounds[0]
-    failed = next((r.outcome for r in trial.rounds if r.outcome is not Outcome.OK), None)
+    cut_off = next((r for r in trial.rounds if r.outcome is not Outcome.OK), None)
+    failed = None if cut_off is None else cut_off.outcome
+    reached = None if cut_off is None else cut_off.reached
     placed = [] if failed is not None else _placed(trial.rounds, drift)
     counted = placed or trial.rounds
     if failed is not None:
@@ -302,6 +312,7 @@ def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
         unplaced=failed is None and not placed,
         wall_s=first.wall_s,
         reports={step: value * factor for step, value in trial.reports.items()},
+        reached=None if reached is None else reached * factor,
     )
 
 

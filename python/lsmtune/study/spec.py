@@ -39,9 +39,13 @@ class SamplerSpec:
 
 @dataclass(frozen=True)
 class TimeRungs:
-    """Rungs in time: what a run has come to after every `every_s` seconds of its measure phase."""
+    """Rungs in time: what a run has come to after every `every_s` seconds of its measure phase.
+
+    `charged`: the objective charges the drain, and so do the rungs: the compactions that are due.
+    """
 
     every_s: float
+    charged: bool = False
 
 
 @dataclass(frozen=True)

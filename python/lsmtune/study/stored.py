@@ -10,6 +10,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Interval, Measurement, Outcome
+from lsmtune.model.metrics import BURST, SUSTAINED
 from lsmtune.model.request import PairMethod
 from lsmtune.model.workload import Mix, Workload
 from lsmtune.study.feasible import Feasibility
@@ -27,21 +28,44 @@ class Report:
 class TimeReports:
     """Turns the interval series of a measure phase into reports, one per rung passed.
 
-    The value is the rate since the phase began; the step counts the rungs from 1.
+    The value is the rate since the phase began; the step counts the rungs from 1. Charged rungs add
+    to the elapsed time what it would take to end the compactions that are due: their bytes over the
+    rate at which flushes and compactions have written, in those steps in which they did.
     """
 
     def __init__(self, rungs: TimeRungs) -> None:
-        self._every_s = rungs.every_s
+        self._rungs = rungs
         self._step = 0
+        self._written_bytes = 0
+        self._writing_s = 0.0
 
     def take(self, interval: Interval) -> Report | None:
-        """The report due with `interval`, if it reached a new rung."""
+        """The report due with `interval`, if it reached a new rung and its value is known.
+
+        It is not where nothing was written out so far: memtables that have not filled say what they
+        take, and nothing of what that costs later.
+        """
+        if interval.background_write_bytes:
+            self._written_bytes += interval.background_write_bytes
+            self._writing_s += interval.interval_s
         # Interval ends fall a little after their nominal time, never before it.
-        step = int(interval.elapsed_s / self._every_s)
+        step = int(interval.elapsed_s / self._rungs.every_s)
         if step <= self._step:
             return None
         self._step = step
-        return Report(step, interval.operations_total / interval.elapsed_s)
+        owed_s = self._owed_s(interval) if self._rungs.charged else 0.0
+        if owed_s is None:
+            return None
+        return Report(step, interval.operations_total / (interval.elapsed_s + owed_s))
+
+    def _owed_s(self, interval: Interval) -> float | None:
+        """Seconds that compactions are behind at the end of `interval`; None: nobody can tell."""
+        pending_bytes = interval.pending_compaction_bytes
+        if pending_bytes == 0 and interval.background_write_bytes is None:
+            return 0.0
+        if pending_bytes is None or not self._written_bytes or not self._writing_s:
+            return None
+        return pending_bytes * self._writing_s / self._written_bytes
 
 
 def time_reports(rungs: TimeRungs, measurement: Measurement, metric: str) -> Iterator[Report]:
@@ -144,7 +168,8 @@ class Round:
 
     It is in rows `first` to `last` of the store, and took `wall_s` seconds. `values` has one value
     per objective as measured, None unless all runs ended `ok`. `violations` and `pickable` are as
-    in a TrialEnd.
+    in a TrialEnd. `reached`, of a run that its deadline ended in its measure phase, is the rate up
+    to there: what it was to do would have taken longer, so that its value is no better.
     """
 
     first: int
@@ -154,6 +179,7 @@ class Round:
     values: tuple[float, ...] | None = None
     violations: Mapping[str, float] = field(default_factory=dict)
     pickable: bool = True
+    reached: float | None = None
 
 
 @dataclass(frozen=True)
@@ -194,7 +220,9 @@ def trial_rounds(
     """
     runs = trial.first
     failed = outcome_of([run.measurement for run in runs])
-    first = _round(runs, failed) if failed is not Outcome.OK else None
+    first = None
+    if failed is not Outcome.OK:
+        first = replace(_round(runs, failed), reached=reached_by(runs[-1].measurement, spec))
     if first is None:
         first = round_of(trial.runs, spec, feasibility)
         if first is not None and trial.rungs:
@@ -216,7 +244,7 @@ def round_of(
     measurements = [run.measurement for run in runs]
     failed = outcome_of(measurements)
     if failed is not Outcome.OK:
-        return _round(runs, failed)
+        return replace(_round(runs, failed), reached=reached_by(measurements[-1], spec))
     if len(runs) < len(spec.workloads):
         return None
     values = spec.goal.values(measurements)
@@ -234,6 +262,21 @@ def round_of(
 def _round(runs: Sequence[StoredMeasurement], outcome: Outcome) -> Round:
     wall_s = sum(run.wall_s for run in runs)
     return Round(min(run.id for run in runs), max(run.id for run in runs), outcome, wall_s)
+
+
+def reached_by(measurement: Measurement, spec: Spec) -> float | None:
+    """The rate that a run had when its deadline ended it; None unless that bounds the objective.
+
+    It does for a rate of the last phase of a single workload that is a number of operations.
+    """
+    done, steps = len(measurement.phases), measurement.intervals_unfinished
+    phases = spec.workload.phases
+    is_last = len(spec.workloads) == 1 and done == len(phases) - 1 and not spec.goal.several
+    if measurement.outcome is not Outcome.TIMEOUT or not steps or not is_last:
+        return None
+    counted = spec.objective.metric in (BURST, SUSTAINED) and phases[-1].duration_s is None
+    ended = steps[-1]
+    return ended.operations_total / ended.elapsed_s if counted and ended.elapsed_s > 0 else None
 
 
 def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:

@@ -11,7 +11,7 @@ from lsmtune.engines.formats.names import known_options
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
-from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.model.workload import WRITES, PhaseKind, Workload
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.units import BYTES_PER_UNIT
@@ -76,14 +76,6 @@ _ONE_PHASE = (
 _SEVERAL_PHASES = (
     TOTAL_WITH_DRAIN_S,
     "# All phases together; the time to flush and to finish compactions is charged.",
-)
-# What a measure phase writes by most of all; of a mix, the share of its operations.
-_WRITES = frozenset(
-    {
-        *("fillseq", "fillrandom", "filluniquerandom", "overwrite"),
-        *("deleterandom", "deleteuniquerandom"),
-        *("put", "insert", "update", "read_modify_write", "merge", "delete", "delete_oldest"),
-    }
 )
 _WRITES_SHARE = 0.3  # from here on the options of writes matter at least as much
 # Parameters that are written out, not as comments, because they are the size of the work.
@@ -222,11 +214,9 @@ def study_text(
 def _writes(workload: Workload) -> bool:
     """Whether the last measure phase mostly writes."""
     phase = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE][-1]
-    if phase.mix is None:
-        return phase.operation in _WRITES
-    total = sum(weight for _, weight in phase.mix.operations)
-    writes = sum(weight for name, weight in phase.mix.operations if name in _WRITES)
-    return writes >= _WRITES_SHARE * total
+    writes = sum(share for name, share in phase.shares.items() if name in WRITES)
+    # Most of what `readwhilewriting` does is to read.
+    return phase.operation != "readwhilewriting" and writes >= _WRITES_SHARE
 
 
 def _mapping(name: str, options: Mapping[str, OptionValue]) -> str:

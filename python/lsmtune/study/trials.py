@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optuna.trial import TrialState
 
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted, Reported
+from lsmtune.engines.scaling import scaled
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
@@ -113,9 +114,14 @@ def run_trial(
     """All runs of trial `number`, the `index`th of its study; None when it was interrupted.
 
     `deadline_s` and `until_s` are those of `Measurer.measure`. The pruner is asked at every rung,
-    by `report`. A trial that is pruned between two sizes has only runs of rungs, each of which
-    ended well.
+    by `report`. Smaller runs have the configuration at the scale of their data; what is stored as
+    the trial's is the whole one. A trial that is pruned between two sizes has only runs of rungs,
+    each of which ended well.
     """
+
+    def at_scale(scale: float) -> dict[str, OptionValue]:
+        return scaled(spec.engine_name, arm.config.options, scale, arm.engine.version)
+
     trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
     rungs = None if spec.pruner is None else spec.pruner.rungs
     prune = Watch(report, rungs, spec.objective.metric) if isinstance(rungs, TimeRungs) else None
@@ -132,6 +138,7 @@ def run_trial(
                 deadline_s=deadlines_s[rung],
                 until_s=until_s,
                 workloads=sizes,
+                config=replace(arm.config, options=at_scale(rungs.num[rung] / rungs.num[-1])),
             )
             if runs is None:
                 return None

@@ -88,6 +88,15 @@ impl RocksDatabase {
         self.flusher.run(call, cancelled)
     }
 
+    /// What compactions have yet to rewrite. The engine estimates it under level compaction alone, and
+    /// it is nothing where it compacts only on request.
+    pub fn pending_bytes(&self) -> Result<u64> {
+        match self.compacts {
+            true => self.number_of_families(c"rocksdb.estimate-pending-compaction-bytes"),
+            false => Ok(0),
+        }
+    }
+
     fn work(&self) -> Result<Work> {
         // Needed work is read before running work, for the reason given above.
         let pending = self.number_of_families(c"rocksdb.mem-table-flush-pending")? > 0

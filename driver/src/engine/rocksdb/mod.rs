@@ -313,6 +313,15 @@ impl Database for RocksDatabase {
         self.tree()
     }
 
+    fn pending_compaction_bytes(&self) -> Option<u64> {
+        self.pending_bytes().ok()
+    }
+
+    /// As `ThreadPoolImpl` in `util/threadpool_imp.cc` names them: `rocksdb:low`, `rocksdb:high`.
+    fn background_threads(&self) -> &'static str {
+        "rocksdb:"
+    }
+
     fn property(&self, name: &str) -> Option<String> {
         let name = CString::new(name).ok()?;
         // SAFETY: the database is open, and the engine hands over a string or null.

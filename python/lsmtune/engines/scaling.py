@@ -1,0 +1,93 @@
+"""A configuration at another scale: what is as large as the data shrinks with the data.
+
+An LSM tree on a tenth of the data has the same shape, levels full to the same share, if memtables,
+files, the first level, caches and limits are a tenth as large. Blocks, bits of a filter for each
+key, ratios, triggers and numbers of threads mean the same at every scale. The catalogue says which
+options are of the former kind (`scales_with: data`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.model.config import OptionValue, option_text
+
+# Sizes are multiples of a page, as direct I/O and arenas want them.
+PAGE_BYTES = 4096
+
+
+def scaled(
+    engine: str,
+    options: Mapping[str, OptionValue],
+    scale: float,
+    version: str | None = None,
+) -> dict[str, OptionValue]:
+    """`options` for `scale` times the data they were meant for, 0 < scale <= 1.
+
+    The engine's defaults scale, too, so that they come to be stated: a memtable of 64 MiB that
+    nobody set would else hold all of a small database. Special values (no limit, off) stay as they
+    are, and so does what the catalogue does not know. A size is rounded to whole pages, and is at
+    least what the engine takes (`least`), where it was not smaller before. Without a catalogue
+    nothing scales.
+
+    Args:
+        engine: its name.
+        options: full name to value.
+        scale: what the data are multiplied by.
+        version: the engine's; None for the newest that the catalogue knows.
+    """
+    if not 0.0 < scale <= 1.0:
+        raise ValueError(f"a scale is above 0 and at most 1, not {scale}")
+    found = dict(options)
+    if scale == 1.0 or engine not in ENGINE_KINDS:
+        return found
+    for name, info in scaling_options(engine).items():
+        value = options.get(name)
+        if value is None and _is_default(engine, info, options, version):
+            value = info.default if version is None else info.default_in(version)
+        if isinstance(value, int | float) and _scaled(info, value, scale) != value:
+            found[name] = _scaled(info, value, scale)
+    return found
+
+
+def scaling_options(engine: str) -> dict[str, OptionInfo]:
+    """The options of `engine` that scale with the data, by name."""
+    known = option_catalogue(engine) if engine in ENGINE_KINDS else {}
+    return {name: info for name, info in known.items() if info.scales_with == "data"}
+
+
+# Where nobody sets these, RocksDB takes a share or a multiple of another one that scales
+# (`SanitizeCfOptions` in `db/column_family.cc`).
+_DERIVED = frozenset({"arena_block_size", "max_compaction_bytes"})
+
+
+def least_of(info: OptionInfo) -> int:
+    """The smallest size that an option is scaled to."""
+    return PAGE_BYTES if info.least is None else math.ceil(info.least)
+
+
+def _is_default(
+    engine: str, info: OptionInfo, options: Mapping[str, OptionValue], version: str | None
+) -> bool:
+    """Whether an option that is not set is there, at a default of its own, and does something."""
+    if info.name in _DERIVED or (version is not None and not info.exists_in(version)):
+        return False
+    if info.name.rpartition(".")[0] in options:  # the whole object is stated as one text
+        return False
+    known = option_catalogue(engine)
+    for name, values in info.condition.items():
+        value = options.get(name, known[name].default)
+        if value is None or option_text(value) not in map(option_text, values):
+            return False
+    return True
+
+
+def _scaled(info: OptionInfo, value: int | float, scale: float) -> int | float:
+    if value <= 0 or value in [special for special, _ in info.specials]:
+        return value
+    least = min(least_of(info), value)
+    pages = round(value * scale / PAGE_BYTES)
+    return max(least, pages * PAGE_BYTES)
