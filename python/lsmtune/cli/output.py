@@ -139,7 +139,8 @@ def proved_at_line(at: ProvedAt) -> str:
     )
     both = [f"{b:,} and {c:,} {n}" for n, b, c in counts if b is not None and c is not None]
     work = f"; baseline and candidate: {', '.join(both)}" if both else ""
-    return f"{at.workload}: {at.records:,} records, {at.operations:,} operations{work}"
+    model = f" ({at.share_of_target:.2g} of the target)" if at.share_of_target < 1.0 else ""
+    return f"{at.workload}: {at.records:,} records{model}, {at.operations:,} operations{work}"
 
 
 def running_line(verdict: Verdict) -> str:

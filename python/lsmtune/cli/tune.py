@@ -55,7 +55,7 @@ def _tune(
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.facts import machine_facts
     from lsmtune.study.build import load_spec
-    from lsmtune.study.length import at_length
+    from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget
     from lsmtune.study.start import refuse_short
 

@@ -54,7 +54,8 @@ class GuardResult:
 class ProvedAt:
     """What the pairs ran of one workload: `records`, and medians of counts in the measure phases.
 
-    None where a run does not know how often it flushed or compacted.
+    None where a run does not know how often it flushed or compacted. `share_of_target`: how much of
+    the data that the user stated; below 1 in a model of them.
     """
 
     workload: str
@@ -64,6 +65,7 @@ class ProvedAt:
     candidate_flushes: int | None = None
     baseline_compactions: int | None = None
     candidate_compactions: int | None = None
+    share_of_target: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,12 @@ OPERATIONS = (
     "readwhilewriting",
 )
 # Each of these treats every key of the database once, and then is done.
-JOBS = frozenset({"fillseq", "fillrandom", "filluniquerandom", "readseq"})
-JOBS |= {"readuniquerandom", "deleteuniquerandom"}
+JOBS = frozenset(
+    {
+        *("fillseq", "fillrandom", "filluniquerandom", "insert"),
+        *("readseq", "readuniquerandom", "deleteuniquerandom"),
+    }
+)
 MIX_OPERATIONS = (
     "get",
     "put",
@@ -375,9 +379,9 @@ class Phase:
     @property
     def is_job(self) -> bool:
         """Whether it treats keys once each: its size is the question, and no rate that lasts."""
-        inserts = self.mix is not None and self.mix.names == {"insert"}
-        return self.operation in JOBS or inserts
+        return bool(self.shares) and self.shares.keys() <= JOBS
 
+    @property
     def shares(self) -> dict[str, float]:
         """Operation to its share of what the phase's own threads do; a replay's are not known."""
         if self.mix is None:

@@ -7,7 +7,7 @@ them, and the configuration that keeps most in memory wins. At ten times the len
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -23,14 +23,22 @@ _ARMS = ("baseline", "candidate")
 
 
 def judged_by_length(
-    verdict: Verdict, goal: Goal, workloads: Sequence[Workload], pairs: Sides, *, burst: bool
+    verdict: Verdict,
+    goal: Goal,
+    workloads: Sequence[Workload],
+    pairs: Sides,
+    *,
+    burst: bool,
+    share_of_target: float = 1.0,
 ) -> Verdict:
     """`verdict` with what it was `proved_at`; one on runs that are not steady is not `better`.
 
     A run is not steady by `run_length.unsteady`; an arm where more than half of its runs are not,
     as chance makes one in twenty. `burst`: the user asks for what runs of this length show.
+    `share_of_target` is that of the workloads in what the user runs.
     """
-    verdict = replace(verdict, proved_at=_proved_at(workloads, pairs))
+    proved_at = [replace(at, share_of_target=share_of_target) for at in _sizes(workloads, pairs)]
+    verdict = replace(verdict, proved_at=tuple(proved_at))
     if burst or not pairs:
         return verdict
     lines = _unsteady_arms(goal, workloads, pairs)
@@ -58,24 +66,18 @@ def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: Sides) -> l
     return lines
 
 
-def _proved_at(workloads: Sequence[Workload], pairs: Sides) -> tuple[ProvedAt, ...]:
-    at = []
-    for index, workload in enumerate(workloads):
+def _sizes(workloads: Sequence[Workload], pairs: Sides) -> Iterator[ProvedAt]:
+    for index, workload in enumerate(workloads if pairs else ()):
         sides = [[pair[side][index] for pair in pairs] for side in range(len(_ARMS))]
-        if not pairs:
-            continue
-        at.append(
-            ProvedAt(
-                workload=workload.name,
-                records=workload.num,
-                operations=_median_of(sides[0] + sides[1], "operations") or 0,
-                baseline_flushes=_median_of(sides[0], "flushes"),
-                candidate_flushes=_median_of(sides[1], "flushes"),
-                baseline_compactions=_median_of(sides[0], "compactions"),
-                candidate_compactions=_median_of(sides[1], "compactions"),
-            )
+        yield ProvedAt(
+            workload=workload.name,
+            records=workload.num,
+            operations=_median_of(sides[0] + sides[1], "operations") or 0,
+            baseline_flushes=_median_of(sides[0], "flushes"),
+            candidate_flushes=_median_of(sides[1], "flushes"),
+            baseline_compactions=_median_of(sides[0], "compactions"),
+            candidate_compactions=_median_of(sides[1], "compactions"),
         )
-    return tuple(at)
 
 
 def _median_of(runs: Runs, field: str) -> int | None:

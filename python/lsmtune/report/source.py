@@ -32,8 +32,8 @@ from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
-from lsmtune.study.length import at_length
 from lsmtune.study.loop import REFUSED
+from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import Round, TrialRounds, anchor_rounds, trial_rounds, trial_runs

@@ -106,6 +106,7 @@ def _size_blocks(verdict: Verdict | None) -> list[Block]:
     columns = (
         Column("workload", key="workload", number=False),
         Column("records", text.number, "records"),
+        Column("of the target", text.share, "share_of_target"),
         Column("operations", text.number, "operations"),
         *(Column(f"flushes, {arm}", text.number, f"{arm}_flushes") for arm in _ARMS),
         *(Column(f"compactions, {arm}", text.number, f"{arm}_compactions") for arm in _ARMS),

@@ -94,8 +94,11 @@ def prove_finalist(
     ]
     asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
     circumstances = feasibility.circumstances(finalist.config.options)
-    workloads = [weighted.workload for weighted in spec.workloads]
-    verdict = judged_by_length(verdict, spec.goal, workloads, pairs, burst=spec.burst)
+    verdict = judged_by_length(
+        *(verdict, spec.goal, measurer.workloads, pairs),
+        burst=spec.burst,
+        share_of_target=measurer.scale,
+    )
     verdict = judged_by_guards(verdict, [*asked, *spec.guards], circumstances, pairs)
     return survived(
         *(verdict, finalist, measurer, observer),

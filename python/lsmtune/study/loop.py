@@ -34,7 +34,6 @@ from lsmtune.study.feasible import (
 )
 from lsmtune.study.finalist import nothing_to_prove, prove_finalist, survival_s
 from lsmtune.study.judging import Judgement, Observations
-from lsmtune.study.length import at_length, lengthen
 from lsmtune.study.observer import (
     ChangeReporter,
     Progress,
@@ -42,6 +41,7 @@ from lsmtune.study.observer import (
     TuneResult,
     result_document,
 )
+from lsmtune.study.size import at_length, at_scale, begin, resize, stored_size
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
@@ -86,13 +86,14 @@ def tune(
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
     result = None
+    begin(spec, folder)
     while result is None:
         sized = at_length(spec, folder)
         tuning = _Tuning(sized, folder, runner, engine, observer, stop, clock, startup_s)
         try:
             result = tuning.run()
-        except _LongerError as longer:
-            observer.warning(str(longer))
+        except _ResizedError as resized:
+            observer.warning(str(resized))
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)
         folder.write_result("result.json", result_document(result))
@@ -104,8 +105,8 @@ class _StoppedError(Exception):
     """The study is to stop, and a configuration was still being looked for."""
 
 
-class _LongerError(Exception):
-    """The runs of the study are longer from now on; the text says why."""
+class _ResizedError(Exception):
+    """The runs of the study have another size from now on; the text says why."""
 
 
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
@@ -134,11 +135,13 @@ class _Tuning:
         self._baseline_values: tuple[float, ...] | None = None
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
+        self._size = stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._budget = SearchBudget(
             *(spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)),
             other_s=2 * startup_s + survival_s(spec, runner),
+            proof_factor=self._size.proof_scale / self._size.scale,
         )
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
@@ -156,18 +159,15 @@ class _Tuning:
             else make_pruner(spec.pruner.name, spec.pruner.settings, spec.directions),
         )
         self._trials = Trials(folder, spec.space, searcher)
-        workloads = [weighted.workload for weighted in spec.workloads]
-        self._measurer = Measurer(
-            folder,
-            runner,
-            workloads,
-            spec.limits,
-            observer,
-            stop,
-            clock,
+        databases = (
             loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
             if spec.databases.reuse
-            else None,
+            else None
+        )
+        workloads, limits = at_scale(spec, self._size.scale)
+        self._measurer = Measurer(
+            *(folder, runner, workloads, limits, observer, stop, clock, databases),
+            scale=self._size.scale,
         )
         self._measurer.refuse_other_build(engine)
         self._rounds = Rounds(spec, self._measurer)
@@ -288,10 +288,10 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored)
         self._use_baseline(stored)
-        if fresh:
-            longer, why = lengthen(self._spec, self._folder, stored, self._measurer.spent_s())
-            if longer:
-                raise _LongerError(why)
+        if not self._observations.trials:
+            resized, why = resize(self._spec, self._folder, stored, self._measurer.spent_s())
+            if resized:
+                raise _ResizedError(why)
             if why:
                 self._observer.warning(why)
         self._refuse_short()
@@ -480,11 +480,12 @@ class _Tuning:
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
+        workloads, limits = at_scale(self._spec, self._size.proof_scale)
         return prove_finalist(
             self._spec,
             self._baseline,
             Arm(self._engine, best.config),
-            self._measurer,
+            self._measurer.at(workloads, limits, self._size.proof_scale),
             self._observer,
             self._feasibility,
             deadline_s=self._budget.proof_s(self._measurer.spent_s()),

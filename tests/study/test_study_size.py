@@ -16,7 +16,7 @@ from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
 from lsmtune.report.source import read_study
-from lsmtune.study.length import can_be_longer, longer_by
+from lsmtune.study.size import can_change, longer_by
 
 
 class Flushing(FakeRunner):
@@ -108,4 +108,4 @@ def test_operations_are_what_grows_unless_the_phase_fills() -> None:
     ],
 )
 def test_the_length_of_a_trace_is_its_own(phase: Phase, can: bool) -> None:
-    assert can_be_longer(Workload("w", (phase,), num=1)) is can
+    assert can_change(Workload("w", (phase,), num=1)) is can
