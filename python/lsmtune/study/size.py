@@ -28,7 +28,7 @@ from lsmtune.workloads.distributions import data_bytes
 _FACT = "run_size"
 # The first run, and the smallest model: below this, a memtable of 64 MiB has shrunk to a few
 # blocks, and what a process takes for itself is most of its memory.
-MODEL_BYTES = 128 << 20
+MODEL_BYTES = 64 << 20
 SCALE_LEAST = 0.01
 # What the driver and an engine take of the memory whatever the data are; it does not scale.
 PROCESS_BYTES = 48 << 20
