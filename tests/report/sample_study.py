@@ -195,7 +195,15 @@ class SampleStudy:
         """A run that was ended in its measure phase."""
         steps = int(after_s / 0.25)
         intervals = tuple(
-            Interval(0.25 * k, 0.25, int(rate * 0.25), int(rate * 0.25) * k, rate, 150_000_000)
+            Interval(
+                0.25 * k,
+                0.25,
+                int(rate * 0.25),
+                int(rate * 0.25) * k,
+                rate,
+                150_000_000,
+                pending_compaction_bytes=0,
+            )
             for k in range(1, steps + 1)
         )
         return replace(

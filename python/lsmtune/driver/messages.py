@@ -227,6 +227,7 @@ _NOT_IN_PHASE = frozenset(
 )
 _OPTIONAL: Mapping[type[Message], frozenset[str]] = {
     Verified: frozenset({"keys_beyond", "keys_scanned"}),
+    IntervalPassed: frozenset({"pending_compaction_bytes", "background_write_bytes"}),
     PhaseFinished: _NOT_IN_PHASE
     | {"files_per_level", "bytes_per_level", "page_cache_cached_share", "operations_by_type"}
     | {"block_cache_hits", "block_cache_misses", "replay", "reads_checked"},
