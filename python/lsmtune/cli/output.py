@@ -94,9 +94,7 @@ def verdict_line(verdict: Verdict) -> str:
         VerdictOutcome.EQUIVALENT: "equivalent",
         VerdictOutcome.NOT_PROVEN: "no proven gain",
     }[verdict.outcome]
-    if verdict.outcome is VerdictOutcome.NOT_PROVEN and any(
-        g.held is False for g in verdict.guards
-    ):
+    if verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard:
         lead = "not recommended"
     ratio = ""
     if verdict.ratio is not None:
@@ -104,6 +102,8 @@ def verdict_line(verdict: Verdict) -> str:
         pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
         ratio = f"{digits(verdict.ratio)}x the baseline ({verdict.metric}{better})"
         ratio = f"{ratio}, {_interval(verdict)}, {pairs}"
+        if verdict.share_of_target < 1.0:
+            ratio = f"{ratio}, at {verdict.share_of_target:.2g} of the target's size"
     line = ": ".join(filter(None, (lead, ratio)))
     return f"{line}; {verdict.why}" if verdict.why else line
 

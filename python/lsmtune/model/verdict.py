@@ -107,6 +107,11 @@ class Verdict:
     proved_at: tuple[ProvedAt, ...] = ()
 
     @property
+    def share_of_target(self) -> float:
+        """The share of the target's data that the pairs had; 1 where nothing says otherwise."""
+        return min((at.share_of_target for at in self.proved_at), default=1.0)
+
+    @property
     def breaks_guard(self) -> bool:
         """Whether the candidate costs more than a guard allows."""
         return any(guard.held is False for guard in self.guards)

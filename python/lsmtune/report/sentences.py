@@ -60,6 +60,8 @@ def headline(analysis: StudyAnalysis) -> Headline:
     with_why = f"{why} {measured}".strip()
     if verdict.outcome is VerdictOutcome.BETTER:
         lead = f"the baseline's {metric}"
+        if verdict.share_of_target < 1.0:
+            lead = f"{lead}, at {verdict.share_of_target:.2g} of the target's size"
         return Headline("good", "Proven gain", text.ratio(verdict.ratio), lead, interval)
     if verdict.outcome is VerdictOutcome.WORSE:
         lead = f"the baseline's {metric}: do not deploy the candidate"
