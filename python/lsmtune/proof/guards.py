@@ -81,7 +81,8 @@ def make_guards(
 
     Raises `InputError`, naming `source`, for what is no constraint or has no baseline in it.
     """
-    options, metrics = option_catalogue(engine), metric_names(workloads)
+    options = option_catalogue(engine) if engine in ENGINE_KINDS else ()
+    metrics = metric_names(workloads)
     made = [make_constraint(text, options, metrics, FACTS, source, "") for text in texts]
     for guard in made:
         check_guard(guard, source, "")
