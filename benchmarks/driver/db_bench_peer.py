@@ -23,6 +23,7 @@ SHARED_OPTIONS = {
     "dump_malloc_stats": "true",
     "enable_pipelined_write": "true",
     "hard_pending_compaction_bytes_limit": "137438953472",
+    "level_compaction_dynamic_level_bytes": "false",
     "table_cache_numshardbits": "4",
 }
 # db_bench turns the library's per-thread counters off (--perf_level=1); in every other program they
@@ -70,6 +71,10 @@ def run_db_bench(
         "--value_size=100",
         "--compression_ratio=0.5",
         "--cache_size=33554432",
+        # What an option of so many bytes means to the library. db_bench has other defaults, which
+        # differ from release to release, and no OPTIONS file shows them.
+        "--cache_type=lru_cache",
+        "--cache_high_pri_pool_ratio=0.5",
         f"--histogram={int(histogram)}",
         f"--perf_level={LIBRARY_PERF_LEVEL}",
     ]
@@ -81,9 +86,14 @@ def run_db_bench(
 
 
 def options_file(directory: Path) -> dict[str, str]:
-    """The newest OPTIONS file of a database, as `section/name` to value."""
+    """The newest OPTIONS file of a database, and what LOG says of its block cache.
+
+    As `section/name` to value.
+    """
     newest = max(directory.glob("OPTIONS-*"), key=lambda path: path.name)
-    section, found = "", {}
+    _, _, cache = (directory / "LOG").read_text().partition("block_cache_options:")
+    said = re.findall(r"(\w+) ?: (\S+)", cache.partition("persistent_cache")[0])
+    section, found = "", {f"block_cache/{name}": value for name, value in said}
     for line in newest.read_text().splitlines():
         text = line.strip()
         if text.startswith("["):

@@ -423,6 +423,12 @@ pub trait Cursor {
         self.next();
         self.valid().then(|| (self.key(), self.value()))
     }
+    /// Moves to the first entry at or after `key` and returns its key and value, or `None` if there
+    /// is none: a seek as one call through the trait.
+    fn seek_entry(&mut self, key: &[u8]) -> Option<(&[u8], &[u8])> {
+        self.seek(key);
+        self.valid().then(|| (self.key(), self.value()))
+    }
     /// The error that ended the scan, if one did.
     fn status(&self) -> Result<()>;
 }

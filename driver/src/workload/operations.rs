@@ -354,29 +354,27 @@ impl Action for Seek<'_> {
     #[inline]
     fn perform(&mut self) -> Result<Step> {
         let mut cursor = self.session.cursor()?;
-        cursor.seek(self.key.bytes());
-        let found = cursor.valid() && cursor.key() == self.key.bytes();
-        let mut bytes = if found { entry_bytes(&*cursor) } else { 0 };
-        if self.checked && cursor.valid() {
-            let (key, value) = (cursor.key(), cursor.value());
-            self.reads.note_entry(key, value, &self.key.writer);
-        }
-        for _ in 0..self.nexts {
-            if !cursor.valid() {
+        let (mut found, mut bytes) = (false, 0);
+        let mut entry = cursor.seek_entry(self.key.bytes());
+        for step in 0..=self.nexts {
+            let Some((key, value)) = entry else {
                 break;
+            };
+            // Where the key itself is missing, its neighbour was not asked for.
+            found |= step == 0 && key == self.key.bytes();
+            if found || step > 0 {
+                bytes += key.len() + value.len();
             }
-            cursor.next();
-            if !cursor.valid() {
-                break;
-            }
-            bytes += entry_bytes(&*cursor);
             if self.checked {
-                let (key, value) = (cursor.key(), cursor.value());
                 self.reads.note_entry(key, value, &self.key.writer);
             }
+            if step < self.nexts {
+                entry = cursor.next_entry();
+            }
         }
+        let at_end = entry.is_none();
         cursor.status()?;
-        if self.checked && !cursor.valid() {
+        if self.checked && at_end {
             self.reads.note_end();
         }
         drop(cursor);

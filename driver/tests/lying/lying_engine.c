@@ -298,6 +298,20 @@ void rocksdb_pinnableslice_destroy(void *slice) {
     if (slice == &own) free(own.text);
     else real(slice);
 }
+
+/* Since RocksDB 10.9; in front of an older one it is there, too. */
+unsigned char rocksdb_get_into_buffer(void *db, const void *options, const char *key,
+                                      size_t length, char *buffer, size_t buffer_bytes,
+                                      size_t *bytes, unsigned char *found, char **error) {
+    void *slice = rocksdb_get_pinned(db, options, key, length, error);
+    *bytes = 0, *found = slice != NULL;
+    if (!slice) return 0;
+    const char *value = rocksdb_pinnableslice_value(slice, bytes);
+    int fits = *bytes <= buffer_bytes;
+    if (fits) memcpy(buffer, value, *bytes);
+    rocksdb_pinnableslice_destroy(slice);
+    return fits;
+}
 #endif
 
 /* --- scans */
@@ -337,6 +351,20 @@ const char *NAME(iter_value)(const void *iterator, size_t *bytes) {
     if (telling("wrong_in_scan") && one_in_n(&steps) && *bytes) --*bytes;
     return value;
 }
+
+#if !IS_LEVELDB
+struct slice {
+    const char *data;
+    size_t bytes;
+};
+
+/* Since RocksDB 10.9. */
+struct slice rocksdb_iter_value_slice(const void *iterator) {
+    struct slice value;
+    value.data = rocksdb_iter_value(iterator, &value.bytes);
+    return value;
+}
+#endif
 
 /* --- flushes */
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lsmtune_driver::engine::BatchEntry;
+use lsmtune_driver::engine::{BatchEntry, Durability, Options};
 
 use super::fixtures::*;
 
@@ -58,6 +58,39 @@ pub fn any_bytes_are_keys_and_values(fixture: &Fixture) {
         }
         assert_eq!(all(&mut *session), entries);
         database.drain(&|| false).unwrap();
+    }
+}
+
+/// RocksDB from 10.9 on copies values of up to 1024 bytes; a session that meets a larger one pins
+/// values from then on.
+pub fn values_of_any_size_are_read_whole_in_any_order(fixture: &Fixture) {
+    let sizes = [0, 1, 1023, 1024, 1025, 2048, 100_000];
+    let key = |bytes: usize| format!("key of {bytes:06} bytes").into_bytes();
+    let families = fixture.engine.with_column_families(3);
+    for engine in [Some(&fixture.engine), families.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, options) = (folder.path().join("db"), Options::new());
+        let database = engine.open(&directory, &options, Durability::Wal).unwrap();
+        for bytes in sizes {
+            let mut session = database.session();
+            session
+                .put(&key(bytes), &noise(bytes as u64, bytes))
+                .unwrap();
+        }
+        for first in sizes {
+            let mut session = database.session();
+            for bytes in [first].into_iter().chain(sizes) {
+                let found = get(&mut *session, &key(bytes));
+                assert!(
+                    found == Some(noise(bytes as u64, bytes)),
+                    "{bytes} after {first}"
+                );
+                assert_eq!(get(&mut *session, b"absent"), None);
+            }
+        }
     }
 }
 

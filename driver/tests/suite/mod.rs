@@ -21,6 +21,7 @@ macro_rules! conformance {
             a_value_that_was_put_is_found,
             the_last_write_wins,
             any_bytes_are_keys_and_values,
+            values_of_any_size_are_read_whole_in_any_order,
             a_scan_is_in_order_of_bytes,
             a_seek_finds_the_first_entry_at_or_after_the_key,
             a_cursor_sees_the_database_as_it_was,

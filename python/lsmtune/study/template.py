@@ -170,7 +170,7 @@ def study_text(
     *,
     workload: Workload,
     space: str | None = None,
-    sampler: str = "tpe",
+    sampler: str = "auto",
     memory: str = "4GiB",
     options: Mapping[str, OptionValue] | None = None,
 ) -> str:

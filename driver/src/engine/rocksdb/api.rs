@@ -24,6 +24,14 @@ opaque!(
     PerfContext,
 );
 
+/// `rocksdb_slice_t`: bytes of the engine.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Slice {
+    pub data: *const c_char,
+    pub size: usize,
+}
+
 c_api! {
     /// Functions of a loaded RocksDB. The required ones exist since RocksDB 6.
     pub struct Api {
@@ -93,12 +101,18 @@ c_api! {
             fn rocksdb_perfcontext_metric(*mut PerfContext, c_int) -> u64;
             fn rocksdb_perfcontext_destroy(*mut PerfContext);
         }
-        // Exists since RocksDB 8.1; 8.7 is the first version that needs no size of an entry.
         optional {
+            // Since RocksDB 8.1; 8.7 is the first version that needs no size of an entry.
             fn rocksdb_hyper_clock_cache_options_create(usize, usize) -> *mut HyperClockCacheOptions;
             fn rocksdb_hyper_clock_cache_options_destroy(*mut HyperClockCacheOptions);
             fn rocksdb_hyper_clock_cache_options_set_num_shard_bits(*mut HyperClockCacheOptions, c_int);
             fn rocksdb_cache_create_hyper_clock_opts(*const HyperClockCacheOptions) -> *mut Cache;
+            // Since RocksDB 10.9; the older functions that do the same allocate for every value, or
+            // return the length through memory.
+            fn rocksdb_get_into_buffer(*mut Db, *const ReadOptions, *const c_char, usize, *mut c_char, usize, *mut usize, *mut c_uchar, *mut *mut c_char) -> c_uchar;
+            fn rocksdb_get_into_buffer_cf(*mut Db, *const ReadOptions, *mut ColumnFamily, *const c_char, usize, *mut c_char, usize, *mut usize, *mut c_uchar, *mut *mut c_char) -> c_uchar;
+            fn rocksdb_iter_key_slice(*const Iterator) -> Slice;
+            fn rocksdb_iter_value_slice(*const Iterator) -> Slice;
         }
     }
 }
@@ -115,6 +129,11 @@ impl Api {
                 &missing,
             )),
         }
+    }
+
+    /// Whether it can copy a value into a buffer of ours.
+    pub fn copies_values(&self) -> bool {
+        self.rocksdb_get_into_buffer.is_some() && self.rocksdb_get_into_buffer_cf.is_some()
     }
 
     /// Copies a C string of the engine and frees it.

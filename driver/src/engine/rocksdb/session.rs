@@ -17,6 +17,10 @@ use crate::engine::{BatchEntry, BlockCacheReads, Cursor, Durability, Result, Ses
 const BLOCK_CACHE_HIT_COUNT: c_int = 1;
 const BLOCK_READ_COUNT: c_int = 2;
 
+/// Values of up to so many bytes are copied where the library can do that: this costs less than the
+/// object that it allocates to pin a value. Larger ones are pinned.
+const COPIED_BYTES_MAX: usize = 1024;
+
 /// Its options and batch live as long as the thread, so that an operation allocates nothing on this
 /// side of the C interface.
 pub struct RocksSession<'db> {
@@ -26,6 +30,9 @@ pub struct RocksSession<'db> {
     write: *mut WriteOptions,
     batch: *mut WriteBatch,
     perf: *mut PerfContext,
+    /// Where values are copied to; `None` if the library cannot do that, or if a value was too
+    /// large: then more of them will be, and each would be read twice.
+    buffer: Option<Box<[u8; COPIED_BYTES_MAX]>>,
     /// Null for a database that was opened without families.
     family: *mut ColumnFamily,
     database: &'db RocksDatabase,
@@ -44,10 +51,54 @@ impl<'db> RocksSession<'db> {
                 write: write_options(api, database.durability),
                 batch: (api.rocksdb_writebatch_create)(),
                 perf: (api.rocksdb_perfcontext_create)(),
+                buffer: api.copies_values().then(|| Box::new([0; COPIED_BYTES_MAX])),
                 family,
                 database,
             }
         }
+    }
+
+    /// Copies the value of `key` and passes it to `read`. `None` if it was not copied: the library
+    /// cannot do that, or the value is too large.
+    #[inline]
+    fn get_copied(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<Option<bool>> {
+        let (Some(get), Some(get_cf), Some(buffer)) = (
+            self.api.rocksdb_get_into_buffer,
+            self.api.rocksdb_get_into_buffer_cf,
+            &mut self.buffer,
+        ) else {
+            return Ok(None);
+        };
+        let (mut error, mut length, mut found) = (null_mut(), 0, 0);
+        // SAFETY: the database, the options and the family, if there is one, are alive. The buffer
+        // has as many bytes as is said, and the other results are written to variables of this
+        // function.
+        let copied = unsafe {
+            let (db, options, family) = (self.db, self.read, self.family);
+            let (key, key_bytes) = (text(key), key.len());
+            let (to, to_bytes) = (buffer.as_mut_ptr().cast(), buffer.len());
+            let (length, found, error) = (&raw mut length, &raw mut found, &raw mut error);
+            if family.is_null() {
+                get(
+                    db, options, key, key_bytes, to, to_bytes, length, found, error,
+                )
+            } else {
+                get_cf(
+                    db, options, family, key, key_bytes, to, to_bytes, length, found, error,
+                )
+            }
+        };
+        // SAFETY: set by the call, if at all.
+        unsafe { self.api.check(error) }?;
+        if found == 0 {
+            return Ok(Some(false));
+        }
+        if copied == 0 {
+            self.buffer = None;
+            return Ok(None);
+        }
+        read(&buffer[..length]);
+        Ok(Some(true))
     }
 
     /// Adds to the batch, which copies key and value.
@@ -160,6 +211,9 @@ impl Session for RocksSession<'_> {
 
     #[inline]
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        if let Some(found) = self.get_copied(key, read)? {
+            return Ok(found);
+        }
         let mut error = null_mut();
         // SAFETY: the database and the options are alive; null means absent or failed.
         let handle = unsafe {
@@ -278,9 +332,13 @@ impl Cursor for RocksCursor<'_> {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        let mut length = 0;
         // SAFETY: the key stays until the iterator moves, which needs a mutable borrow.
         unsafe {
+            if let Some(key) = self.api.rocksdb_iter_key_slice {
+                let key = key(self.iterator);
+                return slice(key.data, key.size);
+            }
+            let mut length = 0;
             let data = (self.api.rocksdb_iter_key)(self.iterator, &raw mut length);
             slice(data, length)
         }
@@ -288,9 +346,13 @@ impl Cursor for RocksCursor<'_> {
 
     #[inline]
     fn value(&self) -> &[u8] {
-        let mut length = 0;
         // SAFETY: as for the key.
         unsafe {
+            if let Some(value) = self.api.rocksdb_iter_value_slice {
+                let value = value(self.iterator);
+                return slice(value.data, value.size);
+            }
+            let mut length = 0;
             let data = (self.api.rocksdb_iter_value)(self.iterator, &raw mut length);
             slice(data, length)
         }
