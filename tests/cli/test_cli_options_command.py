@@ -145,6 +145,7 @@ def test_json_of_spaces_and_presets(lsmtune: Any) -> None:
         "options": {},
         "summary": PRESETS["leveldb-default"].summary,
         "source": PRESETS["leveldb-default"].source,
+        "suits": [],
         "notes": [],
     }
     space = lsmtune("options", "rocksdb", "rocksdb-gist", "--json").json()["space"]

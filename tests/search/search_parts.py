@@ -96,6 +96,7 @@ def settings_for(name: str, space: Space) -> dict[str, object]:
         "cmaes": {"population": 6},
         "forest": {"startup_trials": 6, "candidates": 200},
         "gp": {"startup_trials": 6, "candidates": 200},
+        "auto": {"startup_trials": 6, "candidates": 200},
         "tpe": {"startup_trials": 6},
         "smac": {"startup_trials": 6, "challengers": 200, "local_searches": 6, "retrain_after": 6},
     }.get(name, {})

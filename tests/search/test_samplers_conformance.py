@@ -39,8 +39,12 @@ from lsmtune.search.searcher import Searcher
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-SLOW = {"smac": 12, "gp": 16}  # how many trials they are given where others get more
-LEARNING_TRIALS = {"smac": 24, "gp": 24}  # the same where they are to learn; 40 for others
+SLOW = {"smac": 12, "gp": 16, "auto": 16}  # how many trials they are given where others get more
+LEARNING_TRIALS = {
+    "smac": 24,
+    "gp": 24,
+    "auto": 24,
+}  # the same where they are to learn; 40 for others
 BOTH = (Direction.MAXIMIZE, Direction.MINIMIZE)
 
 

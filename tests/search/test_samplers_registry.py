@@ -21,9 +21,21 @@ from lsmtune.search.samplers import (
 
 
 def test_the_samplers_that_every_user_knows_are_there() -> None:
-    known = {"random", "grid", "sobol", "tpe", "gp", "cmaes", "forest", "nsga2", "nsga3", "manual"}
+    known = {
+        "auto",
+        "random",
+        "grid",
+        "sobol",
+        "tpe",
+        "gp",
+        "cmaes",
+        "forest",
+        "nsga2",
+        "nsga3",
+        "manual",
+    }
     assert known <= set(SAMPLERS)
-    assert next(iter(SAMPLERS)) == "tpe"  # the default comes first wherever they are listed
+    assert next(iter(SAMPLERS)) == "auto"  # the default comes first wherever they are listed
 
 
 @pytest.mark.parametrize("kind", SAMPLERS.values(), ids=list(SAMPLERS))
@@ -39,7 +51,11 @@ def test_defaults_are_values_that_may_be_given(kind) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "line"),
     [
-        ("tpee", {}, "s: sampler.name: found 'tpee'; allowed: tpe, forest.*did you mean tpe?"),
+        (
+            "tpee",
+            {},
+            "s: sampler.name: found 'tpee'; allowed: auto, tpe, forest.*did you mean tpe?",
+        ),
         ("tpe", {"startup": 5}, "sampler.startup: no such setting; allowed: startup_trials, can.*"),
         ("random", {"startup_trials": 5}, "sampler.startup_trials: no such setting; allowed: none"),
         ("tpe", {"startup_trials": 0}, "found 0; allowed: a whole number from 1 to 100000"),

@@ -36,7 +36,7 @@ def test_the_defaults_of_a_minimal_study() -> None:
     assert spec.objective == Objective("sustained_throughput_ops_s", Direction.MAXIMIZE, None)
     assert spec.baseline == Config()
     assert (spec.fixed, spec.unsafe_options, spec.seed) == ({}, {}, 0)
-    assert spec.sampler.name == "tpe"
+    assert spec.sampler.name == "auto"
     assert (spec.pruner, spec.constraints, spec.start, spec.command) == (None, (), (), None)
     assert (spec.budget.time_s, spec.budget.trials) == (None, 10)
     assert (spec.proof.pairs, spec.proof.confidence) == (30, 0.95)
@@ -217,6 +217,18 @@ def test_every_field_of_a_study_of_several_things_is_read() -> None:
     ]
     assert len(texts) > 2, "the ready space brings constraints of its own"
     assert (spec.sampler.name, spec.sampler.settings["population"]) == ("nsga2", 10)
+
+
+def test_auto_stands_for_tpe_where_it_knows_nothing_and_says_so() -> None:
+    several = minimal(objective="objectives: [{metric: throughput_ops_s}, {metric: rss_bytes_max}]")
+    assert several.sampler.name == "tpe"
+    assert several.notes == ("sampler auto stands for tpe, as there are several objectives",)
+    with pytest.raises(InputError, match=r"sampler.hedge: auto stands for tpe, as there are sev"):
+        minimal(
+            objective="objectives: [{metric: throughput_ops_s}, {metric: rss_bytes_max}]",
+            sampler="sampler: {name: auto, hedge: 0.1}",
+        )
+    assert minimal(sampler="sampler: {name: auto, hedge: 0.1}").sampler.settings["hedge"] == 0.1
 
 
 def test_rungs_are_in_time_or_in_size() -> None:

@@ -19,6 +19,8 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.study.feasible import Feasibility, engine_defaults
+from lsmtune.study.start import allowed_points
 
 
 def states(folder: Path) -> Counter[TrialState]:
@@ -392,3 +394,20 @@ def test_a_run_whose_folder_cannot_be_removed_is_stored_all_the_same(
         with pytest.raises(LsmtuneError, match="cannot be deleted"):
             tuned(make_spec(tmp_path), tmp_path / "s")
     assert [row.role for row in stored(tmp_path / "s")] == [Role.BASELINE]
+
+
+def test_auto_begins_with_the_textbook_and_each_start_holds_the_constraints(tmp_path: Path) -> None:
+    """A search that begins at random spends an hour on what a page of the wiki says."""
+    more = "constraints: [write_buffer_size <= 12MiB]"
+    spec = make_spec(tmp_path, sampler="auto", budget="{trials: 12}", more=more)
+    tuned(spec, tmp_path / "s")
+    with StudyFolder.open(tmp_path / "s") as folder:
+        trials = folder.trials()
+    starts = [trial for trial in trials if "start" in trial.user_attrs]
+    assert [trial.number for trial in starts] == list(range(len(starts)))
+    # The baseline, and something of presets and cost models; then the sampler's own.
+    assert 2 <= len(starts) <= 9
+    defaults = engine_defaults(spec, "1.0")
+    wanted = allowed_points(spec, defaults, Feasibility(spec, defaults), Recorder())
+    assert len(wanted) == len(starts)
+    assert all(point["write_buffer_size"] <= 12 << 20 for point in wanted)

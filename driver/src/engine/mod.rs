@@ -274,6 +274,11 @@ pub trait Database: Send + Sync {
     /// caller measures this as the drain. Polls `cancelled` at least every 50 ms.
     fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()>;
 
+    /// Lets compactions wait, or run again. Returns false if the engine cannot do that.
+    fn hold_compactions(&self, _hold: bool) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Seconds since open for which writers were stalled or slowed; `None` if the engine cannot
     /// tell.
     fn stall_s(&self) -> Option<f64>;

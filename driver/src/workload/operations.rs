@@ -143,12 +143,13 @@ pub struct Put<'a> {
 }
 
 impl<'a> Put<'a> {
-    /// Puts `values` and notes them in `ledger`.
+    /// Puts `values`, from number `count` on, and notes them in `ledger`.
     pub fn new(
         session: Box<dyn Session + 'a>,
         key: KeyBuffer,
         values: ThreadValues<'a>,
         origin: Origin,
+        count: u64,
         ledger: ThreadLedger,
     ) -> Self {
         Put {
@@ -159,7 +160,7 @@ impl<'a> Put<'a> {
             ledger,
             version: Version::new(origin.phase, origin.thread, 0),
             value: &[],
-            count: 0,
+            count,
             counts: DataCounts::default(),
         }
     }

@@ -40,7 +40,7 @@ def _init(
     given: WorkloadFlags,
     budget: str = option("--budget TIME", "Time for the whole study.", "10m"),
     space: str | None = option("--space", "A ready space (lsmtune options ENGINE --spaces).", None),
-    sampler: str = option("--sampler NAME", ", ".join(SAMPLERS), "tpe"),
+    sampler: str = option("--sampler NAME", ", ".join(SAMPLERS), "auto"),
     output: Path = option("--output FILE", "The file to write.", Path("study.yaml")),
     force: ForceOption = False,
 ) -> None:

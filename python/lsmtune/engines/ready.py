@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -39,8 +39,9 @@ _FILE = "presets.yaml"
 class Preset:
     """A named configuration of `engine`: `options` is what differs from the engine's defaults.
 
-    `source` says where the values are from, `notes` what cannot be said in options and what the
-    user should know before using them.
+    `suits` are the kinds of workload for which it is worth a try without being asked for; none for
+    those that need a medium or keys of their own. `source` says where the values are from, `notes`
+    what cannot be said in options and what the user should know before using them.
     """
 
     __pydantic_config__ = STRICT
@@ -50,6 +51,7 @@ class Preset:
     options: Mapping[str, Value]
     summary: Annotated[str, Field(min_length=10)]
     source: Annotated[str, Field(min_length=10)]
+    suits: tuple[Literal["writes", "reads", "scans"], ...] = ()
     notes: tuple[str, ...] = ()
 
 

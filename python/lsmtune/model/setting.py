@@ -11,6 +11,7 @@ from lsmtune.errors import InputError, check_names
 
 # The samplers that a study file may name, as they are listed. What each is stands in `search/`.
 SAMPLER_NAMES = (
+    "auto",
     "tpe",
     "forest",
     "gp",

@@ -148,6 +148,17 @@ class GaussianProcess:
     def __init__(self, regressor: GaussianProcessRegressor) -> None:
         self._regressor = regressor
 
+    @property
+    def kernel(self) -> Callable[..., FloatArray]:
+        """The covariance of noiseless values: of (n, d) and (m, d) features, shape (n, m)."""
+        kernel: Callable[..., FloatArray] = self._regressor.kernel_.k1
+        return kernel
+
+    @property
+    def noise(self) -> float:
+        """The variance of what is no function of the features."""
+        return float(self._regressor.kernel_.k2.noise_level)
+
     def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the noiseless value, each (n,), at `features` (n, d)."""
         mean, deviation = self._regressor.predict(features, return_std=True)

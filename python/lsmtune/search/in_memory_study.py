@@ -28,10 +28,14 @@ _NOISE = "lsmtune:noise"  # how sure the value of a trial is; never stored, as i
 
 @dataclass(frozen=True)
 class ValueNoise:
-    """How sure the value of a trial is: the `variance` of that value, a mean over `runs` runs."""
+    """How sure the value of a trial is: the `variance` of that value, a mean over `runs` runs.
+
+    `seconds` is what its first round took; None where nobody said.
+    """
 
     variance: float
     runs: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class History:
     `points` (n, dimensions), `targets` (n,) finite; `running` (m, dimensions): trials under way.
     `variances` (n,) are those of the targets as far as they are known, else 0; `runs` (n,) the
     number of runs of which each target is the mean. The `censored` (n,) have bounds as targets, the
-    `failed` (n,) no value that counts.
+    `failed` (n,) no value that counts. `trials` are the Optuna trials of the rows.
     """
 
     points: FloatArray
@@ -107,6 +107,7 @@ class History:
     runs: FloatArray
     censored: BoolArray
     failed: BoolArray
+    trials: Sequence[FrozenTrial]
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -166,6 +167,7 @@ class HistoryReader:
             censored=np.array([t.state == TrialState.PRUNED for t in finished], dtype=np.bool_)
             & np.isfinite(values),
             failed=~np.isfinite(values),
+            trials=finished,
             running=self._unit_space.encode(running),
             variances=_variances(values, noises),
             runs=np.array([noise.runs if noise else 1 for noise in noises], np.float64),

@@ -60,8 +60,10 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from lsmtune.errors import LsmtuneError
+from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.setting import Setting, Settings
+from lsmtune.model.workload import Workload
 from lsmtune.space.space import Space
 
 # The constraint that a failed trial breaks, beside those of the study; no expression has such a
@@ -97,6 +99,21 @@ def _sequence(seed: int, number: int, use: Use) -> np.random.SeedSequence:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What is known before a run: engine, workload, and what every configuration has.
+
+    `defaults` are the values of options that a configuration does not set. `memory_bytes` is what
+    the store and the page cache may take together, `cores` the processors of the machine.
+    """
+
+    engine: str
+    workload: Workload
+    defaults: Mapping[str, OptionValue]
+    memory_bytes: float
+    cores: int
+
+
+@dataclass(frozen=True)
 class SamplerContext:
     """What a sampler is made from.
 
@@ -105,12 +122,14 @@ class SamplerContext:
         seed: Of the study, from 0.
         settings: Complete and checked (see `check_settings`).
         directions: One per objective.
+        problem: What is known of engine and workload; None where there is no engine.
     """
 
     space: Space
     seed: int
     settings: Mapping[str, object]
     directions: tuple[Direction, ...]
+    problem: Problem | None = None
 
     @property
     def get(self) -> Settings:

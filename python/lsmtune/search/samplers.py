@@ -10,12 +10,13 @@ from optuna.samplers import BaseSampler
 
 from lsmtune.errors import InputError, LsmtuneError, by_name
 from lsmtune.model.setting import SAMPLER_NAMES, read_settings
-from lsmtune.search import cmaes, forest, gp, grid, optuna_samplers, plans
+from lsmtune.search import auto, cmaes, forest, gp, grid, optuna_samplers, plans
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 
 ENTRY_POINTS = "lsmtune.samplers"
 
 _BUILT_IN = (
+    auto.KIND,
     optuna_samplers.TPE,
     forest.KIND,
     gp.KIND,

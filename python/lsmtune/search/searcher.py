@@ -34,6 +34,7 @@ from lsmtune.search.in_memory_study import (
 )
 from lsmtune.search.sampler import (
     FAILED,
+    Problem,
     SamplerContext,
     SpaceExhaustedError,
     Use,
@@ -85,8 +86,8 @@ class Searcher:
     """Asks one sampler about one space; not for several threads at a time.
 
     `accepts` returns why a configuration must not run, or an empty text; what it refuses costs no
-    trial. `settings` are as `check_settings` returns them. The sequence of proposals follows from
-    `seed` and the trials so far alone.
+    trial. `problem` is what is known of engine and workload. `settings` are as `check_settings`
+    returns them. The sequence of proposals follows from `seed` and the trials so far alone.
     """
 
     def __init__(
@@ -99,10 +100,11 @@ class Searcher:
         *,
         accepts: Accepts | None = None,
         pruner: BasePruner | None = None,
+        problem: Problem | None = None,
         now: Callable[[], datetime] = datetime.now,
     ) -> None:
         """Raises `InputError` when the sampler does not suit the space or the objectives."""
-        context = SamplerContext(space, seed, settings, tuple(directions))
+        context = SamplerContext(space, seed, settings, tuple(directions), problem)
         check_sampler(sampler_name, context, "sampler", "sampler")
         self._kind = SAMPLERS[sampler_name]
         self._context = context

@@ -176,8 +176,8 @@ class Parameter:
                 upper += special.weight
                 if share < upper:
                     return special.value
-        if self._prior_scale is not None:
-            return self._prior_scale.value_at(trial.suggest_float(self.variable, 0.0, 1.0))
+        if self.prior is not None:
+            return self.value_of(trial.suggest_float(self.variable, 0.0, 1.0))
         own = self.numbers.distribution()
         drawn: Number
         if isinstance(own, FloatDistribution):
@@ -186,6 +186,14 @@ class Parameter:
             )
         else:
             drawn = trial.suggest_int(self.variable, own.low, own.high, step=own.step, log=own.log)
+        return self.value_of(drawn)
+
+    def value_of(self, drawn: Number) -> Number:
+        """The number that a value of the parameter's own variable stands for; not of choices."""
+        if self._prior_scale is not None:
+            return self._prior_scale.value_at(drawn)
+        if self.numbers is None:
+            raise ValueError(f"{self.name} has choices")
         return self.numbers.value_at(drawn)
 
     def variables_of(self, value: OptionValue) -> dict[str, OptionValue]:

@@ -144,7 +144,7 @@ def _checked(
         source=SOURCE,
     )
     ways = tuple(directions.values())
-    sampler = make_sampler_spec(model.sampler, space, ways, model.seed)
+    sampler, _ = make_sampler_spec(model.sampler, space, ways, model.seed)
     if model.pruner.rungs != RungsModel():
         why = "has no effect here: the steps are those that trial.report is given"
         raise FieldError("pruner.rungs", why=why)

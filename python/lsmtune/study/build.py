@@ -84,6 +84,10 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     constraints, pick_where = _constraints(study, stated, space, ready, workloads)
     pruner = make_pruner_spec(study.pruner, goal, workloads, engine, program=runner is not None)
     notes += _unscaled(pruner, engine, space)
+    sampler, its_notes = make_sampler_spec(
+        study.sampler, space, goal.directions, study.seed, engine
+    )
+    notes += its_notes
     return Spec(
         name=study.name,
         path=path,
@@ -95,7 +99,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         baseline=baseline,
         fixed=dict(fixed.options),
         space=space,
-        sampler=make_sampler_spec(study.sampler, space, goal.directions, study.seed),
+        sampler=sampler,
         budget=study.budget,
         limits=study.limits,
         proof=study.proof,

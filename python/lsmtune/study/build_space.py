@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from lsmtune.engines.formats import read_config
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import PRESETS, READY_SPACES, ReadySpace, preset, ready_space
 from lsmtune.errors import FieldError, InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
@@ -198,18 +199,39 @@ def _parameter(name: str, fields: IntModel | FloatModel | CategoricalModel) -> P
 DEFAULT_EVERY_S = 1.0
 
 
+# What proposes where `auto` has nothing to stand on.
+_FALLBACK = "tpe"
+
+
 def make_sampler_spec(
-    model: SamplerModel, space: Space, directions: tuple[Direction, ...], seed: int
-) -> SamplerSpec:
-    """The sampler.
+    model: SamplerModel,
+    space: Space,
+    directions: tuple[Direction, ...],
+    seed: int,
+    engine: str = "",
+) -> tuple[SamplerSpec, tuple[str, ...]]:
+    """The sampler, and what the user is to be told of it, a line each.
+
+    `auto` is for one objective of an `engine` that lsmtune knows; for others it stands for `tpe`.
 
     Raises `InputError` for a setting that it does not have or take, and where it cannot search
     this space or this number of objectives.
     """
+    why = (
+        f"lsmtune knows nothing of {engine or 'the program'}" if engine not in ENGINE_KINDS else ""
+    )
+    if len(directions) > 1:
+        why = "there are several objectives"
+    if model.name == "auto" and why:
+        if model.settings:
+            field, allowed = f"sampler.{next(iter(model.settings))}", "a sampler's own name"
+            raise FieldError(field, why=f"auto stands for {_FALLBACK}, as {why}", allowed=allowed)
+        spec, _ = make_sampler_spec(SamplerModel(name=_FALLBACK), space, directions, seed)
+        return spec, (f"sampler auto stands for {_FALLBACK}, as {why}",)
     settings = check_sampler_settings(model.name, model.settings, "", "sampler")
     context = SamplerContext(space, seed, settings, directions)
     check_sampler(model.name, context, "", "sampler")
-    return SamplerSpec(model.name, settings)
+    return SamplerSpec(model.name, settings), ()
 
 
 def make_pruner_spec(

@@ -257,7 +257,7 @@ class Judgement:
                 # To first order, the standard deviation of a value is that of its logarithm,
                 # times it.
                 variance = values[0] ** 2 * self.log_sd**2 / trial.runs
-                noise = ValueNoise(variance, trial.runs)
+                noise = ValueNoise(variance, trial.runs, trial.wall_s)
             state, reports = trial.end.state, trial.reports
             if trial.reached is not None:
                 # Too slow for its deadline is no failure of another kind: how slow is known.

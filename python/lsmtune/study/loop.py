@@ -49,6 +49,7 @@ from lsmtune.study.start import (
     baseline_config,
     calibrate_study,
     candidate_config,
+    problem_of,
     stored_baseline,
 )
 from lsmtune.study.stored import TrialRuns, anchor_rounds, round_of, trial_rounds, trial_runs
@@ -139,6 +140,7 @@ class _Tuning:
             derive_seed(spec.seed, Stream.SAMPLER, 0),
             spec.directions,
             accepts=self._refusal,
+            problem=problem_of(spec, self._defaults),
             pruner=None
             if spec.pruner is None
             else make_pruner(spec.pruner.name, spec.pruner.settings, spec.directions),

@@ -184,7 +184,7 @@ class SamplerModel(NamedModel):
     """How the space is searched."""
 
     name: Literal[tuple(SAMPLERS)] = Field(  # type: ignore[valid-type]
-        default="tpe", description=", ".join(SAMPLERS)
+        default="auto", description=", ".join(SAMPLERS)
     )
 
 

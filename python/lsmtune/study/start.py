@@ -8,15 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.schedule import Arm
+from lsmtune.experiment.schedule import Arm, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.machine.host import cores_usable
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
+from lsmtune.search.auto import KIND as AUTO
+from lsmtune.search.sampler import Problem
+from lsmtune.search.starts import model_optima, preset_starts, projected
+from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
@@ -282,7 +288,47 @@ def allowed_points(
             observer.warning(f"{label} {refusal} and is not tried")
         else:
             allowed.append(point)
+    if spec.sampler.name == AUTO.name:
+        for point in textbook_points(spec, defaults, feasibility):
+            if point not in allowed:
+                allowed.append(point)
     return allowed
+
+
+# The models' constants and steps, apart from all else that follows from a study's seed.
+_MODELS_SEED = 12
+_PRESETS_MAX, _OPTIMA_MAX = 4, 4
+
+
+def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
+    """What samplers may know of the study before a run; None without an engine to know of."""
+    if spec.engine_name not in ENGINE_KINDS:
+        return None
+    known = {**defaults, **spec.fixed}
+    return Problem(spec.engine_name, spec.workload, known, spec.limits.memory_bytes, cores_usable())
+
+
+def textbook_points(
+    spec: Spec, defaults: Defaults, feasibility: Feasibility
+) -> list[dict[str, OptionValue]]:
+    """What `auto` tries first: presets that suit the workload, then the optima of cost models.
+
+    They hold the constraints on options. Of each kind there are a few, so that a short study gets
+    to learn from them.
+    """
+    problem = problem_of(spec, defaults)
+    if problem is None:
+        return []
+    unit_space = make_unit_space(spec.space)
+    points: list[dict[str, OptionValue]] = []
+    for _, point in preset_starts(problem, unit_space):
+        if len(points) < _PRESETS_MAX and not feasibility.refusal(point):
+            points.append(point)
+    origin = projected(unit_space, {**problem.defaults, **spec.baseline.options}, problem.defaults)
+    seed = derive_seed(_MODELS_SEED, Stream.SAMPLER, 0)
+    return points + model_optima(
+        problem, unit_space, feasibility.refusal, origin, seed, _OPTIMA_MAX
+    )
 
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:

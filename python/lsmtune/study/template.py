@@ -161,7 +161,7 @@ def study_text(
     *,
     workload: Workload,
     space: str | None = None,
-    sampler: str = "tpe",
+    sampler: str = "auto",
     options: Mapping[str, OptionValue] | None = None,
 ) -> str:
     """A study file for `workload`, which `fields` state, on `engine` (of `TEMPLATE_ENGINES`).

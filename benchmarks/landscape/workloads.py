@@ -1,0 +1,118 @@
+"""What the landscapes are of: three workloads, a space of eight options, and the points in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.engines.ready import READY_SPACES
+from lsmtune.experiment.schedule import Stream, derive_seed
+from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.model.workload import Workload
+from lsmtune.search.sampler import Problem
+from lsmtune.search.searcher import Searcher
+from lsmtune.search.starts import model_optima, preset_starts, projected
+from lsmtune.search.unit_space import make_unit_space
+from lsmtune.space.parameter import make_categorical, make_number
+from lsmtune.space.range import Range
+from lsmtune.space.space import Space, make_space
+from lsmtune.workloads.stated import make_workload
+
+MIB = 2**20
+Options = Mapping[str, OptionValue]
+_TABLE = "block_based_table_factory"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A workload at the target: what is run, what it is judged by, and its memory."""
+
+    workload: Workload
+    memory_bytes: int
+
+
+# A measured run takes some 3 to 6 seconds on two cores. What is read is larger than the memory,
+# which holds the page cache as well.
+RECORDED: Mapping[str, Recorded] = {
+    "writing": Recorded(
+        make_workload("overwrite", {"num": 200_000, "value_bytes": 400}, "landscape"), 1024 * MIB
+    ),
+    "reading": Recorded(
+        make_workload("ycsb-c", {"recordcount": 200_000, "operationcount": 150_000}, "landscape"),
+        192 * MIB,
+    ),
+    "mixed": Recorded(
+        make_workload("ycsb-a", {"recordcount": 200_000, "operationcount": 150_000}, "landscape"),
+        256 * MIB,
+    ),
+}
+METRIC = "sustained_throughput_ops_s"
+
+
+def make_landscape_space() -> Space:
+    """Eight options that matter on these workloads, with ranges that fit their data."""
+    basic = {parameter.name: parameter for parameter in READY_SPACES["rocksdb-basic"].parameters}
+    return make_space(
+        [
+            make_number("write_buffer_size", Range(MIB, 64 * MIB, log=True, step=MIB)),
+            make_number("max_bytes_for_level_base", Range(4 * MIB, 256 * MIB, log=True, step=MIB)),
+            make_number("target_file_size_base", Range(MIB, 64 * MIB, log=True, step=MIB)),
+            make_number("level0_file_num_compaction_trigger", Range(2, 16)),
+            make_number(f"{_TABLE}.block_size", Range(1024, 65536, log=True, step=1024)),
+            make_number(f"{_TABLE}.block_cache", Range(2 * MIB, 128 * MIB, log=True, step=MIB)),
+            make_categorical(f"{_TABLE}.filter_policy", ("nullptr", "bloomfilter:10")),
+            make_categorical("compression", basic["compression"].choices),
+        ]
+    )
+
+
+def problem_of(name: str, version: str | None, cores: int) -> Problem:
+    """What is known of the workload `name` before a run."""
+    recorded = RECORDED[name]
+    known = catalogue_defaults("rocksdb", version)
+    return Problem("rocksdb", recorded.workload, known, recorded.memory_bytes, cores)
+
+
+def accepts(name: str, values: Options) -> str:
+    """Why a configuration would be killed for its memory; empty where it would not."""
+    held = 2 * int(values["write_buffer_size"]) + int(values[f"{_TABLE}.block_cache"])
+    return "" if held <= 0.9 * RECORDED[name].memory_bytes else "too much memory"
+
+
+def textbook(name: str, version: str | None, cores: int) -> list[tuple[str, Options]]:
+    """The defaults, presets that suit, and optima of cost models, as points of the space."""
+    problem, unit_space = problem_of(name, version, cores), make_unit_space(make_landscape_space())
+    default = projected(unit_space, problem.defaults, problem.defaults)
+    found: list[tuple[str, Options]] = [] if default is None else [("default", default)]
+    found += preset_starts(problem, unit_space)
+    seed = derive_seed(12, Stream.SAMPLER, 0)
+    optima = model_optima(problem, unit_space, lambda values: accepts(name, values), default, seed)
+    found += [(f"cost model {index}", values) for index, values in enumerate(optima)]
+    kept: list[tuple[str, Options]] = []
+    for label, values in found:
+        if not accepts(name, values) and values not in [known for _, known in kept]:
+            kept.append((label, values))
+    return kept
+
+
+def points(name: str, count: int, version: str | None, cores: int) -> list[tuple[str, Options]]:
+    """`count` configurations with labels: the textbook's, then Sobol points.
+
+    The first ones are the same whatever the count.
+    """
+    found = textbook(name, version, cores)
+    searcher = Searcher(
+        make_landscape_space(),
+        "sobol",
+        {},
+        0,
+        [Direction.MAXIMIZE],
+        accepts=lambda values: accepts(name, values),
+    )
+    while len(found) < count:
+        values = dict(searcher.ask().values)
+        if values not in [known for _, known in found]:
+            found.append(("sobol", values))
+    return found[:count]

@@ -1,0 +1,414 @@
+"""`auto`: a Gaussian process that knows the coordinates and costs of an LSM tree, and a hedge.
+
+What is proposed for a trial is, with probability `hedge`, what plain TPE proposes; nobody knows how
+wrong a model is on the next engine. Otherwise it is the new point with the highest
+
+    expected improvement x probability of meeting the constraints / seconds.
+
+- The process is that of `search.gp`, on the logarithm of the objective. Its features are the
+  coordinates of `unit_space`, those without units in their place where an option has one
+  (`cost_models.unitless`), and the mean and the spread of what `_MACHINES` cost models say. The
+  models may be wrong: a feature that says nothing gets a long length scale.
+- Values of trials that break a constraint on outcomes count, as no better than the best that breaks
+  none. Of failed trials nothing does. Censored ones are replaced by what a process of the others
+  expects beyond their bounds.
+- Each constraint on outcomes, failing, and the logarithm of a trial's seconds are further outputs
+  of the same kernel. The probabilities are multiplied, as if independent (Gardner, Kusner, Xu,
+  Weinberger and Cunningham, "Bayesian optimization with inequality constraints", ICML 2014). The
+  improvement per second is that of Snoek, Larochelle and Adams, "Practical Bayesian optimization of
+  machine learning algorithms", NeurIPS 2012, section 3.2.
+- Trials under way are taken to end as expected (the "kriging believer" of Ginsbourger, Le Riche and
+  Carraro 2010).
+
+What is tried before any of this, `study.start` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+from optuna.distributions import BaseDistribution
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+from threadpoolctl import threadpool_limits
+
+from lsmtune.model.goal import Direction
+from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
+from lsmtune.search.gp import (
+    JITTER,
+    GaussianProcess,
+    best_and_latest,
+    fit_process,
+    log_expected_improvement,
+    spread_of,
+    standardised,
+)
+from lsmtune.search.in_memory_study import noise_of
+from lsmtune.search.model_based import (
+    History,
+    ModelSampler,
+    impute_censored,
+    ranked,
+    startup_setting,
+)
+from lsmtune.search.optuna_samplers import TPE
+from lsmtune.search.sampler import FAILED, SamplerContext, SamplerKind, generator_of_trial
+from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
+
+STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
+# The length scales are found on at most this many trials, and fewer where there are many features:
+# a step of the optimizer costs trials^2 x features.
+FITTED_ON_MAX, FITTED_NUMBERS_MAX = 64, 80_000
+_MACHINES = 6
+# From how many trials on their seconds count, and by which factor they may move a score at most.
+_TIMED_LEAST, _SECONDS_FACTOR = 5, 4.0
+# No configuration is certain to hold, or to break, what was never seen.
+_CHANCES = (1e-3, 1.0)
+
+
+class AutoSampler(ModelSampler):
+    """See the module."""
+
+    def __init__(self, context: SamplerContext) -> None:
+        get = context.get
+        settings = {**context.settings, "random_share": 0.0}
+        super().__init__(SamplerContext(context.space, context.seed, settings, context.directions))
+        self._points_max = get.whole("points_max")
+        self._hedge = get.real("hedge")
+        tpe = {setting.name: setting.default for setting in TPE.settings}
+        self._tpe = TPE.make(SamplerContext(context.space, context.seed, tpe, context.directions))
+        self._hedged = False
+        self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
+        self._features = Coordinates(self.unit_space, context)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the random stream of the trial, and decide who proposes."""
+        super().before_trial(study, trial)
+        self._hedged = bool(self.rng.random() < self._hedge)
+        if self._hedged:
+            self._tpe.before_trial(study, trial)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """See `BaseSampler`."""
+        if self._hedged:
+            return self._tpe.infer_relative_search_space(study, trial)
+        return super().infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """See `BaseSampler`."""
+        if self._hedged:
+            return self._tpe.sample_relative(study, trial, search_space)
+        return super().sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """See `BaseSampler`."""
+        if self._hedged:
+            return self._tpe.sample_independent(study, trial, param_name, param_distribution)
+        return super().sample_independent(study, trial, param_name, param_distribution)
+
+    def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
+        """New points, the highest score first; nothing where no trial has a value."""
+        known = Known.of(history, self._sign)
+        # One thread, for the reasons that `search.gp` gives.
+        with threadpool_limits(1):
+            if len(known.valued) < 2:
+                return np.empty((0, self.unit_space.dimension_count))
+            model = self._model(known, history)
+            return ranked(
+                self.unit_space,
+                rng,
+                model.score,
+                history.points[known.best_first[:STARTS]],
+                history.known(),
+                drawn=self._candidates,
+                near=NEIGHBOURS,
+                rounds=ROUNDS,
+            )
+
+    def _model(self, known: Known, history: History) -> Model:
+        """The outputs, fitted on at most `points_max` rows each."""
+        valued = known.valued[best_and_latest(known.targets[known.valued], self._points_max)]
+        cut_off = known.censored[-self._points_max // 2 :]
+        failed = known.failed[-self._points_max // 2 :]
+        rows = np.concatenate([valued, cut_off, failed])
+        points = np.vstack([history.points[rows], history.running])
+        features = self._features.of(points)
+        here = {row: index for index, row in enumerate(rows.tolist())}
+
+        def at(some: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+            return np.array([here[row] for row in some.tolist()], dtype=np.intp)
+
+        targets = known.targets[valued]
+        middle, spread = float(np.median(targets)), spread_of(targets)
+        scaled = standardised(targets)
+        variances = known.variances[valued] / spread**2
+        own = np.arange(len(valued))
+        fitted_on = min(FITTED_ON_MAX, math.isqrt(FITTED_NUMBERS_MAX // features.shape[1]))
+        process = fit_process(features[own], scaled, fitted_on, variances)
+        shared = Shared(process, features)
+        objective = shared.output(own, scaled, variances)
+        under_way = np.arange(len(rows), len(points))
+        guessed = np.concatenate([at(cut_off), under_way])
+        if len(guessed):
+            mean, deviation = objective.predict(shared.inner[guessed], shared.prior)
+            bounds = (known.targets[cut_off] - middle) / spread
+            n = len(cut_off)
+            mean[:n] = np.minimum(
+                impute_censored(bounds, mean[:n], deviation[:n], float(scaled.max())),
+                max(float(scaled.max()), 2.0),
+            )
+            objective = shared.output(
+                np.concatenate([own, guessed]),
+                np.concatenate([scaled, mean]),
+                np.concatenate([variances, np.zeros(len(guessed))]),
+            )
+        chances = []
+        for violations in known.violations.values():
+            told = valued[np.isfinite(violations[valued])]
+            if len(told) < 2:
+                continue
+            amounts = violations[told]
+            scale = float(np.median(np.abs(amounts))) or float(np.abs(amounts).max()) or 1.0
+            chances.append(shared.output(at(told), np.clip(amounts / scale, -3.0, 3.0)))
+        lost = None
+        if len(failed):
+            marks = np.concatenate([np.zeros(len(valued)), np.ones(len(failed))])
+            lost = shared.output(np.concatenate([own, at(failed)]), marks)
+        timed = valued[np.isfinite(known.log_seconds[valued])]
+        seconds = None
+        if len(timed) >= _TIMED_LEAST:
+            seconds = shared.output(at(timed), known.log_seconds[timed])
+        kept = known.holds[valued]
+        mean, _ = objective.predict(shared.inner[own], shared.prior)
+        best = float(mean[kept].min()) if kept.any() else math.inf
+        return Model(self._features, shared, objective, chances, lost, seconds, best)
+
+
+class Coordinates:
+    """Points as the process sees them."""
+
+    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
+        self._unit_space = unit_space
+        self._problem = context.problem
+        self._columns: OptionColumns | None = None
+        self._places: dict[str, int] = {}
+        self._low: dict[str, float] = {}
+        self._width: dict[str, float] = {}
+        if context.problem is None:
+            return
+        self._columns = OptionColumns(unit_space, context.problem.defaults)
+        rng = generator_of_trial(context.seed, 0)
+        self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
+        place = 0
+        variables = {p.variable: p.name for p in context.space.parameters}
+        for dimension in unit_space.dimensions:
+            if dimension.ordered and dimension.name in variables:
+                self._places[variables[dimension.name]] = place
+            place += 1 if dimension.ordered else dimension.scale.cells
+        sample = unit_space.sample(rng, 256)
+        for name, values in self._raw(sample).items():
+            low, high = np.percentile(values, [2, 98])
+            self._low[name], self._width[name] = float(low), float(high - low) or 1.0
+
+    def of(self, points: FloatArray) -> FloatArray:
+        """Features (n, f) of `points` (n, dimensions)."""
+        features: FloatArray = self._unit_space.distance_features(points)
+        further = []
+        for name, values in self._raw(points).items():
+            scaled = (values - self._low[name]) / self._width[name]
+            if name in self._places:
+                features[:, self._places[name]] = scaled
+            else:
+                further.append(scaled)
+        return np.column_stack([features, *further]) if further else features
+
+    def _raw(self, points: FloatArray) -> dict[str, FloatArray]:
+        """Option to its coordinate without units, and what the cost models say."""
+        if self._problem is None or self._columns is None:
+            return {}
+        costs = np.log(seconds_of(self._problem, self._columns, points, self._machines))
+        said = {"<mean cost>": costs.mean(axis=1), "<spread of costs>": costs.std(axis=1)}
+        return {**unitless(self._problem, self._columns, points), **said}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the rows of a history say; lower targets are better.
+
+    `valued`, `censored` and `failed` are rows by kind; `targets`, `variances` and `log_seconds`
+    have all rows, NaN where nothing is known. `holds`: no constraint is broken. `best_first` are
+    the valued rows that hold, then the others, each from the best on.
+    """
+
+    valued: npt.NDArray[np.intp]
+    censored: npt.NDArray[np.intp]
+    failed: npt.NDArray[np.intp]
+    targets: FloatArray
+    variances: FloatArray
+    log_seconds: FloatArray
+    violations: dict[str, FloatArray]
+    holds: BoolArray
+    best_first: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, history: History, sign: float) -> Known:
+        """Of a `history`; `sign` is -1 where higher values are better."""
+        trials, count = history.trials, len(history)
+        values = np.array([t.values[0] if _has_value(t) else math.nan for t in trials])
+        finite = np.isfinite(values)
+        # The bounds of a history are logarithms where what counts there is above 0.
+        counted = finite & ~history.failed if history.censored.any() else finite
+        in_logs = bool((values[counted] > 0).all())
+        finite &= (values > 0) | (not in_logs)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            targets = sign * (np.log(values) if in_logs else values)
+        targets = np.where(history.censored, history.targets, targets)
+        violations: dict[str, FloatArray] = {}
+        for row, trial in enumerate(trials):
+            for text, amount in trial.constraints.items():
+                violations.setdefault(text, np.full(count, math.nan))[row] = amount
+        lost = violations.pop(FAILED, np.full(count, math.nan)) > 0
+        worst = np.full(count, -math.inf)
+        for amounts in violations.values():
+            worst = np.fmax(worst, amounts)
+        noises = [noise_of(trial) for trial in trials]
+        seconds = np.array(
+            [math.nan if n is None or not n.seconds else n.seconds for n in noises], np.float64
+        )
+        holds = (worst <= 0) & ~lost
+        valued = np.flatnonzero(finite & ~lost)
+        if holds[valued].any():
+            # What broke a constraint does not draw the search there, however good it was.
+            best = float(targets[valued][holds[valued]].min())
+            breaking = finite & ~holds
+            targets[breaking] = np.maximum(targets[breaking], best)
+        order = np.lexsort((targets[valued], ~holds[valued]))
+        return cls(
+            valued=valued,
+            censored=np.flatnonzero(history.censored & ~lost),
+            failed=np.flatnonzero(lost),
+            targets=targets,
+            variances=history.variances,
+            log_seconds=np.log(seconds),
+            violations={k: v for k, v in violations.items() if (v > 0).any()},
+            holds=holds,
+            best_first=valued[order],
+        )
+
+
+def _has_value(trial: FrozenTrial) -> bool:
+    return trial.state == TrialState.COMPLETE and math.isfinite(trial.values[0])
+
+
+class Shared:
+    """One kernel for several outputs, on rows of `features` (n, f)."""
+
+    def __init__(self, process: GaussianProcess, features: FloatArray) -> None:
+        self._process = process
+        self._features = features
+        self.inner = process.kernel(features)
+        self.prior = float(self.inner[0, 0])
+
+    def cross(self, features: FloatArray) -> FloatArray:
+        """Covariances of new rows (m, f) with the known ones: (m, n)."""
+        return self._process.kernel(features, self._features)
+
+    def output(
+        self,
+        rows: npt.NDArray[np.intp],
+        values: FloatArray,
+        variances: FloatArray | None = None,
+    ) -> Output:
+        """An output of which `values` are known at `rows`."""
+        noise = JITTER + self._process.noise + (0.0 if variances is None else variances)
+        matrix = self.inner[np.ix_(rows, rows)] + np.diag(np.broadcast_to(noise, len(rows)))
+        factor = scipy.linalg.cholesky(matrix, lower=True)
+        mean = float(np.mean(values))
+        weights = scipy.linalg.cho_solve((factor, True), values - mean)
+        return Output(rows, factor, weights, mean)
+
+
+@dataclass(frozen=True)
+class Output:
+    """The posterior of one output: its rows, the factor of their covariance, and weights."""
+
+    rows: npt.NDArray[np.intp]
+    factor: FloatArray
+    weights: FloatArray
+    offset: float
+
+    def mean(self, cross: FloatArray) -> FloatArray:
+        """Expected values (m,) for covariances `cross` (m, n)."""
+        expected: FloatArray = self.offset + cross[:, self.rows] @ self.weights
+        return expected
+
+    def predict(self, cross: FloatArray, prior: float) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation, each (m,); `prior` is the variance of nothing known."""
+        half = scipy.linalg.solve_triangular(self.factor, cross[:, self.rows].T, lower=True)
+        variance = np.maximum(prior - np.sum(half**2, axis=0), 1e-12)
+        return self.mean(cross), np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is expected of a point, and what that is worth."""
+
+    coordinates: Coordinates
+    shared: Shared
+    objective: Output
+    constraints: Sequence[Output]
+    lost: Output | None
+    seconds: Output | None
+    best: float
+
+    def score(self, points: FloatArray) -> FloatArray:
+        """The logarithm of the improvement expected per second, (n,) for (n, dimensions)."""
+        cross = self.shared.cross(self.coordinates.of(points))
+        prior = self.shared.prior
+        score = np.zeros(len(points))
+        if math.isfinite(self.best):
+            mean, deviation = self.objective.predict(cross, prior)
+            score += log_expected_improvement(mean, deviation, self.best)
+        for output in self.constraints:
+            amount, deviation = output.predict(cross, prior)
+            score += np.log(np.clip(scipy.special.ndtr(-amount / deviation), *_CHANCES))
+        if self.lost is not None:
+            score += np.log(np.clip(1.0 - self.lost.mean(cross), *_CHANCES))
+        if self.seconds is not None:
+            limit = math.log(_SECONDS_FACTOR)
+            longer = self.seconds.mean(cross) - self.seconds.offset
+            score -= np.clip(longer, -limit, limit)
+        return score
+
+
+KIND = SamplerKind(
+    name="auto",
+    summary="a Gaussian process that knows LSM trees, after textbook starts; the default",
+    settings=(
+        startup_setting("process"),
+        real_setting("hedge", 0.2, "share of the trials that plain TPE proposes", 0, 1),
+        whole_setting("points_max", 200, "trials that the process is fitted on", 10, 1_000),
+        whole_setting(
+            "candidates", 600, "random configurations compared for each trial", 1, 100_000
+        ),
+    ),
+    several_objectives=False,
+    make=AutoSampler,
+)

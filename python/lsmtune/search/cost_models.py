@@ -1,0 +1,392 @@
+"""What an operation costs in an LSM tree, by its options: models with random constants.
+
+They are fitted to nothing. Each draw of the constants is a machine that might be: a slow disk with
+fast processors, a fast one with slow ones. What is best on several of them is worth a try on the one
+at hand, before anything was measured there.
+
+Seconds of one operation are the sum of these terms, weighted by the shares of the workload:
+
+| term | formula | source |
+|---|---|---|
+| insertion | skip list of a memtable: log2(entries) | RocksDB wiki, MemTable |
+| write amplification, level | 1 + (1 + base / level 0) + (levels - 1) * (ratio / 2 + 1) | RocksDB wiki, Tuning Guide, "Write amplification"; Dong et al., "Optimizing Space Amplification in RocksDB", CIDR 2017, section 2 |
+| write amplification, universal | 1 + log(data / flush) / log(trigger) | Dayan and Idreos, "Dostoevsky", SIGMOD 2018, table 1 (tiering) |
+| stalls | utilisation of the background, to the power of the slack in buffers and triggers | RocksDB wiki, Write Stalls |
+| runs that a read looks at | level 0 files / 2 + levels | Tuning Guide, "Read amplification" |
+| needless reads | 0.6185 ** bits per key and run | Dayan, Athanassoulis and Idreos, "Monkey", SIGMOD 2017, section 2 |
+| a block | miss * (latency + bytes / bandwidth) + bytes * decompression + log2(entries) | Tuning Guide, "Block cache", "Block size" |
+| a scan | a block of every run, then its entries | Tuning Guide, "Bloom filters" (they do not help scans) |
+| cache hits | (memory / data) ** skew, first the block cache, then the page cache | Tuning Guide, "Block cache"; Che et al. 2002 for the shape |
+
+All functions take and give arrays of shape (n,), a row per configuration. They know nothing of
+options that are not listed in `_NAMES`: these do not change a prediction.
+"""  # noqa: E501 (a table's row is one line)
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.workload import WRITES, PhaseKind, Workload
+from lsmtune.search.sampler import Problem
+from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
+from lsmtune.space.parameter import Parameter
+
+_KIB = 2.0**10
+_SCANS = frozenset({"scan", "seekrandom", "readseq"})
+_TABLE = "block_based_table_factory"
+
+# What the models call an option, and what each engine calls it. LevelDB's constants are in
+# `db/dbformat.h` and `db/version_set.cc` (1.23).
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "rocksdb": {
+        "buffer": "write_buffer_size",
+        "buffers": "max_write_buffer_number",
+        "merged": "min_write_buffer_number_to_merge",
+        "trigger": "level0_file_num_compaction_trigger",
+        "slowdown": "level0_slowdown_writes_trigger",
+        "base": "max_bytes_for_level_base",
+        "ratio": "max_bytes_for_level_multiplier",
+        "file": "target_file_size_base",
+        "jobs": "max_background_jobs",
+        "style": "compaction_style",
+        "compression": "compression",
+        "block": f"{_TABLE}.block_size",
+        "cache": f"{_TABLE}.block_cache",
+        "filter": f"{_TABLE}.filter_policy",
+    },
+    "leveldb": {
+        "buffer": "write_buffer_size",
+        "file": "max_file_size",
+        "compression": "compression",
+        "block": "block_size",
+        "cache": "cache_size",
+        "filter": "filter_bits",
+    },
+}
+_CONSTANTS: Mapping[str, OptionValue] = {
+    **{"buffer": 4 << 20, "buffers": 2, "merged": 1, "trigger": 4, "slowdown": 8},
+    **{"base": 10 << 20, "ratio": 10, "file": 2 << 20, "jobs": 1, "style": "level"},
+    **{"compression": "snappy", "block": 4096, "cache": 8 << 20, "filter": 0},
+}
+# Compressed share of a share that snappy reaches, microseconds to compress and to decompress a KiB;
+# orders of magnitude of lzbench (github.com/inikep/lzbench).
+_CODECS = {
+    "none": (math.inf, 0.0, 0.0),
+    "snappy": (1.0, 2.5, 0.7),
+    "lz4": (1.0, 2.0, 0.4),
+    "zstd": (0.8, 6.0, 1.2),
+    "zlib": (0.82, 20.0, 4.0),
+}
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Bytes of a record, of all of them, what compression leaves, and shares of operations."""
+
+    record: float
+    data: float
+    compressed: float
+    writes: float
+    reads: float
+    scans: float
+    entries: float
+
+
+def kinds_of(workload: Workload) -> dict[str, float]:
+    """The shares of `writes`, `reads` and `scans` in the last measure phase of `workload`."""
+    phase = [each for each in workload.phases if each.kind is PhaseKind.MEASURE][-1]
+    writes = sum(share for name, share in phase.shares.items() if name in WRITES)
+    scans = sum(share for name, share in phase.shares.items() if name in _SCANS)
+    if phase.operation == "readwhilewriting" or phase.replay is not None:
+        writes = 0.5  # a trace may hold anything
+    return {"writes": writes, "reads": max(0.0, 1.0 - writes - scans), "scans": scans}
+
+
+def _facts(workload: Workload) -> _Facts:
+    phase = [each for each in workload.phases if each.kind is PhaseKind.MEASURE][-1]
+    record = float(workload.key_bytes + workload.value_bytes)
+    return _Facts(
+        record=record,
+        data=record * workload.num,
+        compressed=workload.compression_ratio,
+        entries=float(max(phase.seek_nexts, 20)),
+        **kinds_of(workload),
+    )
+
+
+# --- The columns of configurations: an array for each option.
+
+Column = npt.NDArray[Any]
+
+
+class OptionColumns:
+    """Reads the values of options out of points of a unit space, for all points at once."""
+
+    def __init__(self, unit_space: UnitSpace, defaults: Mapping[str, OptionValue]) -> None:
+        self._unit_space = unit_space
+        self._defaults = defaults
+        self._parameters = {p.name: p for p in unit_space.space.parameters}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parameters
+
+    def of(self, points: FloatArray, name: str) -> Column | None:
+        """The values of the option `name` at `points`; None where nobody knows one.
+
+        Where a parameter is not active, and where there is none, it has the engine's default.
+        """
+        parameter = self._parameters.get(name)
+        default = self._defaults.get(name, None if parameter is None else parameter.default)
+        if parameter is None:
+            return None if default is None else np.full(len(points), default)
+        found, inactive = self._values(parameter, points)
+        if inactive.any():
+            if default is None:
+                return None
+            found = np.where(inactive, default, found)
+        return found
+
+    def _values(self, parameter: Parameter, points: FloatArray) -> tuple[Column, BoolArray]:
+        """By point, and where the parameter is not active; there the value means nothing."""
+        own = self._unit_space.position[parameter.variable]
+        dimension, coordinates = self._unit_space.dimensions[own], points[:, own]
+        inactive = np.isnan(coordinates)
+        known = np.where(inactive, 0.5, coordinates)
+        if parameter.numbers is None:
+            return np.array(parameter.choices, dtype=object)[dimension.index(known)], inactive
+        drawn, which = np.unique(dimension.scale.from_unit(known), return_inverse=True)
+        whole = parameter.numbers.integer and parameter.prior is None
+        numbers = [parameter.value_of(int(n) if whole else float(n)) for n in drawn]
+        values = np.array(numbers, dtype=np.float64)[which]
+        if parameter.selector is not None:
+            selector = self._unit_space.position[parameter.selector]
+            picked = points[:, selector]
+            active = ~np.isnan(picked)
+            cells = self._unit_space.dimensions[selector].index(np.where(active, picked, 1.0))
+            for index, special in enumerate(parameter.specials):
+                is_special = active & (cells == index)
+                values[is_special], inactive = special.value, inactive & ~is_special
+        return values, inactive
+
+
+# --- The terms.
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """What the options say of a tree, each (n,)."""
+
+    buffer: FloatArray
+    buffers: FloatArray
+    merged: FloatArray
+    trigger: FloatArray
+    slowdown: FloatArray
+    base: FloatArray
+    ratio: FloatArray
+    file: FloatArray
+    jobs: FloatArray
+    block: FloatArray
+    cache: FloatArray
+    bits: FloatArray
+    universal: BoolArray
+    codec: FloatArray
+    """(n, 3), as in `_CODECS`."""
+
+
+def _tree(problem: Problem, columns: OptionColumns, points: FloatArray) -> _Tree:
+    names = _NAMES[problem.engine]
+
+    def column(word: str) -> Column:
+        found = columns.of(points, names[word]) if word in names else None
+        return np.full(len(points), _CONSTANTS[word]) if found is None else found
+
+    def number(word: str, least: float = 1.0) -> FloatArray:
+        return np.maximum(column(word).astype(np.float64), least)
+
+    return _Tree(
+        **{word: number(word, 4096.0) for word in ("buffer", "base", "file", "cache")},
+        **{word: number(word) for word in ("buffers", "merged", "trigger", "slowdown", "jobs")},
+        ratio=number("ratio", 1.5),
+        block=number("block", 256.0),
+        bits=_by_value(column("filter"), _filter_bits),
+        universal=_by_value(column("style"), lambda text: "Universal" in text) > 0,
+        codec=np.column_stack([_by_value(column("compression"), part) for part in _CODEC_PARTS]),
+    )
+
+
+def _by_value(column: Column, of: Callable[[str], float]) -> FloatArray:
+    """`of` the text of each value."""
+    texts = [option_text(value) for value in column.tolist()]
+    known = {text: float(of(text)) for text in set(texts)}
+    return np.array([known[text] for text in texts])
+
+
+def _filter_bits(text: str) -> float:
+    """Bits per key of `bloomfilter:10`, `10` and `nullptr`."""
+    found = re.search(r"(?:^|:)(\d+(?:\.\d+)?)", text)
+    return float(found.group(1)) if found else 0.0
+
+
+def _codec(text: str) -> tuple[float, float, float]:
+    name = re.sub(r"^k|Compression$|HC|Final|NotFinal", "", text).lower().removesuffix("no")
+    return _CODECS.get({"": "none", "no": "none"}.get(name, name), _CODECS["snappy"])
+
+
+_CODEC_PARTS: tuple[Callable[[str], float], ...] = (
+    lambda text: _codec(text)[0],
+    lambda text: _codec(text)[1],
+    lambda text: _codec(text)[2],
+)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """A machine that might be: seconds, and shares."""
+
+    bandwidth: float
+    """Bytes per second of the device."""
+    latency: float
+    """Of one read from the device."""
+    system_call: float
+    """Of one read from the page cache."""
+    probe: float
+    """Of one step of a search in memory."""
+    codec: float
+    """How much slower than in `_CODECS`."""
+    merge: float
+    """Of a byte that a compaction merges."""
+    skew: float
+    """Of accesses: 1 is uniform, less has hot keys."""
+    stall: float
+    """How much a stall costs, in operations."""
+
+
+def draw_constants(rng: np.random.Generator) -> Constants:
+    """Log-uniform over what disks and processors of today do."""
+
+    def between(low: float, high: float) -> float:
+        return float(np.exp(rng.uniform(math.log(low), math.log(high))))
+
+    return Constants(
+        bandwidth=between(100e6, 3e9),
+        latency=between(20e-6, 500e-6),
+        system_call=between(2e-6, 12e-6),
+        probe=between(30e-9, 150e-9),
+        codec=between(0.4, 2.0),
+        merge=between(1e-9, 8e-9),
+        skew=between(0.3, 1.0),
+        stall=between(0.5, 4.0),
+    )
+
+
+def seconds_of(
+    problem: Problem,
+    columns: OptionColumns,
+    points: FloatArray,
+    machines: Sequence[Constants],
+) -> FloatArray:
+    """Seconds of an operation at `points` (n, dimensions) on each machine; (n, len(machines))."""
+    facts, tree = _facts(problem.workload), _tree(problem, columns, points)
+    return np.column_stack([_seconds(problem, facts, tree, each) for each in machines])
+
+
+def _seconds(problem: Problem, facts: _Facts, tree: _Tree, constants: Constants) -> FloatArray:
+    left = np.minimum(tree.codec[:, 0] * facts.compressed, 1.0)
+    stored = facts.data * left
+    flushed = np.maximum(tree.buffer * tree.merged * left, facts.record)
+    level0 = flushed * tree.trigger
+    levels = 1.0 + np.maximum(0.0, np.log(stored / tree.base) / np.log(tree.ratio))
+    levels = np.where(stored > level0, levels, 0.0)
+    # Writes.
+    deeper = np.maximum(levels - 1.0, 0.0)
+    first = np.minimum(tree.base, stored)
+    leveled = 1.0 + np.where(levels > 0, 1.0 + first / level0, 0.0) + deeper * (tree.ratio / 2 + 1)
+    tiered = 1.0 + np.maximum(0.0, np.log(stored / flushed)) / np.log(np.maximum(tree.trigger, 2.0))
+    rewritten = np.where(tree.universal, tiered, leveled)
+    kib = facts.record / _KIB
+    packing = tree.codec[:, 1] * 1e-6 * constants.codec * kib
+    unpacking = tree.codec[:, 2] * 1e-6 * constants.codec
+    jobs = np.minimum(tree.jobs, problem.cores)
+    background_cpu = rewritten * (packing + unpacking * kib + constants.merge * facts.record)
+    background = background_cpu / jobs + facts.record * (1.0 + left * rewritten) / (
+        constants.bandwidth
+    )
+    entries = np.maximum(tree.buffer / facts.record, 2.0)
+    insertion = constants.probe * np.log2(entries) + 1e-6
+    utilisation = background / (background + insertion)
+    slack = np.maximum(tree.buffers - tree.merged, 1.0) * np.maximum(
+        tree.slowdown / tree.trigger, 0.5
+    )
+    stalls = constants.stall * (insertion + background) * utilisation**slack
+    files = np.maximum(stored / tree.file, 1.0)
+    # Many small files cost metadata, few large ones make compactions long.
+    upkeep = background_cpu * 0.02 * np.abs(np.log2(tree.file / np.maximum(tree.base / 8, 1.0)))
+    write = np.maximum(insertion, background) + 0.3 * background + stalls + upkeep
+    # Reads.
+    taken = tree.cache + tree.buffer * tree.buffers
+    cached = _hit_rate(tree.cache, facts.data, constants.skew)
+    kept = np.maximum(problem.memory_bytes - taken, 0.0)
+    in_page_cache = _hit_rate(kept, stored, constants.skew)
+    device = constants.latency + tree.block * left / constants.bandwidth
+    miss = constants.system_call + (1.0 - in_page_cache) * device
+    in_block = np.log2(np.maximum(tree.block / facts.record, 2.0)) + 4.0
+    fetch = (1.0 - cached) * (miss + unpacking * tree.block / _KIB) + constants.probe * in_block
+    runs = np.where(tree.universal, tree.trigger, 0.5 * tree.trigger * (facts.writes > 0) + levels)
+    runs = np.maximum(runs, 1.0)
+    found = constants.probe * (np.log2(entries) + np.log2(files) + np.log2(stored / tree.block + 2))
+    needless = np.where(tree.bits > 0, 0.6185**tree.bits, 1.0) * (runs - 1.0)
+    probing = np.where(tree.bits > 0, 2 * constants.probe, 0.0) * runs
+    read = found + probing + (1.0 + needless) * fetch
+    scan = runs * (found + fetch) + facts.entries * (
+        constants.probe + facts.record * fetch / tree.block
+    )
+    too_much = np.maximum(taken / problem.memory_bytes - 1.0, 0.0)
+    seconds: FloatArray = facts.writes * write + facts.reads * read + facts.scans * scan
+    return seconds * (1.0 + 10.0 * too_much)
+
+
+def _hit_rate(cache: FloatArray, data: FloatArray | float, skew: float) -> FloatArray:
+    share: FloatArray = np.minimum(cache / np.maximum(data, 1.0), 1.0) ** skew
+    return share
+
+
+# --- Coordinates without units, so that trees of all sizes have the same ones.
+
+# A size in terms of another one: what the models call both, and how often the other one.
+_RATIOS: Mapping[str, tuple[str, ...]] = {
+    "base": ("buffer", "trigger"),
+    "file": ("base",),
+    "slowdown": ("trigger",),
+}
+
+
+def unitless(problem: Problem, columns: OptionColumns, points: FloatArray) -> dict[str, FloatArray]:
+    """Option to its logarithm in terms of what it belongs to, for those options of the space.
+
+    Memtables and the cache over the memory, the first level over what a compaction of level 0
+    brings, files over the first level, the trigger of slow-downs over that of compactions, and the
+    size ratio of levels. Each (n,).
+    """
+    names, tree = _NAMES[problem.engine], _tree(problem, columns, points)
+    found: dict[str, FloatArray] = {}
+    for word in ("buffer", "cache", "ratio", *_RATIOS):
+        name = names.get(word, "")
+        if name not in columns:
+            continue
+        value = np.log2(getattr(tree, word))
+        if word == "buffer":
+            value = value + np.log2(tree.buffers)
+        if word in ("buffer", "cache"):
+            value = value - math.log2(max(problem.memory_bytes, 1.0))
+        for other in _RATIOS.get(word, ()):
+            value = value - np.log2(getattr(tree, other))
+        found[name] = value
+    return found

@@ -1,0 +1,183 @@
+"""What is tried before a model has learned anything: presets, and the optima of cost models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from lsmtune.engines.ready import PRESETS
+from lsmtune.model.config import OptionValue
+from lsmtune.search.cost_models import (
+    Constants,
+    OptionColumns,
+    draw_constants,
+    kinds_of,
+    seconds_of,
+)
+from lsmtune.search.model_based import neighbours
+from lsmtune.search.sampler import Problem
+from lsmtune.search.suggestion import suggestion_of
+from lsmtune.search.unit_space import FloatArray, UnitSpace
+
+Accepts = Callable[[Mapping[str, OptionValue]], str]
+# A preset is for a workload of which at least this share is of one of its kinds.
+_KIND_SHARE = 0.2
+
+
+def preset_starts(
+    problem: Problem, unit_space: UnitSpace
+) -> list[tuple[str, dict[str, OptionValue]]]:
+    """The presets that suit the workload, as points of the space; none twice.
+
+    A parameter that a preset does not set has its default. What lies outside the space is moved to
+    the nearest value in it; a choice that the space lacks is left at its default, or else is the
+    first one.
+    """
+    kinds = {kind for kind, share in kinds_of(problem.workload).items() if share >= _KIND_SHARE}
+    found: list[tuple[str, dict[str, OptionValue]]] = []
+    for preset in PRESETS.values():
+        suits = preset.engine == problem.engine and kinds.intersection(preset.suits)
+        stated = {p.name for p in unit_space.space.parameters} & preset.options.keys()
+        if suits and stated:
+            point = projected(unit_space, {**problem.defaults, **preset.options}, problem.defaults)
+            if point is not None and point not in [known for _, known in found]:
+                found.append((preset.name, point))
+    return found
+
+
+def projected(
+    unit_space: UnitSpace,
+    options: Mapping[str, OptionValue],
+    defaults: Mapping[str, OptionValue],
+) -> dict[str, OptionValue] | None:
+    """The point of the space nearest to `options`; None where a parameter has no value at all."""
+    space, values = unit_space.space, dict[str, OptionValue]()
+    for parameter in space.evaluation_order:
+        if not all(condition.holds(values) for condition in parameter.conditions):
+            continue
+        wanted = [options.get(parameter.name), defaults.get(parameter.name), parameter.default]
+        given = [value for value in wanted if value is not None]
+        value = next((value for value in given if parameter.contains(value)), None)
+        numbers = parameter.numbers
+        first = given[0] if given else None
+        is_number = isinstance(first, int | float) and not isinstance(first, bool)
+        if numbers is not None and is_number and first != value:
+            dimension = unit_space.dimensions[unit_space.position[parameter.variable]]
+            if parameter.prior is None:
+                inside = min(max(float(first or 0), numbers.low), numbers.high)
+                drawn = numbers.drawn_of(int(inside) if numbers.integer else inside)
+                unit = dimension.scale.to_unit(np.array([float(drawn)]))
+                snapped = dimension.value_at(float(np.clip(unit[0], 0.0, 1.0)))
+                value = parameter.value_of(snapped)  # type: ignore[arg-type]
+        if value is None and not parameter.choices:
+            return None
+        values[parameter.name] = parameter.choices[0] if value is None else value
+    return values if space.contains(values) else None
+
+
+# --- Optima of cost models.
+
+_MODELS = 8
+_DRAWN, _ROUNDS, _BEAM, _NEAR = 400, 8, 8, 160
+# A coordinate goes back to the default where that costs a model less than this share.
+_NEGLIGIBLE = 0.005
+# Two optima that are nearer than this, as a mean over the coordinates, are one.
+_DISTINCT = 0.08
+
+
+def model_optima(
+    problem: Problem,
+    unit_space: UnitSpace,
+    accepts: Accepts,
+    origin: Mapping[str, OptionValue] | None,
+    seed: int,
+    count: int = 4,
+) -> list[dict[str, OptionValue]]:
+    """At most `count` configurations, each the best by one model, no two of them alike.
+
+    `accepts` returns why a configuration must not run, or an empty text. `origin` is a
+    configuration that the optima do not leave without a reason. `seed` decides the constants of the
+    models and all else.
+    """
+    rng = np.random.default_rng(seed)
+    space = unit_space.space
+    columns = OptionColumns(unit_space, problem.defaults)
+    first = None if origin is None else unit_space.encode([space.variables_of(origin)])
+    optima: list[FloatArray] = []
+    for _ in range(_MODELS):
+        constants = draw_constants(rng)
+
+        def cost(points: FloatArray, constants: Constants = constants) -> FloatArray:
+            return seconds_of(problem, columns, points, [constants])[:, 0]
+
+        best = _minimum(unit_space, cost, accepts, first, rng)
+        if best is None:
+            continue
+        features = unit_space.distance_features(np.array([*optima, best]))
+        apart = np.abs(features[:-1] - features[-1]).mean(axis=1)
+        if len(optima) < count and not (apart < _DISTINCT).any():
+            optima.append(best)
+    return [values_at(unit_space, point) for point in optima]
+
+
+def values_at(unit_space: UnitSpace, point: FloatArray) -> dict[str, OptionValue]:
+    """The options at one point; shape (dimensions,)."""
+    space = unit_space.space
+    known, variables = space.distributions(), unit_space.decode(point)
+    return dict(suggestion_of(space, known, variables).values)
+
+
+def _minimum(
+    unit_space: UnitSpace,
+    cost: Callable[[FloatArray], FloatArray],
+    accepts: Accepts,
+    origin: FloatArray | None,
+    rng: np.random.Generator,
+) -> FloatArray | None:
+    """The cheapest accepted point, by random draws and steps from the best of them."""
+    points = unit_space.sample(rng, _DRAWN)
+    if origin is not None:
+        points = np.vstack([origin, points])
+    best: list[tuple[float, int, FloatArray]] = []
+    looked = 0
+    for _ in range(_ROUNDS + 1):
+        costs, taken = cost(points), 0
+        for index in np.argsort(costs, kind="stable"):
+            limit = best[-1][0] if len(best) >= _BEAM else math.inf
+            if costs[index] >= limit or taken >= _BEAM:
+                break
+            looked += 1
+            if looked > _DRAWN:
+                break
+            if not accepts(values_at(unit_space, points[index])):
+                best.append((float(costs[index]), looked, points[index]))
+                taken += 1
+        best = sorted(best, key=lambda one: one[:2])[:_BEAM]
+        if not best:
+            return None
+        starts = np.array([point for _, _, point in best])
+        points = neighbours(unit_space, rng, starts, _NEAR // len(starts))
+    found = best[0][2]
+    return found if origin is None else _reverted(unit_space, cost, accepts, found, origin[0])
+
+
+def _reverted(
+    unit_space: UnitSpace,
+    cost: Callable[[FloatArray], FloatArray],
+    accepts: Accepts,
+    point: FloatArray,
+    origin: FloatArray,
+) -> FloatArray:
+    """`point` with the coordinates of `origin` that a model does not mind."""
+    for index in range(len(point)):
+        if math.isnan(point[index]) or math.isnan(origin[index]) or point[index] == origin[index]:
+            continue
+        back = point.copy()
+        back[index] = origin[index]
+        back = unit_space.complete(np.where(np.isnan(back), 0.5, back)[np.newaxis])[0]
+        before, after = cost(np.array([point, back]))
+        if after <= before * (1 + _NEGLIGIBLE) and not accepts(values_at(unit_space, back)):
+            point = back
+    return point

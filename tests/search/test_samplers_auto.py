@@ -1,0 +1,279 @@
+"""`auto`: cost models, coordinates, starts, and the process that stands on them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from optuna.trial import TrialState
+from search_parts import MIB, choice, make_searcher, number, space_of, when
+
+from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.model.goal import Direction
+from lsmtune.model.workload import Workload
+from lsmtune.search.auto import KIND, Coordinates, Known
+from lsmtune.search.cost_models import (
+    OptionColumns,
+    draw_constants,
+    kinds_of,
+    seconds_of,
+    unitless,
+)
+from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
+from lsmtune.search.sampler import Problem, SamplerContext
+from lsmtune.search.starts import model_optima, preset_starts, projected
+from lsmtune.search.unit_space import make_unit_space
+from lsmtune.space.prior import Prior
+from lsmtune.workloads.stated import make_workload
+
+CACHE = "block_based_table_factory.block_cache"
+FILTER = "block_based_table_factory.filter_policy"
+TREE = space_of(
+    number("write_buffer_size", MIB, 512 * MIB, log=True, step=MIB),
+    number("max_write_buffer_number", 2, 8),
+    number("level0_file_num_compaction_trigger", 2, 16),
+    number("max_bytes_for_level_base", 16 * MIB, 4096 * MIB, log=True),
+    number("target_file_size_base", 4 * MIB, 256 * MIB, log=True),
+    number(CACHE, 8 * MIB, 1024 * MIB, log=True),
+    choice(FILTER, "nullptr", "bloomfilter:10"),
+    choice("compression", "kSnappyCompression", "kLZ4Compression", "kZSTD"),
+)
+UNIT = make_unit_space(TREE)
+
+
+def problem(name: str = "overwrite", engine: str = "rocksdb", num: int = 3_000_000) -> Problem:
+    workload: Workload = make_workload(name, {"num": num, "value_bytes": 1000}, "test")
+    return Problem(engine, workload, catalogue_defaults(engine), 2**30, 4)
+
+
+def costs(about: Problem, *configs: dict[str, object]) -> np.ndarray:
+    """Mean log seconds of the default point with each of `configs` in it, (n,)."""
+    default = TREE.point_of({}, about.defaults)
+    points = UNIT.encode([TREE.variables_of({**default, **config}) for config in configs])
+    rng = np.random.default_rng(0)
+    machines = [draw_constants(rng) for _ in range(20)]
+    columns = OptionColumns(UNIT, about.defaults)
+    return np.log(seconds_of(about, columns, points, machines)).mean(axis=1)
+
+
+def test_columns_are_what_points_decode_to() -> None:
+    space = space_of(
+        number("plain", MIB, 64 * MIB, log=True, step=MIB),
+        number("special", 1, 20, specials=[(-1, 0.4)]),
+        number("binned", 1, 1000, log=True, bins=7),
+        number("drawn", 1, 64, prior=Prior("lognormal", 2.0, 1.0)),
+        choice("kind", "a", "b"),
+        number("under", 0.5, 2.0, integer=False, conditions=when("kind", "b")),
+    )
+    unit_space = make_unit_space(space)
+    points = unit_space.sample(np.random.default_rng(1), 200)
+    columns = OptionColumns(unit_space, {"under": 7.0, "unheard": 3})
+    found = {p.name: columns.of(points, p.name) for p in space.parameters}
+    for row, point in enumerate(points):
+        variables = unit_space.decode(point)
+        values = space.suggest(_Given(variables))
+        for name, column in found.items():
+            wanted = values.get(name, 7.0)
+            assert column[row] == (pytest.approx(wanted) if name == "under" else wanted), name
+    assert set(columns.of(points, "unheard")) == {3}
+    assert columns.of(points, "nobody") is None
+
+
+class _Given:
+    def __init__(self, variables: dict[str, object]) -> None:
+        self.variables = variables
+
+    def __getattr__(self, _name: str) -> object:
+        return lambda name, *_args, **_more: self.variables[name]
+
+
+def test_the_cost_models_agree_with_the_textbook() -> None:
+    writes, reads = problem("overwrite"), problem("readrandom")
+    small, large = costs(writes, {"write_buffer_size": 4 * MIB}, {"write_buffer_size": 128 * MIB})
+    assert large < small  # fewer rewrites
+    without, filtered = costs(reads, {FILTER: "nullptr"}, {FILTER: "bloomfilter:10"})
+    assert filtered < without
+    unmatched, matched = costs(
+        writes,
+        {"max_bytes_for_level_base": 4096 * MIB, "write_buffer_size": 16 * MIB},
+        {"max_bytes_for_level_base": 64 * MIB, "write_buffer_size": 16 * MIB},
+    )
+    assert matched < unmatched  # level 0 to level 1 rewrites all of level 1
+    fits, too_large = costs(reads, {CACHE: 256 * MIB}, {CACHE: 1024 * MIB})
+    held = {"write_buffer_size": 512 * MIB, "max_write_buffer_number": 8}
+    assert costs(reads, {**held, CACHE: 1024 * MIB})[0] > max(fits, too_large)
+
+
+@pytest.mark.parametrize("name", ["fillrandom", "readrandom", "seekrandom", "readwhilewriting"])
+@pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
+def test_costs_are_finite_everywhere(name: str, engine: str) -> None:
+    about = problem(name, engine, num=1000)
+    columns = OptionColumns(UNIT, about.defaults)
+    rng = np.random.default_rng(3)
+    points = UNIT.sample(rng, 500)
+    seconds = seconds_of(about, columns, points, [draw_constants(rng) for _ in range(5)])
+    assert seconds.shape == (500, 5)
+    assert np.isfinite(seconds).all()
+    assert (seconds > 0).all()
+    assert sum(kinds_of(about.workload).values()) == pytest.approx(1.0)
+
+
+def test_trees_of_all_sizes_have_the_same_coordinates() -> None:
+    """What is learnt at a scale is said of the others, too."""
+    big = problem()
+    small = Problem("rocksdb", big.workload, big.defaults, big.memory_bytes / 8, 4)
+    sizes = {
+        "write_buffer_size": 128 * MIB,
+        "max_bytes_for_level_base": 1024 * MIB,
+        "target_file_size_base": 64 * MIB,
+        CACHE: 256 * MIB,
+    }
+    default = TREE.point_of({}, big.defaults)
+
+    def coordinates(about: Problem, divisor: int) -> dict[str, np.ndarray]:
+        config = {**default, **{name: size // divisor for name, size in sizes.items()}}
+        points = UNIT.encode([TREE.variables_of(config)])
+        return unitless(about, OptionColumns(UNIT, about.defaults), points)
+
+    whole, eighth = coordinates(big, 1), coordinates(small, 8)
+    assert whole.keys() == sizes.keys()
+    for name, value in whole.items():
+        np.testing.assert_allclose(eighth[name], value, atol=1e-3)
+    assert not np.allclose(coordinates(big, 8)["write_buffer_size"], whole["write_buffer_size"])
+
+
+def test_features_have_these_in_the_place_of_the_options() -> None:
+    context = SamplerContext(TREE, 1, {}, (Direction.MAXIMIZE,), problem())
+    features = Coordinates(UNIT, context).of(UNIT.sample(np.random.default_rng(0), 300))
+    plain = UNIT.distance_features(UNIT.sample(np.random.default_rng(0), 300))
+    assert features.shape == (300, plain.shape[1] + 2)  # and what the cost models say
+    changed = [i for i in range(plain.shape[1]) if not np.allclose(features[:, i], plain[:, i])]
+    assert len(changed) == 4
+    assert np.abs(features).max() < 3.0
+
+
+def test_optima_hold_the_constraints_and_differ() -> None:
+    about = problem()
+
+    def accepts(values: dict[str, object]) -> str:
+        taken = values["write_buffer_size"] * values["max_write_buffer_number"]
+        return "" if taken <= 128 * MIB else "too much"
+
+    origin = TREE.point_of({"write_buffer_size": 32 * MIB}, about.defaults)
+    found = model_optima(about, UNIT, accepts, origin, seed=5)
+    assert 2 <= len(found) <= 4
+    assert all(TREE.contains(config) and not accepts(config) for config in found)
+    assert len({frozenset(config.items()) for config in found}) == len(found)
+    assert found == model_optima(about, UNIT, accepts, origin, seed=5)
+    # What no model minds stays where it was: nothing is read.
+    assert {config[FILTER] for config in found} == {origin[FILTER]}
+    assert model_optima(about, UNIT, lambda _: "no", origin, seed=5) == []
+
+
+def test_presets_become_points_of_the_space() -> None:
+    reads = dict(preset_starts(problem("readrandom"), UNIT))
+    assert "rocksdb-optimize-for-point-lookup" in reads
+    assert "rocksdb-gist-winner" not in reads
+    assert reads["rocksdb-basic-tuning"][FILTER] == "bloomfilter:10"
+    assert reads["rocksdb-basic-tuning"]["compression"] == "kLZ4Compression"
+    assert all(TREE.contains(point) for point in reads.values())
+    writes = dict(preset_starts(problem("overwrite"), UNIT))
+    assert "rocksdb-optimize-level-style-compaction" in writes
+    assert "rocksdb-optimize-for-point-lookup" not in writes
+
+
+def test_what_lies_outside_is_moved_to_the_nearest_value() -> None:
+    space = space_of(
+        number("write_buffer_size", 4 * MIB, 64 * MIB, log=True, step=4 * MIB),
+        number("jobs", 1, 5, step=2),
+        number("binned", 1, 100, bins=3),
+        choice("compression", "kNoCompression", "kZSTD", default="kZSTD"),
+    )
+    unit_space = make_unit_space(space)
+    options = {
+        "write_buffer_size": 512 * MIB,
+        "jobs": 16,
+        "binned": 50,
+        "compression": "kLZ4Compression",
+    }
+    point = projected(unit_space, options, {})
+    assert point == {
+        "write_buffer_size": 64 * MIB,
+        "jobs": 5,
+        "binned": 50,
+        "compression": "kZSTD",
+    }
+    assert space.contains(point)
+    assert projected(unit_space, {}, {}) is None  # nobody knows a value of `jobs`
+
+
+def told(searcher: object, count: int) -> None:
+    """`count` trials: better with large buffers, slow with many of them."""
+    for _ in range(count):
+        proposal = searcher.ask()
+        buffer = proposal.values["write_buffer_size"] / MIB
+        searcher.tell(proposal.number, TrialState.COMPLETE, [100.0 + 10 * math.log2(buffer)])
+
+
+def test_of_two_that_are_as_good_the_quicker_is_tried() -> None:
+    space = space_of(number("x", 0.0, 1.0, integer=False), number("y", 0.0, 1.0, integer=False))
+
+    def late_y(slow: float) -> float:
+        searcher = make_searcher("auto", space, given={"hedge": 0.0, "startup_trials": 8})
+        asked: list[dict[str, float]] = []
+        for _ in range(24):
+            judged = {
+                n: TrialJudgement(
+                    TrialState.COMPLETE,
+                    (10.0 + values["x"],),
+                    noise=ValueNoise(1e-6, 1, math.exp(slow * values["y"])),
+                )
+                for n, values in enumerate(asked)
+            }
+            searcher.rejudge(judged)
+            proposal = searcher.ask()
+            asked.append(dict(proposal.values))
+            searcher.tell(proposal.number, TrialState.COMPLETE, [10.0 + proposal.values["x"]])
+        return float(np.mean([values["y"] for values in asked[12:]]))
+
+    assert late_y(3.0) < late_y(-3.0) - 0.2
+
+
+def test_the_hedge_is_plain_tpe() -> None:
+    given = {"startup_trials": 4, "hedge": 1.0}
+    hedged = make_searcher("auto", TREE, given=given, problem=problem())
+    plain = make_searcher("tpe", TREE, given={})
+    for _ in range(16):
+        one, other = hedged.ask(), plain.ask()
+        assert dict(one.values) == dict(other.values)
+        for searcher, proposal in ((hedged, one), (plain, other)):
+            value = float(proposal.values["max_write_buffer_number"])
+            searcher.tell(proposal.number, TrialState.COMPLETE, [value])
+
+
+def test_knowledge_of_the_tree_and_restarts_give_one_sequence() -> None:
+    about = problem()
+    one, other = (make_searcher("auto", TREE, problem=about) for _ in range(2))
+    told(one, 14)
+    told(other, 14)
+    assert dict(one.ask().values) == dict(other.ask().values)
+
+
+def test_a_value_that_broke_a_constraint_is_no_better_than_the_best_that_holds() -> None:
+    searcher = make_searcher("auto", TREE)
+    for value, broken in ((5.0, -1.0), (50.0, 2.0), (1.0, 2.0), (3.0, -1.0)):
+        proposal = searcher.ask()
+        searcher.tell(proposal.number, TrialState.COMPLETE, [value], {"rss": broken})
+    proposal = searcher.ask()
+    searcher.tell(proposal.number, TrialState.FAIL)
+    study = searcher._study.as_optuna()
+    reader = KIND.make(
+        SamplerContext(TREE, 0, {s.name: s.default for s in KIND.settings}, (Direction.MAXIMIZE,))
+    ).reader
+    history = reader.read(study.get_trials(deepcopy=False), 9, study.direction)
+    known = Known.of(history, -1.0)
+    np.testing.assert_allclose(known.targets[:4], -np.log([5.0, 5.0, 1.0, 3.0]))
+    assert known.failed.tolist() == [4]
+    assert known.best_first.tolist()[:2] == [0, 3]
+    assert known.holds.tolist()[:4] == [True, False, False, True]
