@@ -151,6 +151,81 @@ fn the_load_and_the_values_follow_their_own_seed() {
     assert!(read(&golden).len() < 300_000, "{}", read(&golden).len());
 }
 
+/// Loads of 20,000 records by one thread, each of which several may share.
+fn bulk_loads() -> [Value; 2] {
+    let settle = json!({"name": "settle", "kind": "settle"});
+    let insert = json!({
+        "name": "load", "kind": "load", "operations": NUM,
+        "mix": {"operations": {"insert": 1.0}, "records": 0, "keys": {"distribution": "uniform"}},
+    });
+    let hashed = json!({
+        "format": "ycsb", "prefix": "user", "zero_padding": 1, "order": "hashed",
+    });
+    let mut inserts = sparse(vec![insert, settle]);
+    replace(&mut inserts, &json!({"keys": hashed, "key_bytes": 24}));
+    [sparse(loaded()), inserts]
+}
+
+/// The ledger has the version of each key's value, and the run reads the keys back.
+#[test]
+fn a_bulk_load_writes_what_one_thread_writes() {
+    for target in targets() {
+        for workload in bulk_loads() {
+            let ledger = |bulk: Value| {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("ledger");
+                let mut request = json!({"save_ledger": path});
+                replace(&mut request, &bulk);
+                let messages = Conversation::start(&target, workload.clone(), request).messages();
+                finished(&messages);
+                assert_eq!(phases(&messages)[0].1.operations, NUM);
+                assert!(verified(&messages).0 > 4096 / 4);
+                std::fs::read_to_string(path).unwrap()
+            };
+            let alone = ledger(json!({}));
+            // Threads that cannot share the keys evenly.
+            let bulk = json!({"bulk_load": {"threads": 3, "hold_compactions": true}});
+            assert!(ledger(bulk) == alone, "{}", target.name);
+        }
+    }
+}
+
+/// Level 0 has many tables while compactions wait, and few once the database has settled.
+#[test]
+fn compactions_that_waited_for_a_load_run_before_it_is_settled() {
+    let target = &targets()[0];
+    let compacted = |hold: bool| {
+        let request = json!({
+            "bulk_load": {"threads": 1, "hold_compactions": hold},
+            "options": {"write_buffer_size": "65536", "target_file_size_base": "65536"},
+        });
+        let messages = Conversation::start(target, sparse(loaded()), request).messages();
+        finished(&messages);
+        let tree = phases(&messages)[1].1.files_per_level.clone().unwrap();
+        assert!(tree[0] < 4 && tree.iter().sum::<u64>() > 4, "{tree:?}");
+        let first = messages.iter().find_map(|message| match message {
+            Message::BackgroundWork { compactions, .. } => *compactions,
+            _ => None,
+        });
+        first.unwrap()
+    };
+    let (held, free) = (compacted(true), compacted(false));
+    assert!(held < free, "{held} {free}");
+}
+
+#[test]
+fn a_bulk_load_needs_a_thread() {
+    let target = &targets()[0];
+    for threads in [0, 65] {
+        let request = json!({"bulk_load": {"threads": threads}});
+        let (outcome, message) =
+            failure(&Conversation::start(target, sparse(loaded()), request).messages());
+        assert_eq!(outcome, Outcome::Invalid);
+        let expected = format!("bulk_load.threads: found {threads}; allowed: 1 to 64");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+}
+
 /// Loaded keys that a copy lacks are noticed, although its run never wrote them.
 #[test]
 fn the_read_back_checks_what_the_earlier_run_wrote() {

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from lsmtune.driver.requests import check_request, probe_request, run_request
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.request import Limits, Prepared, RunRequest
+from lsmtune.model.request import BulkLoad, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
 
 PROTOCOL = Path(__file__).parents[2] / "protocol"
@@ -79,6 +79,7 @@ def test_the_golden_request_on_a_prepared_database_says_what_we_write() -> None:
         load_seed=7,
         prepared=Prepared(Path("/tmp/golden-1/ledger"), phases=2),
         save_ledger=Path("/tmp/run-2/ledger"),
+        bulk_load=BulkLoad(threads=2, hold_compactions=True),
     )
     written = run_request(request, request.directory / "db")
     assert with_defaults(golden("request-prepared.json")) == written

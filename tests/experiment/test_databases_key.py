@@ -8,8 +8,8 @@ import pytest
 from database_parts import LOAD, READ, READS, SETTLE, Requests, phases
 
 from lsmtune.experiment.database_key import LibraryDigests, Order, load_and_run, order_of
-from lsmtune.model.config import EngineIdentity
-from lsmtune.model.request import SEED_MAX, Limits, Prepared, RunRequest
+from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.model.request import SEED_MAX, BulkLoad, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
 
 WARMUP = replace(READ, name="warmup", kind=PhaseKind.WARMUP)
@@ -24,17 +24,19 @@ def order(request: RunRequest) -> Order:
 
 @pytest.mark.parametrize("workload", [phases(FILL), phases(SETTLE, FILL), phases(LOAD, SETTLE)])
 def test_a_workload_that_does_not_begin_with_a_load_or_is_nothing_else(workload: Workload) -> None:
-    assert load_and_run(workload) is None
+    assert load_and_run(workload, "rocksdb") is None
 
 
 def test_what_a_trace_loads_has_no_ledger_and_what_it_measures_needs_none() -> None:
     replayed = Phase("replay", PhaseKind.LOAD, replay=Replay("a.trace"))
-    assert load_and_run(phases(LOAD, replayed, READ)) is None
-    assert load_and_run(phases(LOAD, replace(replayed, kind=PhaseKind.MEASURE))) is not None
+    assert load_and_run(phases(LOAD, replayed, READ), "rocksdb") is None
+    assert (
+        load_and_run(phases(LOAD, replace(replayed, kind=PhaseKind.MEASURE)), "rocksdb") is not None
+    )
 
 
 def test_the_leading_phases_are_loaded_and_the_others_run() -> None:
-    plan = load_and_run(phases(LOAD, SETTLE, WARMUP, READ))
+    plan = load_and_run(phases(LOAD, SETTLE, WARMUP, READ), "rocksdb")
     assert plan is not None
     load, run = plan
     assert load.phases == (LOAD, SETTLE)
@@ -42,22 +44,57 @@ def test_the_leading_phases_are_loaded_and_the_others_run() -> None:
 
 
 def test_a_load_that_is_not_settled_gets_a_settle_phase_in_both() -> None:
-    plan = load_and_run(phases(LOAD, READ))
+    plan = load_and_run(phases(LOAD, READ), "rocksdb")
     assert plan is not None
     load, run = plan
     assert [p.kind for p in load.phases] == [PhaseKind.LOAD, PhaseKind.SETTLE]
     assert run.phases == (*load.phases, READ)
 
 
-def test_a_synced_load_is_the_same_as_one_with_a_log() -> None:
-    synced, logged = (
-        load_and_run(phases(LOAD, SETTLE, READ, durability=durability))
-        for durability in (Durability.SYNC, Durability.WAL)
-    )
-    assert synced is not None
-    assert logged is not None
-    assert synced[0] == logged[0]
-    assert synced[1].durability is Durability.SYNC
+@pytest.mark.parametrize(
+    ("engine", "families", "durability", "loaded_with"),
+    [
+        ("rocksdb", 1, "sync", "none"),
+        ("rocksdb", 1, "wal", "none"),
+        ("rocksdb", 2, "sync", "wal"),  # the size of the log decides when memtables are full
+        ("rocksdb", 2, "none", "none"),
+        ("leveldb", 1, "sync", "wal"),
+        ("leveldb", 1, "wal", "wal"),
+    ],
+)
+def test_a_load_writes_no_log_where_the_tree_is_the_same_without(
+    engine: str, families: int, durability: str, loaded_with: str
+) -> None:
+    workload = phases(LOAD, SETTLE, READ, durability=Durability(durability))
+    plan = load_and_run(replace(workload, column_families=families), engine)
+    assert plan is not None
+    load, run = plan
+    assert (load.durability.value, run.durability.value) == (loaded_with, durability)
+
+
+@pytest.mark.parametrize(
+    ("options", "holds"),
+    [
+        ({}, True),
+        ({"max_bytes_for_level_multiplier": 10}, True),
+        ({"max_bytes_for_level_multiplier": 4}, False),  # the upper levels hold a third of the data
+        ({"max_bytes_for_level_multiplier_additional": "1:2:1"}, False),
+        ({"compaction_style": "kCompactionStyleLevel"}, True),
+        ({"compaction_style": "kCompactionStyleUniversal"}, False),
+        ({"enable_blob_files": True}, False),
+    ],
+)
+def test_compactions_wait_for_a_load_only_where_the_tree_becomes_the_same(
+    make_request: Requests, tmp_path: Path, options: dict[str, OptionValue], holds: bool
+) -> None:
+    asked = make_request(**options)
+    load = order(asked).load_request(tmp_path)
+    assert load.bulk_load is not None
+    assert load.bulk_load.threads >= 1
+    assert load.bulk_load.hold_compactions is holds
+    other = replace(make_request(), engine=EngineIdentity("leveldb", library=asked.engine.library))
+    assert order(other).load_request(tmp_path).bulk_load == BulkLoad(1, hold_compactions=False)
+    assert order(asked).run_request().bulk_load is None
 
 
 def test_the_key_is_stable(make_request: Requests) -> None:
@@ -74,7 +111,7 @@ def test_the_key_is_stable(make_request: Requests) -> None:
     assert isinstance(load_seed, int)
     assert 0 <= load_seed <= SEED_MAX
     assert document == {
-        "format_version": 1,
+        "format_version": 2,
         "engine": {"name": "rocksdb", "version": "10.2.1"},
         "options": {"write_buffer_size": "1048576"},
         "load": {
@@ -83,7 +120,7 @@ def test_the_key_is_stable(make_request: Requests) -> None:
             "key_bytes": 16,
             "value_bytes": 100,
             "compression_ratio": 0.5,
-            "durability": "wal",
+            "durability": "none",
             "keys": None,
             "key_sizes": None,
             "databases": 1,
@@ -107,6 +144,7 @@ SAME: dict[str, Change] = {
     "measured": lambda r: replace(r, workload=phases(LOAD, SETTLE, FILL)),
     "page cache": lambda r: replace(r, workload=replace(READS, page_cache=PageCache.COLD)),
     "sync": lambda r: replace(r, workload=replace(READS, durability=Durability.SYNC)),
+    "no log": lambda r: replace(r, workload=replace(READS, durability=Durability.NONE)),
     "name": lambda r: replace(r, workload=replace(READS, name="another")),
 }
 OTHER: dict[str, Change] = {
@@ -115,7 +153,6 @@ OTHER: dict[str, Change] = {
     "key bytes": lambda r: replace(r, workload=replace(READS, key_bytes=17)),
     "value bytes": lambda r: replace(r, workload=replace(READS, value_bytes=101)),
     "ratio": lambda r: replace(r, workload=replace(READS, compression_ratio=0.4)),
-    "no log": lambda r: replace(r, workload=replace(READS, durability=Durability.NONE)),
     "load": lambda r: replace(r, workload=phases(replace(LOAD, threads=2), SETTLE, READ)),
     "verify": lambda r: replace(r, verify_keys=5000),
     "engine": lambda r: replace(r, engine=EngineIdentity("leveldb", library=r.engine.library)),

@@ -55,7 +55,7 @@ def die_before(step: int, folder: Path) -> None:
 def check(directory: Path, make_request: Requests) -> None:
     """The next tuner finds what it asks for, whole, and nothing is left of the last one."""
     runner = FakeRunner()
-    cache = DatabaseCache(directory, runner, SIZE_BYTES, verify=True)
+    cache = DatabaseCache(directory, runner, SIZE_BYTES)
     request = make_request(write_buffer_size=1 << 20)
     ready = cache.prepare(request)
     assert ready.prepared is not None

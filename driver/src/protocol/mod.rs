@@ -24,8 +24,8 @@ pub use message::{
 pub use mix::{Mix, MixOperation};
 pub use phase_reply::{PhaseReply, ReplayReply};
 pub use request::{
-    CheckRequest, Control, EngineRequest, InspectRequest, Prepared, ProbeRequest, Request,
-    RunRequest,
+    BulkLoad, CheckRequest, Control, EngineRequest, InspectRequest, Prepared, ProbeRequest,
+    Request, RunRequest,
 };
 pub use workload::{
     Companion, KeyFormat, KeyPlacement, Operation, PageCache, Phase, PhaseKind, Rate, Replay,

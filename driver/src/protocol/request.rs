@@ -93,6 +93,10 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub save_ledger: Option<PathBuf>,
+    /// How load phases are made fast that nobody measures; absent where they are as the workload
+    /// says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk_load: Option<BulkLoad>,
     /// Length of a step of the interval series, in milliseconds.
     #[serde(default = "default_interval_ms")]
     #[cfg_attr(test, schemars(range(min = 1, max = RunRequest::INTERVAL_MS_MAX)))]
@@ -153,6 +157,25 @@ pub struct Prepared {
     /// Phases that it executed: the first ones of the workload.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub phases: usize,
+}
+
+/// How load phases are made fast that nobody measures. What is written is the same: each key has the
+/// value that one thread would have given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BulkLoad {
+    /// Threads that share the work of one that writes new keys in random order.
+    #[cfg_attr(test, schemars(range(min = 1, max = BulkLoad::THREADS_MAX)))]
+    pub threads: usize,
+    /// Whether compactions wait while most of a load is written, where the engine can do that.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hold_compactions: bool,
+}
+
+impl BulkLoad {
+    /// Most threads.
+    pub const THREADS_MAX: usize = 64;
 }
 
 /// Check what is left of a run whose driver was killed in the middle of its first phase.

@@ -68,6 +68,15 @@ impl KeyStream {
         KeyStream { draw }
     }
 
+    /// A stream in `Unique` order goes on at `position` of its permutation.
+    #[must_use]
+    pub fn at(mut self, position: u64) -> Self {
+        if let Draw::Unique { next, num, .. } = &mut self.draw {
+            *next = position % *num;
+        }
+        self
+    }
+
     /// The next key number.
     #[inline]
     pub fn next_key(&mut self) -> u64 {

@@ -14,7 +14,8 @@ use crate::protocol::{
 use crate::random::KeyWriter;
 use crate::trace::replay::{run_replay, ReplayContext, ReplayError, ReplayedKeys};
 use crate::workload::{
-    check_reads, run_phase, CheckedReads, Ledger, Notes, Observation, PhaseContext, Values,
+    check_reads, is_bulk, run_phase, shared, CheckedReads, Ledger, Notes, Observation,
+    PhaseContext, Values,
 };
 
 use super::failure::Failure;
@@ -286,9 +287,12 @@ impl<'a> Phases<'a> {
         if phase.kind == PhaseKind::Settle {
             return Ok(None);
         }
+        let workload = &self.request.workload;
+        let bulk = self.request.bulk_load.filter(|_| is_bulk(phase, workload));
+        let shared = bulk.and_then(|bulk| shared(phase, bulk.threads));
         let context = PhaseContext {
             database,
-            workload: &self.request.workload,
+            workload,
             ledger: &self.ledger,
             values: &self.values,
             seed: match phase.kind {
@@ -298,9 +302,12 @@ impl<'a> Phases<'a> {
             interval: Duration::from_millis(self.request.interval_ms),
             cancelled: self.cancelled,
             slices: self.turns.slices_of(phase),
+            holds_compactions: bulk.is_some_and(|bulk| bulk.hold_compactions),
+            as_one: shared.is_some(),
         };
         let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
-        let performed = run_phase(&context, index, phase, &mut reporter);
+        let performed_as = shared.as_ref().unwrap_or(phase);
+        let performed = run_phase(&context, index, performed_as, &mut reporter);
         reporter.finish()?;
         let performed = performed.map_err(Failure::running)?;
         let (observation, slices_over) = (performed.observation, performed.slices_over);

@@ -3,6 +3,7 @@
 
 mod acknowledged;
 mod arrival;
+mod bulk;
 mod gate;
 mod ledger;
 pub(crate) mod ledger_file;
@@ -19,6 +20,7 @@ mod verify;
 mod worker;
 
 pub use acknowledged::{verify_load, Load, Recovered};
+pub use bulk::{is_bulk, shared};
 pub use ledger::Ledger;
 pub use ledger_file::{load_ledger, save_ledger, LedgerFileError, Origins};
 pub use observation::{Observation, ThreadObservation};

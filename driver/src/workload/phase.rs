@@ -9,6 +9,7 @@ use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::{stream_seed, KeyWriter};
 
 use super::arrival::Schedule;
+use super::bulk::HeldCompactions;
 use super::gate::{Event, Gate, Limits, Member};
 use super::ledger::Ledger;
 use super::mix::{MixAction, MixThread};
@@ -39,6 +40,10 @@ pub struct PhaseContext<'a> {
     pub cancelled: &'a AtomicBool,
     /// Slices of the phase between which the process is stopped; 1 for none.
     pub slices: u64,
+    /// Whether compactions wait while most of the phase is written.
+    pub holds_compactions: bool,
+    /// Whether the threads write what one thread would have written (`bulk::shared`).
+    pub as_one: bool,
 }
 
 /// Is told what happens while the threads of a phase run.
@@ -109,6 +114,11 @@ pub fn run_phase(
         ticks,
     };
     let mut slices_over = 0;
+    let whole = phase.operations_whole().unwrap_or(0);
+    let mut held = match context.holds_compactions {
+        true => HeldCompactions::begin(context.database, whole)?,
+        false => None,
+    };
     let results = std::thread::scope(|scope| {
         let spawn = |(thread, task)| {
             let (execution, progress) = (&execution, &progress[thread]);
@@ -132,12 +142,17 @@ pub fn run_phase(
         let started = execution.ticks.now();
         let own = &progress[..phase.threads];
         let series = IntervalSeries::new(index, execution.ticks.clone(), started, own);
-        slices_over = execution.watch(started, series, watcher);
+        let watched = execution.watch(started, series, watcher, held.as_mut());
+        if watched.is_err() {
+            execution.gate.stop_all();
+        }
         let mut results: Vec<_> = workers.into_iter().map(join).collect();
         execution.gate.stop_all();
         results.extend(companions.into_iter().map(join));
+        slices_over = watched?;
         results.into_iter().collect::<Result<Vec<_>>>()
     })?;
+    held.map_or(Ok(()), HeldCompactions::end)?;
     Ok(observe(&execution, &tasks, results, slices_over))
 }
 
@@ -174,7 +189,8 @@ impl Execution<'_> {
         started: u64,
         mut series: IntervalSeries<'_>,
         watcher: &mut dyn Watcher,
-    ) -> usize {
+        mut held: Option<&mut HeldCompactions<'_>>,
+    ) -> Result<usize> {
         let interval = self.context.interval;
         let mut next = Instant::now() + interval;
         let mut slice = 0;
@@ -183,6 +199,9 @@ impl Execution<'_> {
             let now = self.ticks.now();
             match event {
                 Event::Due => {
+                    if let Some(held) = &mut held {
+                        held.look(series.operations())?;
+                    }
                     watcher.interval(series.step(now, self.gate.paused_between(started, now)));
                     // Somebody else may stop the process, too: the missed time makes one step, not
                     // many.
@@ -203,7 +222,7 @@ impl Execution<'_> {
                 }
                 Event::Done => {
                     watcher.interval(series.step(now, self.gate.paused_between(started, now)));
-                    return slice;
+                    return Ok(slice);
                 }
             }
         }
@@ -263,8 +282,12 @@ impl Execution<'_> {
             | Operation::FillRandom
             | Operation::FillUniqueRandom
             | Operation::Overwrite => {
-                let values = self.context.values.of(self.index, worker.thread);
-                self.repeat(Put::new(session, key, values, origin, ledger), worker)
+                let values = self.context.values.of(self.index, origin.thread);
+                let count = self.place(worker).unwrap_or(0);
+                self.repeat(
+                    Put::new(session, key, values, origin, count, ledger),
+                    worker,
+                )
             }
         }
     }
@@ -272,18 +295,34 @@ impl Execution<'_> {
     fn origin(&self, worker: Worker<'_>) -> Origin {
         Origin {
             phase: self.index,
-            thread: worker.thread,
+            thread: if self.context.as_one {
+                0
+            } else {
+                worker.thread
+            },
         }
+    }
+
+    /// Operations of the threads before this one, where all write what one would have written.
+    fn place(&self, worker: Worker<'_>) -> Option<u64> {
+        let before = |thread| self.phase.operations_of(thread).unwrap_or(0);
+        self.context
+            .as_one
+            .then(|| (0..worker.thread).map(before).sum())
     }
 
     fn mix_thread(&self, worker: Worker<'_>) -> MixThread<'_> {
         MixThread {
             session: self.context.database.session(),
             keys: KeyWriter::new(self.context.workload),
-            values: self.context.values.of(self.index, worker.thread),
+            values: self
+                .context
+                .values
+                .of(self.index, self.origin(worker).thread),
             origin: self.origin(worker),
             share: worker.task.share,
             seed: stream_seed(self.context.seed, self.index, worker.thread),
+            numbered: self.context.as_one,
             ledger: self.context.ledger.thread(),
             reads: ReadSample::new(self.context.ledger),
         }
@@ -297,7 +336,10 @@ impl Execution<'_> {
             thread: worker.thread,
             seed: self.context.seed,
         };
-        let stream = key_stream(workload.num, operation, of);
+        let mut stream = key_stream(workload.num, operation, of);
+        if let Some(place) = self.place(worker) {
+            stream = stream.at(place);
+        }
         if operation == Operation::ReadMissing {
             KeyBuffer::new(stream, KeyWriter::never_written(workload))
         } else {

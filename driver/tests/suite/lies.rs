@@ -163,6 +163,8 @@ fn found(fixture: &Fixture, lie: Lie, phases: &[serde_json::Value]) -> (u64, u64
             interval: Duration::from_secs(1),
             cancelled: &AtomicBool::new(false),
             slices: 1,
+            holds_compactions: false,
+            as_one: false,
         };
         let mut notes = run_phase(&context, index, phase, &mut Nobody)
             .unwrap()

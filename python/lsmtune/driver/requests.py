@@ -29,6 +29,7 @@ def run_request(request: RunRequest, database: Path) -> Json:
             load_seed=request.load_seed,
             prepared=prepared and {"ledger": str(prepared.ledger), "phases": prepared.phases},
             save_ledger=None if request.save_ledger is None else str(request.save_ledger),
+            bulk_load=request.bulk_load and dict(vars(request.bulk_load)),
             slices=request.slices or None,
         ),
     }

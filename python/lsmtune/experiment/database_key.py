@@ -23,9 +23,10 @@ import lsmtune
 from lsmtune.driver.messages import PROTOCOL_VERSION
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, file_sha256
+from lsmtune.machine.host import cores_usable
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
-from lsmtune.model.request import Prepared, RunRequest
+from lsmtune.model.request import BulkLoad, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.space.expression import make_expression
 
@@ -65,13 +66,38 @@ def _ties(engine: str) -> tuple[frozenset[str], ...]:
     return tuple(ties)
 
 
+# How often the driver looks which compactions have to run.
+_LOOK_MS = 50
+# More threads wait for each other in RocksDB, and LevelDB lets one write at a time.
+_THREADS_MAX = 4
+# The last third of a load is written as in any load (`driver/src/workload/bulk.rs`). That is
+# several times what the levels above the last one hold, if each is so many times the one above it.
+_MULTIPLIER_MIN = 8.0
+_LEVELED = ("kCompactionStyleLevel", "level", 0)
+
+
+def _bulk_load(layout: Config, engine: str) -> BulkLoad:
+    """How a load with `layout` is made fast.
+
+    Compactions may wait only where the tree becomes the same: levels that grow by a large factor.
+    """
+    options = layout.options
+    multiplier = options.get("max_bytes_for_level_multiplier", 10)
+    leveled = options.get("compaction_style", _LEVELED[0]) in _LEVELED
+    steep = isinstance(multiplier, int | float) and multiplier >= _MULTIPLIER_MIN
+    other = {"max_bytes_for_level_multiplier_additional", "enable_blob_files"} & options.keys()
+    hold = engine == "rocksdb" and leveled and steep and not other
+    threads = min(cores_usable(), _THREADS_MAX) if engine == "rocksdb" else 1
+    return BulkLoad(threads, hold)
+
+
 # --- Which phases of a workload a golden database stands for.
 
 _PREPARING = (PhaseKind.LOAD, PhaseKind.SETTLE)
 _SETTLE = Phase("settle", PhaseKind.SETTLE)
 
 
-def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
+def load_and_run(workload: Workload, engine: str) -> tuple[Workload, Workload] | None:
     """`workload` cut in two; None if it does not begin with a load, or consists of nothing else.
 
     The first workload makes the golden database. It has the leading load and settle phases, and
@@ -83,8 +109,8 @@ def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
     A load that does not end with a settle phase gets one. Otherwise compactions would still be
     pending, and each copy would perform different ones.
 
-    The load is not measured, so it runs with `wal` in place of `sync`. This makes the same files
-    without waiting for each write, and they are synced as a whole before the first copy.
+    The load is not measured, and a load that does not end well leaves nothing. So it is as durable
+    as is cheapest (`_durability`), and its files are synced as a whole before the first copy.
     """
     leading = tuple(takewhile(lambda phase: phase.kind in _PREPARING, workload.phases))
     rest = workload.phases[len(leading) :]
@@ -94,14 +120,24 @@ def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
         return None
     if leading[-1].kind is not PhaseKind.SETTLE:
         leading = (*leading, _SETTLE)
-    sync = workload.durability is Durability.SYNC
     load = replace(
         workload,
         phases=leading,
-        durability=Durability.WAL if sync else workload.durability,
+        durability=_durability(workload, engine),
         page_cache=PageCache.WARM,
     )
     return load, replace(workload, phases=(*leading, *rest))
+
+
+def _durability(workload: Workload, engine: str) -> Durability:
+    """The least durable way to load that leaves the tree of the others.
+
+    LevelDB always writes its log. In RocksDB the size of the log decides when memtables are written
+    out as soon as there are several column families (`max_total_wal_size`, rocksdb/options.h).
+    """
+    if engine == "rocksdb" and workload.column_families == 1:
+        return Durability.NONE
+    return Durability.WAL if workload.durability is Durability.SYNC else workload.durability
 
 
 # --- The key of a golden database: everything that its files depend on, and a digest of that.
@@ -109,7 +145,7 @@ def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
 # The name of the workload, what is measured, and runtime options are not part of it.
 
 # Increase it when golden databases of older versions of lsmtune can no longer be used.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
 Digest = Callable[[Path], str]
@@ -162,6 +198,8 @@ class Order:
             load_seed=self.load_seed,
             prepared=None,
             save_ledger=directory / LEDGER,
+            bulk_load=_bulk_load(self.layout, self.request.engine.name),
+            interval_ms=_LOOK_MS,
         )
 
     def run_request(self) -> RunRequest:
@@ -187,7 +225,7 @@ def order_of(request: RunRequest, library: Digest) -> Order | None:
     its verdict does not depend on one arrangement of keys and values. `verify_keys` is part of the
     key, because it decides how many written keys are noted for the read-back.
     """
-    engine, workloads = request.engine, load_and_run(request.workload)
+    engine, workloads = request.engine, load_and_run(request.workload, request.engine.name)
     if workloads is None or request.prepared is not None or request.save_ledger is not None:
         return None
     if request.workload.databases > 1:

@@ -214,8 +214,7 @@ class DatabaseCache:
 
     Several processes may use one directory at once. It should be on the file system of the runs'
     folders, because links do not reach farther. While one is loaded, it takes space beside
-    `size_bytes`. `verify` compares every byte of a golden database before each use, not only
-    names and sizes. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
+    `size_bytes`. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
     """
 
     directory: Path
@@ -223,7 +222,6 @@ class DatabaseCache:
     size_bytes: int
     _: KW_ONLY
     observer: Observer = field(default_factory=Observer)
-    verify: bool = False
     clock: Clock = time.monotonic
     wall_clock: Clock = time.time
 
@@ -283,7 +281,7 @@ class DatabaseCache:
             if is_strange(path):
                 raise not_ours(path)
             golden = find_golden(path)
-            damage = "" if golden is None else golden.damage(checksums=self.verify)
+            damage = "" if golden is None else golden.damage()
             if golden is not None and not damage:
                 age_s = self.wall_clock() - golden.facts.built_unix_s
                 if age_s <= age_max_s(order.layout, order.request.engine.name):

@@ -88,6 +88,18 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class BulkLoad:
+    """How load phases are made fast that nobody measures. What is written is the same.
+
+    `threads` share the work of one that writes new keys in random order. With `hold_compactions`
+    compactions wait while most of such a load is written, where the engine can do that.
+    """
+
+    threads: int
+    hold_compactions: bool
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One (config, workload, seed) on an engine, in a fresh `directory` that the caller owns.
 
@@ -99,7 +111,7 @@ class RunRequest:
     each measure phase after which the driver stops itself, 0 for a run that is never stopped.
     `load_seed` is the seed of the load phases and of all values, `seed` when None. `prepared`: the
     database is not made but found in `directory / "db"`. `save_ledger`: where to note what was
-    written, for a run on a copy of this database.
+    written, for a run on a copy of this database. `bulk_load`: nobody measures the load phases.
     """
 
     engine: EngineIdentity
@@ -116,3 +128,4 @@ class RunRequest:
     load_seed: int | None = None
     prepared: Prepared | None = None
     save_ledger: Path | None = None
+    bulk_load: BulkLoad | None = None

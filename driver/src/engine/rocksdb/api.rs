@@ -85,6 +85,7 @@ c_api! {
             fn rocksdb_livefiles_size(*const LiveFiles, c_int) -> usize;
             fn rocksdb_livefiles_destroy(*const LiveFiles);
             fn rocksdb_cancel_all_background_work(*mut Db, c_uchar);
+            fn rocksdb_set_options(*mut Db, c_int, *const *const c_char, *const *const c_char, *mut *mut c_char);
             fn rocksdb_writebatch_merge(*mut WriteBatch, *const c_char, usize, *const c_char, usize);
             fn rocksdb_free(*mut std::ffi::c_void);
             fn rocksdb_open_column_families(*const DbOptions, *const c_char, c_int, *const *const c_char, *const *const DbOptions, *mut *mut ColumnFamily, *mut *mut c_char) -> *mut Db;

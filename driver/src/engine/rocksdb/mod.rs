@@ -305,6 +305,29 @@ impl Database for RocksDatabase {
             })
     }
 
+    /// Of the default column family.
+    fn hold_compactions(&self, hold: bool) -> Result<bool> {
+        if !self.compacts {
+            return Ok(false);
+        }
+        let value = if hold { c"true" } else { c"false" };
+        let (names, values) = ([c"disable_auto_compactions".as_ptr()], [value.as_ptr()]);
+        let mut error = null_mut();
+        // SAFETY: the database is open, and the texts are constants.
+        unsafe {
+            let set = self.api.rocksdb_set_options;
+            set(
+                self.handle.get(),
+                1,
+                names.as_ptr(),
+                values.as_ptr(),
+                &raw mut error,
+            );
+            self.api.check(error)?;
+        }
+        Ok(true)
+    }
+
     fn stall_s(&self) -> Option<f64> {
         drain::stall_s(&self.property("rocksdb.dbstats")?)
     }

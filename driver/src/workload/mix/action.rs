@@ -33,6 +33,8 @@ pub struct MixThread<'a> {
     pub share: (usize, usize),
     /// Seed of its random choices.
     pub seed: u64,
+    /// Whether the value of an insert follows from its number, and not from who performs it.
+    pub numbered: bool,
     /// Notes what the thread writes.
     pub ledger: ThreadLedger,
     /// Takes down what it reads.
@@ -52,6 +54,7 @@ pub struct MixAction<'a> {
     checked: bool,
     chooser: Option<KeyChooser>,
     random: Xoshiro256PlusPlus,
+    numbered: bool,
     /// Writes drawn so far.
     count: u64,
     next: Next<'a>,
@@ -97,6 +100,7 @@ impl<'a> MixAction<'a> {
                 .as_ref()
                 .map(|chooser| chooser.for_thread(place, threads)),
             random: Xoshiro256PlusPlus::seed_from_u64(thread.seed),
+            numbered: thread.numbered,
             count: 0,
             next: Next {
                 operation: MixOperation::Get,
@@ -143,6 +147,9 @@ impl<'a> MixAction<'a> {
         let records = &self.plan.records;
         let insert = records.claim_insert();
         (self.next.insert, self.next.inserted) = (Some(insert), false);
+        if self.numbered {
+            self.count = insert;
+        }
         self.next.number = records.number(records.position(insert));
     }
 
