@@ -31,9 +31,9 @@ ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-quickstart: ## install what tuning RocksDB takes, then tune it for two minutes
+quickstart: ## install what tuning RocksDB takes, then tune it for three minutes
 	@$(MAKE) -s setup ENGINES=rocksdb
-	@$(TIMED) "tuning RocksDB fillrandom" $(BIN)/lsmtune tune examples/quickstart/study.yaml
+	@$(TIMED) "tuning RocksDB" $(BIN)/lsmtune tune examples/quickstart/study.yaml
 
 # Compiling the driver takes longest. Whatever does not wait for it runs beside it; registering an
 # engine needs all of it.

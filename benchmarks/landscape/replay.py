@@ -51,7 +51,7 @@ PARTS = 5
 
 def fit_trees(features: FloatArray, targets: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Extra trees; deterministic."""
-    model = ExtraTreesRegressor(300, min_samples_leaf=2, random_state=0).fit(features, targets)
+    model = ExtraTreesRegressor(100, min_samples_leaf=2, random_state=0).fit(features, targets)
     return model.predict
 
 

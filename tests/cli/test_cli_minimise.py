@@ -516,7 +516,7 @@ def test_leveldb_keeps_what_it_needs(
     engine = ("--engine", "leveldb", "--library", str(leveldb_library))
     workload = ("--workload", "fillrandom", "-w", "num=4000", "--metric", "write_amplification")
     candidate = "write_buffer_size=4MiB,max_open_files=900"
-    few = ("--confidence", "90%", "--pairs", "8", "--no-crash-test")
+    few = ("--confidence", "90%", "--pairs", "8", "--no-crash-test", "--burst", "--no-guards")
     said = lsmtune(
         *("minimise", *engine, *workload, *few, "write_buffer_size=64KiB", candidate, "--json")
     )

@@ -127,6 +127,7 @@ def test_a_run_past_its_deadline_is_killed(
     assert "deadline of 700ms" in message_of(measurement)
     assert measurement.phases == ()
     assert measurement.intervals_unfinished
+    assert measurement.phase_unfinished == "fillrandom"
 
 
 def test_a_run_that_says_nothing_is_killed_at_its_deadline(run: Callable[..., Measurement]) -> None:

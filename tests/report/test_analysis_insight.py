@@ -35,12 +35,12 @@ IN_SIZE = STUDY + "pruner: {name: median, rungs: {num: [10000, 100000, 1000000]}
 SEVERAL = STUDY + (
     "objectives: [{metric: sustained_throughput_ops_s}, {metric: rss_bytes_max}]\n"
     "pick: {weights: {sustained_throughput_ops_s: 3, rss_bytes_max: 1}}\n"
-    "sampler: {name: random}\n"
+    "sampler: {name: random}\nguards: []\n"
 )
 WORKLOADS = STUDY.replace(
     "workload: {name: fillrandom, num: 1e6, key_bytes: 20, value_bytes: 100}",
     "workloads: [{name: fillrandom, num: 1e6, weight: 3}, "
-    "{name: fillrandom, label: small, num: 1e4, weight: 1}]",
+    "{name: fillrandom, label: small, num: 1e4, weight: 1}]\nguards: []",
 )
 CONSTRAINED = STUDY + "constraints: [rss_bytes_max <= 200MiB]\n"
 

@@ -166,7 +166,7 @@ def test_optima_hold_the_constraints_and_differ() -> None:
     assert all(TREE.contains(config) and not accepts(config) for config in found)
     assert len({frozenset(config.items()) for config in found}) == len(found)
     assert found == model_optima(about, UNIT, accepts, origin, seed=5)
-    # What no model minds stays where it was: nothing is read.
+    # What no model minds stays where it was, alone or where it has to go together: nothing is read.
     assert {config[FILTER] for config in found} == {origin[FILTER]}
     assert model_optima(about, UNIT, lambda _: "no", origin, seed=5) == []
 

@@ -91,3 +91,20 @@ def test_a_name_alone_is_a_condition_until_its_value_says_otherwise() -> None:
 
 def test_a_constraint_over_several_lines_is_shown_in_one() -> None:
     assert made("write_buffer_size\n  <= 1GiB").text == "write_buffer_size <= 1GiB"
+
+
+def test_the_baselines_value_is_that_of_the_one_metric_beside_it() -> None:
+    constraint = made("latency_us_p99 <= 1.25 * baseline")
+    assert constraint.kind is ConstraintKind.OUTCOME
+    assert constraint.metric_names == {"latency_us_p99"}
+    assert constraint.baseline_names == {"latency_us_p99"}
+    assert constraint.violation({"latency_us_p99": 150, "baseline.latency_us_p99": 100}) == 0.2
+
+
+def test_of_several_metrics_the_baselines_is_named_in_full() -> None:
+    text = "latency_us_p99 + rss_bytes_max <= baseline.latency_us_p99 + 5"
+    assert made(text).baseline_names == {"latency_us_p99"}
+    wrong = refused("latency_us_p99 + rss_bytes_max <= 2 * baseline")
+    assert "baseline stands for the baseline's value of one metric" in wrong
+    assert "allowed: one metric beside it, or baseline.METRIC" in wrong
+    assert "baseline stands for" in refused("write_buffer_size <= baseline")

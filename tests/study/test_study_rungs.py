@@ -12,7 +12,14 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import DataRungs, PrunerSpec, TimeRungs
-from lsmtune.study.stored import Report, TimeReports, rung_workloads, smaller, time_reports
+from lsmtune.study.stored import (
+    Report,
+    TimeReports,
+    reached_by,
+    rung_workloads,
+    smaller,
+    time_reports,
+)
 from lsmtune.workloads.stated import make_workload
 
 
@@ -87,6 +94,37 @@ def test_rungs_in_time_charge_what_the_objective_charges(
     engine: str, workload: str, metric: str, charged: bool
 ) -> None:
     assert a_pruner(engine, workload, metric).rungs == TimeRungs(1.0, charged)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "phase", "metric", "reached"),
+    [
+        (Outcome.TIMEOUT, "overwrite", "sustained_throughput_ops_s", 80.0),
+        (Outcome.TIMEOUT, "overwrite", "throughput_ops_s", 80.0),
+        (Outcome.TIMEOUT, "load", "throughput_ops_s", None),
+        (Outcome.TIMEOUT, "overwrite", "write_amplification", None),
+        (Outcome.CRASHED, "overwrite", "throughput_ops_s", None),
+    ],
+)
+def test_a_run_that_its_deadline_ended_was_no_faster_than_up_to_there(
+    outcome: Outcome, phase: str, metric: str, reached: float | None
+) -> None:
+    text = f"""
+version: 1
+name: slow
+engine: {{name: rocksdb}}
+workload: {{name: overwrite, num: 1000}}
+objective: {{metric: {metric}}}
+space: {{write_buffer_size: {{type: int, low: 1MiB, high: 8MiB}}}}
+budget: {{trials: 1}}
+"""
+    series = intervals((1.2, 120), (2.5, 200))
+    ended = Measurement(
+        *(outcome, EngineIdentity("rocksdb"), {}, "overwrite", 1, 0.0, 2.5),
+        intervals_unfinished=series,
+        phase_unfinished=phase,
+    )
+    assert reached_by(ended, parse_spec(text, Path("study.yaml"))) == reached
 
 
 def test_leveldb_does_not_tell_what_a_rung_would_have_to_charge() -> None:

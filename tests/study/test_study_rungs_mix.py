@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.model.workload import Companion, Mix
-from lsmtune.study.feasible import _facts
+from lsmtune.proof.guards import facts_of
 from lsmtune.study.stored import smaller
 from lsmtune.workloads.stated import make_workload
 
@@ -45,5 +45,5 @@ def test_new_records_never_fall_on_old_ones(start: int, count: int, num: int) ->
 
 
 def test_the_bytes_of_the_data_go_by_mean_keys() -> None:
-    facts = _facts(make_workload("udb", {"num": 1000}, "test"))
+    facts = facts_of(make_workload("udb", {"num": 1000}, "test"))
     assert facts["data_bytes"] == pytest.approx(1000 * (27.1 + 127), rel=0.01)

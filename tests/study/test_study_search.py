@@ -153,6 +153,26 @@ def test_a_candidate_that_breaks_a_constraint_in_its_proof_is_not_better(tmp_pat
     assert "the candidate breaks latency_us_p99 <= 10 in 6 of 6 pairs" in result.verdict.why
 
 
+class Amplifying(FakeRunner):
+    """A faster candidate that writes three times as much as the baseline."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        measured = super()._measurement(request, outcome)
+        written = 2.0 if not request.config.options else 6.0
+        return replace(measured, phases=(replace(measured.phases[0], write_amplification=written),))
+
+
+def test_by_default_a_gain_may_not_cost_three_times_the_write_amplification(tmp_path: Path) -> None:
+    free = tuned(study(tmp_path, constraints="guards: []"), tmp_path / "free", Amplifying())
+    assert free.verdict is not None
+    assert free.verdict.outcome.value == "better"
+    bound = tuned(study(tmp_path), tmp_path / "bound", Amplifying())
+    assert bound.verdict is not None
+    assert bound.verdict.outcome.value == "not_proven"
+    text = "every trial broke a constraint (write_amplification <= 1.5 * baseline)"
+    assert text in bound.verdict.why
+
+
 class ThreePhases(FakeRunner):
     """Puts wait long, gets and deletes do not."""
 

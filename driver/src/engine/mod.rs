@@ -389,7 +389,13 @@ pub trait Session {
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
 
-    /// The same over all entries, also where options make other scans see those of a prefix only.
+    /// Passes `scan` a cursor that is released before the call returns: for short scans, which notice
+    /// what it costs to put a cursor on the heap.
+    fn with_cursor(&mut self, scan: &mut dyn FnMut(&mut dyn Cursor) -> Result<()>) -> Result<()> {
+        scan(&mut *self.cursor()?)
+    }
+
+    /// A cursor over all entries, also where options make other scans see those of a prefix only.
     fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
         self.cursor()
     }

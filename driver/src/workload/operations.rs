@@ -354,31 +354,30 @@ impl Action for Seek<'_> {
 
     #[inline]
     fn perform(&mut self) -> Result<Step> {
-        let mut cursor = self.session.cursor()?;
         let (mut found, mut bytes) = (false, 0);
-        let mut entry = cursor.seek_entry(self.key.bytes());
-        for step in 0..=self.nexts {
-            let Some((key, value)) = entry else {
-                break;
-            };
-            // Where the key itself is missing, its neighbour was not asked for.
-            found |= step == 0 && key == self.key.bytes();
-            if found || step > 0 {
-                bytes += key.len() + value.len();
+        self.session.with_cursor(&mut |cursor| {
+            let mut entry = cursor.seek_entry(self.key.bytes());
+            for step in 0..=self.nexts {
+                let Some((key, value)) = entry else {
+                    break;
+                };
+                // Where the key itself is missing, its neighbour was not asked for.
+                found |= step == 0 && key == self.key.bytes();
+                if found || step > 0 {
+                    bytes += key.len() + value.len();
+                }
+                if self.checked {
+                    self.reads.note_entry(key, value, &self.key.writer);
+                }
+                if step < self.nexts {
+                    entry = cursor.next_entry();
+                }
             }
-            if self.checked {
-                self.reads.note_entry(key, value, &self.key.writer);
+            if self.checked && entry.is_none() {
+                self.reads.note_end();
             }
-            if step < self.nexts {
-                entry = cursor.next_entry();
-            }
-        }
-        let at_end = entry.is_none();
-        cursor.status()?;
-        if self.checked && at_end {
-            self.reads.note_end();
-        }
-        drop(cursor);
+            cursor.status()
+        })?;
         self.counts.read(found, 0);
         self.counts.bytes_read += bytes as u64;
         Ok(Step::Done)

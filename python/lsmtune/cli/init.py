@@ -11,6 +11,7 @@ from lsmtune.cli.flags import (
     ForceOption,
     WorkloadFlags,
     WorkloadOption,
+    bytes_of,
     command,
     duration_of,
     option,
@@ -25,7 +26,7 @@ from lsmtune.study.template import TEMPLATE_ENGINES, study_text
 
 DEFAULT_WORKLOAD = "fillrandom"
 EXAMPLES = (
-    "lsmtune init --workload fillrandom -w num=1000000",
+    "lsmtune init --workload fillrandom -w num=1000000 --memory 8GiB",
     "lsmtune init --engine leveldb --workload ycsb-a --budget 30m --output ycsb.yaml",
     "lsmtune init -P workloada --space rocksdb-basic --sampler gp",
 )
@@ -39,6 +40,7 @@ def _init(
     workload: WorkloadOption = None,
     given: WorkloadFlags,
     budget: str = option("--budget TIME", "Time for the whole study.", "10m"),
+    memory: str = option("--memory SIZE", "Of the machine, its page cache included.", "4GiB"),
     space: str | None = option("--space", "A ready space (lsmtune options ENGINE --spaces).", None),
     sampler: str = option("--sampler NAME", ", ".join(SAMPLERS), "auto"),
     output: Path = option("--output FILE", "The file to write.", Path("study.yaml")),
@@ -50,6 +52,7 @@ def _init(
         workload = DEFAULT_WORKLOAD
     choice = given.choice(workload, engine)
     duration_of("--budget", budget)
+    bytes_of("--memory", memory)
     if space is not None and ready_space(space, "init", "--space").engine != engine:
         ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)
         raise InputError("init", "--space", found=space, allowed=ours)
@@ -65,6 +68,7 @@ def _init(
         workload=choice.workload,
         space=space,
         sampler=sampler,
+        memory=memory,
         options=choice.options,
     )
     # What we write must load: an error here is one between flags (LevelDB without its log).

@@ -12,7 +12,7 @@ import typer
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 
 NOT_KNOWN = "-"
 
@@ -94,12 +94,16 @@ def verdict_line(verdict: Verdict) -> str:
         VerdictOutcome.EQUIVALENT: "equivalent",
         VerdictOutcome.NOT_PROVEN: "no proven gain",
     }[verdict.outcome]
+    if verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard:
+        lead = "not recommended"
     ratio = ""
     if verdict.ratio is not None:
         better = ", lower is better" if verdict.direction == "minimize" else ""
         pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
         ratio = f"{digits(verdict.ratio)}x the baseline ({verdict.metric}{better})"
         ratio = f"{ratio}, {_interval(verdict)}, {pairs}"
+        if verdict.share_of_target < 1.0:
+            ratio = f"{ratio}, at {verdict.share_of_target:.2g} of the target's size"
     line = ": ".join(filter(None, (lead, ratio)))
     return f"{line}; {verdict.why}" if verdict.why else line
 
@@ -118,7 +122,25 @@ def verdict_lines(verdict: Verdict) -> list[str]:
             together = f"{together} needs {pairs_at_least(each)} pairs"
         lines.append(f"  other metrics ({together}):")
         lines += [f"    {other_line(other)}" for other in verdict.others]
+    if verdict.proved_at:
+        lines.append("  proved at:")
+        lines += [f"    {proved_at_line(at)}" for at in verdict.proved_at]
+    if verdict.guards:
+        lines.append("  the price:")
+        lines += [f"    {guard_line(guard)}" for guard in verdict.guards]
     return lines + [f"  warning: {note}" for note in verdict.notes]
+
+
+def proved_at_line(at: ProvedAt) -> str:
+    """The size and the length of the runs of one workload."""
+    counts = (
+        ("flushes", at.baseline_flushes, at.candidate_flushes),
+        ("compactions", at.baseline_compactions, at.candidate_compactions),
+    )
+    both = [f"{b:,} and {c:,} {n}" for n, b, c in counts if b is not None and c is not None]
+    work = f"; baseline and candidate: {', '.join(both)}" if both else ""
+    model = f" ({at.share_of_target:.2g} of the target)" if at.share_of_target < 1.0 else ""
+    return f"{at.workload}: {at.records:,} records{model}, {at.operations:,} operations{work}"
 
 
 def running_line(verdict: Verdict) -> str:
@@ -145,6 +167,17 @@ def other_line(other: MetricRatio) -> str:
         interval = f"{digits(other.ratio_low)} to {digits(other.ratio_high)}"
     better = ", lower is better" if other.direction == "minimize" else ""
     return f"{other.metric}: {digits(other.ratio)}x ({interval}{better})"
+
+
+def guard_line(guard: GuardResult) -> str:
+    """`write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, 7.80x (6.95 to 8.76)`."""
+    if guard.held is None:
+        return f"{guard.guard}: not known, as no pair observed it"
+    ended = "held" if guard.held else f"broken in {guard.broken} of {guard.pairs} pairs"
+    ratio = "" if guard.ratio is None else f", {digits(guard.ratio)}x"
+    if guard.ratio_low is not None and guard.ratio_high is not None:
+        ratio += f" ({digits(guard.ratio_low)} to {digits(guard.ratio_high)})"
+    return f"{guard.guard}: {ended}{ratio}"
 
 
 def digits(ratio: float) -> str:

@@ -55,6 +55,7 @@ def _tune(
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.facts import machine_facts
     from lsmtune.study.build import load_spec
+    from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget
     from lsmtune.study.start import refuse_short
 
@@ -68,6 +69,7 @@ def _tune(
         if folder.measurements.fact("machine") is None:
             folder.measurements.set_fact("machine", machine_facts(folder.path))
         result = _search_and_prove(spec, folder, chosen, clock, begun_s)
+        spec = at_length(spec, folder)
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if as_json:

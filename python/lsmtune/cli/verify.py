@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from lsmtune.proof.paired import ProofPlan
     from lsmtune.proof.standalone import Verification
     from lsmtune.proof.survival import SurvivalPlan, Survived
+    from lsmtune.space.constraint import Constraint
 
 DEFAULT = "default"
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
@@ -157,6 +158,15 @@ class ProofFlags:
         "--smallest-effect SHARE",
         "A difference of less does not matter: 3%. Without it nothing is called equivalent.",
     )
+    guard: list[str] | None = flag(
+        "--guard TEXT",
+        "What the gain may cost, in place of the default guards; repeat. Such as "
+        "write_amplification <= 2 * baseline.",
+    )
+    no_guards: bool = flag("--no-guards", "The gain may cost whatever it costs.", False)
+    burst: bool = flag(
+        "--burst", "Prove it of a burst: runs may be too short to show what is sustained.", False
+    )
     method: str = flag(
         "--method NAME",
         f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
@@ -216,6 +226,15 @@ class ProofFlags:
             NO_POWER_TEST_FLAG if self.no_power_test else "",
             states or POWER_STATES_DEFAULT,
         )
+
+    def guards(self, engine: str, workload: Workload) -> tuple[Constraint, ...]:
+        """What the candidate may cost. Raises InputError for a text that is no guard."""
+        from lsmtune.proof.guards import default_guards, make_guards
+
+        if self.guard and self.no_guards:
+            raise InputError("--guard", found=self.guard[0], why="has no effect with --no-guards")
+        texts = [] if self.no_guards else self.guard or default_guards([workload])
+        return make_guards(texts, engine, [workload], "--guard")
 
 
 @command(app, "verify", EXAMPLES)
@@ -304,6 +323,8 @@ def asked_of(
         proof.seed,
         plan,
         proof.survival,
+        proof.guards(engine, chosen),
+        proof.burst,
     )
 
 

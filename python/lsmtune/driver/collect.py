@@ -335,6 +335,7 @@ class Collector:
             rss_bytes_max=finished.rss_bytes_max if finished else None,
             database_bytes=finished.database_bytes if finished else None,
             intervals_unfinished=tuple(chain.from_iterable(unfinished)),
+            phase_unfinished="" if self._running is None else self._running.name,
             error=judgement.error,
             warnings=tuple(warnings),
             memory_limited_by=memory_limited_by,

@@ -16,7 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
@@ -406,12 +406,14 @@ def install_all(
 ) -> list[Fetched]:
     """Install several engines side by side: one waits for the network while another compiles."""
     with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
-        installs = [pool.submit(install, name, progress, accept) for name in names]
+        installs: list[Future[Fetched]] = []
         try:
+            # The first programs may run, and the user have enough of it, before the last is begun.
+            installs.extend(pool.submit(install, name, progress, accept) for name in names)
             return [each.result() for each in installs]
         except KeyboardInterrupt:
             # The threads do not learn of it; their steps end when the programs do.
-            while wait(installs, timeout=_KILL_AGAIN_S).not_done:
+            while wait(installs, timeout=_KILL_AGAIN_S).not_done or psutil.Process().children():
                 for step in psutil.Process().children():
                     kill_tree(step.pid)
             raise

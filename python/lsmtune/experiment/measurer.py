@@ -15,6 +15,7 @@ from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.pair import run_pair
 from lsmtune.driver.runner import Runner
+from lsmtune.engines.scaling import scaled
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
@@ -76,7 +77,8 @@ class Measurer:
       it cost counts as spent, and for no run.
     - An engine library may not change between two runs of it.
 
-    `clock` gives seconds of a monotonic clock.
+    `clock` gives seconds of a monotonic clock. `scale` is that of the workloads and limits to what
+    the arms are meant for: a run has the arm's configuration at this scale (`engines.scaling`).
     """
 
     folder: StudyFolder
@@ -87,9 +89,16 @@ class Measurer:
     stop: threading.Event
     clock: Clock
     databases: Databases | None = None
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         self._charged_until = self.clock()
+
+    def at(self, workloads: Sequence[Workload], limits: Limits, scale: float) -> Measurer:
+        """One for runs of another scale, which are charged the time from now on."""
+        if scale == self.scale:
+            return self
+        return replace(self, workloads=workloads, limits=limits, scale=scale)
 
     def now_s(self) -> float:
         """Seconds on the clock of the measurer."""
@@ -157,7 +166,7 @@ class Measurer:
             try:
                 with self.folder.run_directory() as directory:
                     request = self.request((arm, slot), seed, directory, sized)
-                    request = replace(request, limits=limits, config=config or arm.config)
+                    request = replace(request, limits=limits, config=config or request.config)
                     request = self._prepared(request, slot, cancel)
                     measurement = self.runner.run(request, on_message, cancel)
                     if cancel.of_this_run and measurement.outcome is Outcome.CANCELLED:
@@ -315,13 +324,20 @@ class Measurer:
         arm, slot = run
         return RunRequest(
             engine=arm.engine,
-            config=arm.config,
+            config=self._at_scale(arm),
             workload=workload or self.workloads[slot.workload],
             seed=seed,
             directory=directory,
             limits=self.limits,
             trial=slot.trial,
         )
+
+    def _at_scale(self, arm: Arm) -> Config:
+        """The configuration of `arm` as a run has it."""
+        options, engine = arm.config.options, arm.engine
+        if self.scale == 1.0:
+            return arm.config
+        return replace(arm.config, options=scaled(engine.name, options, self.scale, engine.version))
 
     def _prepared(
         self, request: RunRequest, slot: Slot, cancel: threading.Event, rival: Arm | None = None
@@ -331,7 +347,7 @@ class Measurer:
             return request
         shared = False
         if rival is not None and slot.role is not Role.CALIBRATION:
-            other = replace(request, engine=rival.engine, config=rival.config)
+            other = replace(request, engine=rival.engine, config=self._at_scale(rival))
             shared = self.databases.same(request, other)
         load_seed = load_seed_of(slot, request.seed, shared=shared)
         return self.databases.prepare(replace(request, load_seed=load_seed), cancel)

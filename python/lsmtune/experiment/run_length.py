@@ -9,13 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
+from lsmtune.model.metrics import TOTAL_METRICS
+from lsmtune.model.workload import Workload
 from lsmtune.stats.noise import INTERVALS_LEAST, stationarity
 
 # With n flushes, the one that is under way at either end of a run makes up to 1 / n of it: 5 %.
 FLUSHES_WANTED = 20
 # A level that was compacted into less often has had its price paid by chance more than by rule.
 COMPACTIONS_WANTED = 3
+# Fewer show no rate at all: the one that is under way at the end makes up a fifth of it, and a
+# candidate with larger memtables has not begun to pay.
+FLUSHES_LEAST = 5
+# Level 0 is compacted at 4 files by the default of both engines, and by then once more.
+FLUSHES_BEFORE_COMPACTION = 8
+# How many times as long a run is next that flushed nothing, and one of which only the rate moved.
+FACTOR_BLIND, TREND_FACTOR = 8.0, 2.0
 
 
 def run_length(measurement: Measurement) -> list[str]:
@@ -37,6 +47,61 @@ def factor_wanted(measurement: Measurement) -> float | None:
             factors += [1.0, FLUSHES_WANTED / phase.flushes]
             factors += [COMPACTIONS_WANTED / count for count in done if count > 0]
     return max(factors, default=None)
+
+
+def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[str]:
+    """Why a run of `workload` cannot show what its engine sustains, by the phases of `goal`.
+
+    What was written made too few flushes or no compaction, or the throughput has a trend. Phases
+    that treat each key once are whole jobs: their rate moves with the tree, and what they leave is
+    charged to them. What a run did not count is not held against it.
+    """
+    phases = _judged(measurement, goal)
+    lines = []
+    flushes, compactions = _writes(phases)
+    if flushes is not None and flushes < FLUSHES_LEAST:
+        lines.append(f"flushed {_times(flushes)}, at least {FLUSHES_LEAST} are wanted")
+    elif flushes is not None and compactions == 0 and flushes < FLUSHES_WANTED:
+        # Files of keys in order are only moved down, however many there are.
+        lines.append(f"flushed {_times(flushes)} and compacted nothing")
+    jobs = {phase.name for phase in workload.phases if phase.is_job}
+    for phase in phases:
+        lines += [] if phase.name in jobs else [f"{phase.name}: {line}" for line in _trend(phase)]
+    return lines
+
+
+def steady_factor(measurement: Measurement, workload: Workload, goal: Goal) -> float:
+    """How many times as long a run has to be to be steady, at least 1; 1 where it is.
+
+    Flushes come in proportion to what is written. Where there was none, nothing tells how long the
+    first one takes: the factor then is `FACTOR_BLIND`, and the longer run tells.
+    """
+    if not unsteady(measurement, workload, goal):
+        return 1.0
+    flushes, compactions = _writes(_judged(measurement, goal))
+    if flushes is None:
+        return TREND_FACTOR
+    if not flushes:
+        return FACTOR_BLIND
+    # One more: the first flush begins before the phase has written a whole memtable.
+    wanted = 1 + (FLUSHES_LEAST if compactions else FLUSHES_BEFORE_COMPACTION)
+    return max(TREND_FACTOR, wanted / flushes)
+
+
+def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:
+    """Flushes and compactions of the phases that write; None where there is none, or no count."""
+    writing = [phase for phase in phases if phase.user_bytes_written]
+    flushes = [phase.flushes for phase in writing if phase.flushes is not None]
+    compactions = [phase.compactions for phase in writing if phase.compactions is not None]
+    return (sum(flushes) if flushes else None), (sum(compactions) if compactions else None)
+
+
+def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
+    """The measure phases that the objectives look at; all of them for totals of the run."""
+    if any(objective.metric in TOTAL_METRICS for objective in goal.objectives):
+        return _measured(measurement)
+    looked_at = (objective.phase_of(measurement) for objective in goal.objectives)
+    return list({phase.name: phase for phase in looked_at if phase is not None}.values())
 
 
 def _measured(measurement: Measurement) -> list[PhaseMeasurement]:
@@ -71,6 +136,10 @@ def _of_phase(phase: PhaseMeasurement) -> Iterator[str]:
                 "what it left to flush and compact took longer than the phase itself "
                 f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
             )
+    yield from _trend(phase)
+
+
+def _trend(phase: PhaseMeasurement) -> Iterator[str]:
     intervals = list(phase.intervals)
     if len(intervals) > 1 and intervals[-1].interval_s < intervals[-2].interval_s / 2:
         intervals.pop()  # cut off so early that its rate says little

@@ -40,6 +40,7 @@ VERSION = 4
 BUSY_TIMEOUT_S = 30.0
 _VERDICT = "verdict"
 _LOST = "lost_s"
+_ASIDE = "set_aside"
 
 _TABLES = f"""
 BEGIN IMMEDIATE;
@@ -257,6 +258,10 @@ class MeasurementStore:
         (total,) = self._first("SELECT total(wall_s) FROM runs") or (0.0,)
         return float(total) + float(self.fact(_LOST) or 0.0)
 
+    def set_aside(self) -> None:
+        """What is stored so far no longer counts as runs of the study, only as time they cost."""
+        self.set_fact(_ASIDE, (self._first("SELECT max(id) FROM runs") or (0,))[0] or 0)
+
     def note_lost(self, wall_s: float) -> None:
         """A run that is not stored, as it was disturbed or there was no time, cost `wall_s`."""
         self.set_fact(_LOST, float(self.fact(_LOST) or 0.0) + wall_s)
@@ -300,7 +305,10 @@ class MeasurementStore:
             return None if stored is None else decode(Verdict, stored)
 
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
+        aside = int(self.fact(_ASIDE) or 0)
         for row in self._rows(f"SELECT * FROM runs {where}", values):
+            if row[_ID] <= aside:
+                continue
             with readable(self._path, f"measurement {row[_ID]}"):
                 parts: dict[str, Any] = {"role": Role(row["role"])}
                 for name, kind in (("config", Config), ("measurement", Measurement)):

@@ -216,7 +216,8 @@ class IntermediateReport:
 class Measurement:
     """One run: (config, workload, seed) on an engine, and everything it observed.
 
-    A run that ended early keeps the phases it finished, and the intervals of the one it did not.
+    A run that ended early keeps the phases it finished, and the intervals of the one it did not,
+    which is the `phase_unfinished`.
     `reported` holds what a program of the user's own measured, by the names that it chose, and
     `intermediate` what it said on its way there. `memory_limited_by` is `cgroup` or `watch`;
     `paired_by` the `PairMethod` of a run that shared the machine with another. `runner` is the
@@ -237,6 +238,7 @@ class Measurement:
     rss_bytes_max: int | None = None
     database_bytes: int | None = None
     intervals_unfinished: tuple[Interval, ...] = ()
+    phase_unfinished: str = ""
     error: RunError | None = None
     warnings: tuple[str, ...] = ()
     reported: Mapping[str, float] = field(default_factory=dict)

@@ -30,6 +30,45 @@ class MetricRatio:
 
 
 @dataclass(frozen=True)
+class GuardResult:
+    """A guard as a constraint's text, and in how many of the `pairs` that tell it was broken.
+
+    `ratio` is the candidate's over the baseline's value of the guard's metric, with its bounds at
+    95 %, where the guard names one metric and every pair observed it.
+    """
+
+    guard: str
+    pairs: int
+    broken: int
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+    @property
+    def held(self) -> bool | None:
+        """Whether no more than half of the pairs broke it; None where no pair tells."""
+        return 2 * self.broken <= self.pairs if self.pairs else None
+
+
+@dataclass(frozen=True)
+class ProvedAt:
+    """What the pairs ran of one workload: `records`, and medians of counts in the measure phases.
+
+    None where a run does not know how often it flushed or compacted. `share_of_target`: how much of
+    the data that the user stated; below 1 in a model of them.
+    """
+
+    workload: str
+    records: int
+    operations: int
+    baseline_flushes: int | None = None
+    candidate_flushes: int | None = None
+    baseline_compactions: int | None = None
+    candidate_compactions: int | None = None
+    share_of_target: float = 1.0
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Candidate over baseline: `ratio` is the geometric mean of the pairs' ratios of `metric`.
 
@@ -42,6 +81,8 @@ class Verdict:
 
     `pairs_wanted`: about how many pairs in all would prove something, where these did not and it
     can be told; `what_it_takes` says it in words. `notes` are what else must be known.
+    `guards`: the price, one entry for each that was asked for. `proved_at`: the size and the length
+    of the runs, one entry for each workload.
     """
 
     outcome: VerdictOutcome
@@ -62,3 +103,15 @@ class Verdict:
     pairs_wanted: int | None = None
     what_it_takes: str = ""
     notes: tuple[str, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
+    proved_at: tuple[ProvedAt, ...] = ()
+
+    @property
+    def share_of_target(self) -> float:
+        """The share of the target's data that the pairs had; 1 where nothing says otherwise."""
+        return min((at.share_of_target for at in self.proved_at), default=1.0)
+
+    @property
+    def breaks_guard(self) -> bool:
+        """Whether the candidate costs more than a guard allows."""
+        return any(guard.held is False for guard in self.guards)

@@ -70,6 +70,13 @@ OPERATIONS = (
     "deleteuniquerandom",
     "readwhilewriting",
 )
+# Each of these treats every key of the database once, and then is done.
+JOBS = frozenset(
+    {
+        *("fillseq", "fillrandom", "filluniquerandom", "insert"),
+        *("readseq", "readuniquerandom", "deleteuniquerandom"),
+    }
+)
 MIX_OPERATIONS = (
     "get",
     "put",
@@ -368,6 +375,11 @@ class Phase:
             return self.operations
         each = self.operations_per_thread
         return None if each is None else each * self.threads
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it treats keys once each: its size is the question, and no rate that lasts."""
+        return bool(self.shares) and self.shares.keys() <= JOBS
 
     @property
     def shares(self) -> dict[str, float]:

@@ -28,7 +28,7 @@ from lsmtune.proof.minimise import (
 )
 from lsmtune.proof.paired import prove
 from lsmtune.proof.pairs import Pair, Side, ended, measurements, seconds_each, stored_pairs
-from lsmtune.proof.standalone import Verification, measuring
+from lsmtune.proof.standalone import Verification, measuring, qualified
 from lsmtune.proof.survival import UNTESTED, Survival, survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.space.parameter import same_value
@@ -178,6 +178,8 @@ class PairedSteps:
         if verdict is None:
             return None
         done = pairs()
+        if step.kind in (Kind.WHOLE, Kind.GAIN):
+            verdict = qualified(asked, verdict, before, after, self.measurer)
         if step.kind is Kind.WHOLE and verdict.outcome is VerdictOutcome.BETTER:
             # The same gain, or most of it, is proved once more at the end.
             self._gain_s = sum(pair.wall_s for pair in done)

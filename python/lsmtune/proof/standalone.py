@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
+from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import StudyFolder, Unsearched
@@ -22,10 +23,15 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.request import Limits, PairMethod
+from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
+from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
+from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
+from lsmtune.space.constraint import Constraint
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import sizes_for
 
@@ -38,7 +44,8 @@ _CALIBRATION_PAIRS_MOST = 1000  # the time ends it before
 class Verification:
     """Two arms, and all that makes their runs comparable.
 
-    The arms may be two builds of an engine. A candidate that is proved better has to survive what
+    The arms may be two builds of an engine. `guards` are what a gain may cost; `burst`: runs
+    need not show what is sustained. A candidate that is proved better has to survive what
     `survival` says.
 
     It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
@@ -53,6 +60,8 @@ class Verification:
     seed: int
     plan: ProofPlan
     survival: SurvivalPlan = BOTH
+    guards: tuple[Constraint, ...] = ()
+    burst: bool = False
 
     @property
     def engine(self) -> EngineIdentity:
@@ -135,11 +144,34 @@ def proved(
         )
         if verdict is None:
             return None
+        both = verification.baseline, verification.candidate
         return survived(
-            *(verdict, verification.candidate, measurer, observer),
+            *(qualified(verification, verdict, *both, measurer), verification.candidate),
+            *(measurer, observer),
             study_seed=verification.seed,
             plan=verification.survival,
         )
+
+
+def qualified(
+    verification: Verification, verdict: Verdict, baseline: Arm, candidate: Arm, measurer: Measurer
+) -> Verdict:
+    """`verdict` on `candidate` in the light of the length of its runs, and of the guards."""
+    goal = Goal((verification.objective,))
+    pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
+    complete = complete_pairs(pairs, goal)
+    engine, version = candidate.engine.name, candidate.engine.version
+    circumstances = circumstances_of(
+        engine,
+        candidate.config.options,
+        catalogue_defaults(engine, version),
+        [verification.workload],
+        "--guard",
+    )
+    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
+    workloads, burst = [verification.workload], verification.burst
+    verdict = judged_by_length(verdict, goal, workloads, sides, burst=burst)
+    return judged_by_guards(verdict, verification.guards, circumstances, sides)
 
 
 @dataclass(frozen=True)

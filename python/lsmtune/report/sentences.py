@@ -60,6 +60,8 @@ def headline(analysis: StudyAnalysis) -> Headline:
     with_why = f"{why} {measured}".strip()
     if verdict.outcome is VerdictOutcome.BETTER:
         lead = f"the baseline's {metric}"
+        if verdict.share_of_target < 1.0:
+            lead = f"{lead}, at {verdict.share_of_target:.2g} of the target's size"
         return Headline("good", "Proven gain", text.ratio(verdict.ratio), lead, interval)
     if verdict.outcome is VerdictOutcome.WORSE:
         lead = f"the baseline's {metric}: do not deploy the candidate"
@@ -68,6 +70,9 @@ def headline(analysis: StudyAnalysis) -> Headline:
     if verdict.outcome is VerdictOutcome.EQUIVALENT:
         lead = f"{metric} does not differ enough to matter"
         return Headline("neutral", "Equivalent", text.ratio(verdict.ratio), lead, interval)
+    if verdict.breaks_guard and verdict.ratio is not None:
+        lead = f"the baseline's {metric}, at a price that a guard forbids: keep the baseline"
+        return Headline("bad", "Not recommended", text.ratio(verdict.ratio), lead, with_why)
     lead = "Keep the baseline, or search longer."
     return Headline("neutral", "Not proven", "No proven gain", lead, with_why)
 

@@ -33,6 +33,7 @@ from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
 from lsmtune.study.loop import REFUSED
+from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import Round, TrialRounds, anchor_rounds, trial_rounds, trial_runs
@@ -145,6 +146,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         spec = parse_stored_spec(read_text(stored), origin)
     except InputError as error:  # the copy is what was read; paths in it are relative to the other
         raise error.but(source=error.source.replace(str(origin), str(stored))) from None
+    spec = at_length(spec, folder)
     measurements, trials = tuple(store.all()), folder.trials()
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)
@@ -174,7 +176,7 @@ def study_records(
 ) -> StudyRecords:
     """The records of a study from its spec and its runs; `kept` are Optuna's trials."""
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
-    feasibility, runs = Feasibility(spec), trial_runs(measurements)
+    feasibility, runs = Feasibility(spec, None, measurements), trial_runs(measurements)
     # The trials that ended: those that still run, or were cut off, are left out.
     ended: dict[int, TrialRounds] = {}
     for number, of_trial in runs.items():

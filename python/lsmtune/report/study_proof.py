@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from lsmtune.model.metrics import PERCENTILES
-from lsmtune.model.verdict import Verdict
+from lsmtune.model.verdict import GuardResult, Verdict
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome
 from lsmtune.proof.power_loss import power_sentences
@@ -42,6 +42,7 @@ _DURABILITY = {
     Durability.NONE: "no write-ahead log",
 }
 _RATIO = Column("ratio", text.ratio, "ratio")
+_ARMS = ("baseline", "candidate")
 
 
 # --- The verdict, and what to deploy
@@ -63,6 +64,7 @@ def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Sectio
     for outcome, words_of in tests:
         style = "detail fail" if outcome is CrashOutcome.FAILED else "detail"
         blocks.append(Paragraph(words_of, style))
+    blocks += [*_price_blocks(analysis.verdict), *_size_blocks(analysis.verdict)]
     rows = []
     if len(medians) == len(Arm):
         both = (text.quantity(metric, medians[arm]) for arm in Arm)
@@ -76,6 +78,40 @@ def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Sectio
         columns = (*words(""), *numbers("baseline", "tuned"))
         blocks.append(Table(columns, rows, "Both configurations", style="compared"))
     return Section("verdict", head.label, blocks, "Verdict", head.tone, top=True)
+
+
+def _price_blocks(verdict: Verdict | None) -> list[Block]:
+    """What the gain costs, guard by guard."""
+    if verdict is None or not verdict.guards:
+        return []
+
+    def ended(guard: GuardResult) -> Cell:
+        if guard.held is None:
+            return Cell("not observed", tone="sys")
+        broken = f"broken in {text.count(guard.broken, 'pair')} of {guard.pairs}"
+        return Cell("held") if guard.held else Cell(broken, tone="fail")
+
+    columns = (
+        Column("guard", key="guard", number=False),
+        *(_RATIO, Column("interval", text.interval)),
+        Column("the candidate", ended, number=False),
+    )
+    return headed(Table.of(columns, verdict.guards, "The price"))
+
+
+def _size_blocks(verdict: Verdict | None) -> list[Block]:
+    """What the pairs ran, workload by workload."""
+    if verdict is None or not verdict.proved_at:
+        return []
+    columns = (
+        Column("workload", key="workload", number=False),
+        Column("records", text.number, "records"),
+        Column("of the target", text.share, "share_of_target"),
+        Column("operations", text.number, "operations"),
+        *(Column(f"flushes, {arm}", text.number, f"{arm}_flushes") for arm in _ARMS),
+        *(Column(f"compactions, {arm}", text.number, f"{arm}_compactions") for arm in _ARMS),
+    )
+    return headed(Table.of(columns, verdict.proved_at, "Proved at"))
 
 
 _MARGIN = 0.18  # of the bar's span, on either side, so that no mark touches an end

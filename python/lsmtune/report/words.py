@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import METRICS, label_of, unit_of
-from lsmtune.model.verdict import MetricRatio, Verdict
+from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report.tables import GAIN, Censored
 from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
 
@@ -69,7 +69,7 @@ def ratio(value: float | None) -> str:
     return f"{value:.{digits}f}{_TIMES}"
 
 
-def interval(measured: Verdict | MetricRatio) -> str:
+def interval(measured: Verdict | MetricRatio | GuardResult) -> str:
     """The interval of a ratio: both ends with their sign."""
     return f"{ratio(measured.ratio_low)} to {ratio(measured.ratio_high)}"
 

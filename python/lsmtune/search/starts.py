@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from lsmtune.engines.ready import PRESETS
 from lsmtune.model.config import OptionValue
@@ -81,9 +82,11 @@ def projected(
 
 _MODELS = 8
 _DRAWN, _ROUNDS, _BEAM, _NEAR = 400, 8, 8, 160
+# Of each model's points at most so many are asked for whether they may run.
+_LOOKED_MAX = 150
 # A coordinate goes back to the default where that costs a model less than this share.
 _NEGLIGIBLE = 0.005
-# Two optima that are nearer than this, as a mean over the coordinates, are one.
+# Two optima that are nearer than this, as a mean over what differs among them, are one.
 _DISTINCT = 0.08
 
 
@@ -116,10 +119,31 @@ def model_optima(
         if best is None:
             continue
         features = unit_space.distance_features(np.array([*optima, best]))
-        apart = np.abs(features[:-1] - features[-1]).mean(axis=1)
+        # Over what any of them changes: most options of a large space are nobody's concern.
+        varied = max(1, int((np.ptp(features, axis=0) > 0).sum()))
+        apart = np.abs(features[:-1] - features[-1]).sum(axis=1) / varied
         if len(optima) < count and not (apart < _DISTINCT).any():
             optima.append(best)
-    return [values_at(unit_space, point) for point in optima]
+    if origin is None or first is None:
+        return [values_at(unit_space, point) for point in optima]
+    found = []
+    for point in optima:
+        values = values_at(unit_space, point)
+        same = {dimension.name for dimension in unit_space.dimensions} - {
+            dimension.name
+            for dimension, one, other in zip(unit_space.dimensions, point, first[0], strict=True)
+            if one != other and not (math.isnan(one) and math.isnan(other))
+        }
+        for parameter in space.parameters:
+            # Not by way of a coordinate, which is rounded: 10 stays 10.
+            if (
+                parameter.name in values
+                and parameter.name in origin
+                and set(parameter.distributions()) <= same
+            ):
+                values[parameter.name] = origin[parameter.name]
+        found.append(values)
+    return found
 
 
 def values_at(unit_space: UnitSpace, point: FloatArray) -> dict[str, OptionValue]:
@@ -149,7 +173,7 @@ def _minimum(
             if costs[index] >= limit or taken >= _BEAM:
                 break
             looked += 1
-            if looked > _DRAWN:
+            if looked > _LOOKED_MAX:
                 break
             if not accepts(values_at(unit_space, points[index])):
                 best.append((float(costs[index]), looked, points[index]))
@@ -171,13 +195,31 @@ def _reverted(
     origin: FloatArray,
 ) -> FloatArray:
     """`point` with the coordinates of `origin` that a model does not mind."""
-    for index in range(len(point)):
-        if math.isnan(point[index]) or math.isnan(origin[index]) or point[index] == origin[index]:
-            continue
+
+    def with_origin(point: FloatArray, places: npt.NDArray[np.intp]) -> FloatArray:
         back = point.copy()
-        back[index] = origin[index]
-        back = unit_space.complete(np.where(np.isnan(back), 0.5, back)[np.newaxis])[0]
-        before, after = cost(np.array([point, back]))
+        back[places] = origin[places]
+        completed: FloatArray = unit_space.complete(np.where(np.isnan(back), 0.5, back)[None])[0]
+        return completed
+
+    differs = ~np.isnan(point) & ~np.isnan(origin) & (point != origin)
+    places = np.flatnonzero(differs)
+    if not len(places):
+        return point
+    # First those together of which it says nothing, in halves where they cannot all go back at once
+    # (conditions and constraints), then the others one by one.
+    before = float(cost(point[np.newaxis])[0])
+    alone = cost(np.array([with_origin(point, places[[k]]) for k in range(len(places))]))
+    idle = np.abs(alone / before - 1) < 1e-12
+    groups = [places[idle], *places[~idle].reshape(-1, 1)]
+    while groups:
+        some, *groups = groups
+        if not len(some):
+            continue
+        back = with_origin(point, some)
+        after = float(cost(back[np.newaxis])[0])
         if after <= before * (1 + _NEGLIGIBLE) and not accepts(values_at(unit_space, back)):
-            point = back
+            point, before = back, after
+        elif len(some) > 1:
+            groups = [some[: len(some) // 2], some[len(some) // 2 :], *groups]
     return point

@@ -11,6 +11,10 @@ from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.space.expression import Expression, make_expression
 
+# What the baseline measured of the only metric that a constraint names: a guard.
+# `baseline.METRIC` is the same of any metric.
+BASELINE = "baseline"
+
 
 class ConstraintKind(StrEnum):
     """When a constraint can be checked."""
@@ -23,8 +27,10 @@ class ConstraintKind(StrEnum):
 class Constraint:
     """A condition as `text`, in one line; made by `make_constraint`.
 
-    `full_names` maps each name of the text to the one under which its value is found. The three
-    sets hold the full names of the options, metrics and facts among them.
+    `full_names` maps each name of the text to the one under which its value is found. The four
+    sets hold the full names of the options, metrics and facts among them, and the metrics of which
+    the baseline's value is wanted: `write_amplification <= 1.5 * baseline`. The full name of that
+    value is `baseline.write_amplification`.
     """
 
     text: str
@@ -34,6 +40,7 @@ class Constraint:
     option_names: frozenset[str]
     metric_names: frozenset[str]
     fact_names: frozenset[str]
+    baseline_names: frozenset[str] = frozenset()
 
     def violation(self, values: Mapping[str, OptionValue]) -> float:
         """By how much it is broken, 0 or less where it holds; see `Expression.violation`.
@@ -59,8 +66,10 @@ def make_constraint(
     """A checked constraint; `field` is its dotted name in `source`.
 
     A name is an option's full name, else a metric's, else a fact's, else the last part of the full
-    name of the only option that ends so (`block_cache`). Raises `InputError` for a text that is no
-    condition or names nothing, and for a name that is none of these or that several options end in.
+    name of the only option that ends so (`block_cache`). `baseline` is the baseline's value of the
+    one metric that is named, `baseline.METRIC` that of any. Raises `InputError` for a text that is
+    no condition or names nothing, for a name that is none of these or that several options end in,
+    and for `baseline` where not one metric is named.
     """
     expression = make_expression(text, source, field)
     if not expression.is_condition:
@@ -70,9 +79,10 @@ def make_constraint(
         why = "names no option, metric or fact"
         raise InputError(source, field, why=why, found=text)
     options, metrics = frozenset(option_names), frozenset(metric_names)
-    known = options | metrics | frozenset(fact_names)
+    of_baseline = {f"{BASELINE}.{metric}" for metric in metrics}
+    known = options | metrics | frozenset(fact_names) | of_baseline
     full_names = {}
-    for name in sorted(expression.names):
+    for name in sorted(expression.names - {BASELINE}):
         ending = sorted(option for option in options if option.endswith(f".{name}"))
         if name not in known and not ending:
             why = "no such option, metric or fact"
@@ -85,12 +95,20 @@ def make_constraint(
     used = frozenset(full_names.values())
     used_options = used & options
     used_metrics = (used & metrics) - options
+    if BASELINE in expression.names:
+        if len(used_metrics) != 1:
+            why = f"{BASELINE} stands for the baseline's value of one metric"
+            allowed = f"one metric beside it, or {BASELINE}.METRIC"
+            raise InputError(source, field, why=why, found=text, allowed=allowed)
+        full_names[BASELINE] = f"{BASELINE}.{min(used_metrics)}"
+    from_baseline = frozenset(full_names.values()) & of_baseline
     return Constraint(
         text=" ".join(text.split()),
         expression=expression,
-        kind=ConstraintKind.OUTCOME if used_metrics else ConstraintKind.OPTIONS,
+        kind=ConstraintKind.OUTCOME if used_metrics or from_baseline else ConstraintKind.OPTIONS,
         full_names=MappingProxyType(full_names),
         option_names=used_options,
         metric_names=used_metrics,
-        fact_names=used - used_options - used_metrics,
+        fact_names=used - used_options - used_metrics - of_baseline,
+        baseline_names=frozenset(name.removeprefix(f"{BASELINE}.") for name in from_baseline),
     )

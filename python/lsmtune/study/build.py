@@ -25,8 +25,9 @@ from lsmtune.engines.workload_options import with_merge_operator, with_page_cach
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
-from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
+from lsmtune.model.metrics import METRICS
 from lsmtune.model.workload import PageCache
+from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.space.space import Space, make_space
@@ -57,8 +58,6 @@ from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Budget, DataRungs, PrunerSpec, Spec
 from lsmtune.units import format_bytes, format_duration
 
-# What an expression can name besides options and metrics; `study.feasible` has their values.
-FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", "memory_model_bytes")
 # The options of each configuration of a study by its field: those of every run come first.
 Stated = Mapping[str, Mapping[str, OptionValue]]
 
@@ -81,7 +80,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     space = make_space(space_parameters(study.space, ready, fixed.options))
     _check_option_names(stated, space, engine)
     _check_proof(study)
-    constraints, pick_where = _constraints(study, stated, space, ready, workloads)
+    constraints, pick_where, guards = _constraints(study, stated, space, ready, workloads)
     pruner = make_pruner_spec(study.pruner, goal, workloads, engine, program=runner is not None)
     notes += _unscaled(pruner, engine, space)
     sampler, its_notes = make_sampler_spec(
@@ -108,6 +107,8 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         seed=study.seed,
         unsafe_options=_unsafe_options(study, stated, space, workloads),
         constraints=constraints,
+        guards=guards,
+        burst=study.burst,
         pick_where=pick_where,
         start=tuple(start),
         notes=notes,
@@ -197,20 +198,18 @@ def _constraints(
     space: Space,
     ready: Sequence[ReadySpace],
     workloads: Workloads,
-) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
-    """Those of the file and of the ready spaces, each text once; and those of `pick.where`.
+) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], tuple[Constraint, ...]]:
+    """Those of the file and of the ready spaces, each once; those of `pick.where`; the guards.
 
-    They may name options, whatever is reported, and metrics: of every phase, or of one
-    (`put.stall_s`).
+    They may name options, whatever is reported, and metrics: of every phase, of one
+    (`put.stall_s`), or a latency of one operation type of a mix (`get.latency_us_p99`).
     """
     engine = engine_of(study)
     options = {name for given in stated.values() for name in given}
     options |= {parameter.name for parameter in space.parameters}
     options |= option_catalogue(engine).keys() if engine in ENGINE_KINDS else set()
     with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
-    phases = {phase for weighted in workloads for phase in weighted.workload.measured_phases}
-    dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
-    metrics = (*METRICS, *SHORT_NAMES, *dotted, *reported_metrics(study))
+    metrics = (*metric_names([w.workload for w in workloads]), *reported_metrics(study))
 
     def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
@@ -226,7 +225,19 @@ def _constraints(
         if constraint.kind is not ConstraintKind.OUTCOME:
             allowed = ", ".join(METRICS)
             raise FieldError(f"pick.where[{index}]", why="names no metric", allowed=allowed)
-    return each_once(made), picked
+    guards = of_field(_guards(study, workloads), "guards")
+    for index, guard in enumerate(guards):
+        check_guard(guard, "", f"guards[{index}]")
+    return each_once(made), picked, each_once(guards)
+
+
+def _guards(study: StudyModel, workloads: Workloads) -> Sequence[str]:
+    """The guards of the file, or the default ones; none on what a program cannot tell."""
+    if study.guards is not None:
+        return study.guards
+    if study.runner is not None:
+        return ()
+    return default_guards([weighted.workload for weighted in workloads])
 
 
 # --- Options: their names, and those that trade data for speed.

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
-from lsmtune.model.goal import metric_value
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
-from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
-from lsmtune.model.workload import Workload
-from lsmtune.space.constraint import Constraint, ConstraintKind
+from lsmtune.model.measurement import Measurement, Outcome, RunError
+from lsmtune.proof.guards import (
+    MEMORY_MODEL,
+    Circumstances,
+    baseline_observations,
+    circumstances_of,
+    facts_of,
+    violations,
+)
+from lsmtune.space.constraint import ConstraintKind
 from lsmtune.study.build import place_of
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_bytes
-from lsmtune.workloads.distributions import data_bytes
 
 
 def without_baseline(spec: Spec, measurement: Measurement) -> LsmtuneError:
@@ -80,19 +85,34 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 
 # --- Which configurations of a study may be run, and which measurements meet its constraints.
 
-_MEMORY_MODEL = "memory_model_bytes"
+_SLACK = 0.25  # about what the p99 latency of a run of seconds varies by on a shared machine
+_COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
 
 
 class Feasibility:
-    """The constraints of one study, with the values of whatever they may name."""
+    """The constraints and guards of one study, with the values of whatever they may name."""
 
-    def __init__(self, spec: Spec, defaults: Mapping[str, OptionValue] | None = None) -> None:
-        """`defaults` are those of the engine that is measured; of the newest one when not given."""
+    def __init__(
+        self,
+        spec: Spec,
+        defaults: Mapping[str, OptionValue] | None = None,
+        baseline: Iterable[StoredMeasurement] = (),
+    ) -> None:
+        """`defaults` are those of the engine that is measured; of the newest one when not given.
+
+        `baseline` are the rows of the store that guards compare with, of any roles: those of the
+        baseline and of the calibration before the search. Guards hold while there are none.
+        """
         self._spec = spec
         self._defaults = engine_defaults(spec, None) if defaults is None else defaults
-        self._facts = [_facts(weighted.workload) for weighted in spec.workloads]
+        self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+        runs: list[list[Measurement]] = [[] for _ in spec.workloads]
+        for row in baseline:
+            if row.role in _COMPARED_WITH and row.measurement.outcome is Outcome.OK:
+                runs[row.workload].append(row.measurement)
+        self._baseline = [baseline_observations(each) for each in runs] if all(runs) else []
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -120,7 +140,7 @@ class Feasibility:
     ) -> Iterator[tuple[str, float]]:
         if not self._before:
             return
-        known = {**self._defaults, **options, _MEMORY_MODEL: memory_bytes}
+        known = {**self._defaults, **options, MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
             if constraint.option_names - known.keys():
                 continue  # only a baseline leaves open what every candidate has (study.build)
@@ -131,83 +151,34 @@ class Feasibility:
     def violations(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
     ) -> dict[str, float]:
-        """By how much each constraint on outcomes is broken by `runs`, one per workload.
+        """By how much each constraint on outcomes, and each guard, is broken by `runs`.
 
-        0 or less where it holds; the worst of all workloads and measure phases counts. Raises
-        `InputError` for a constraint on a metric that a run did not observe.
+        As `proof.guards.violations`. Guards give way by `_SLACK`: the search has one run, which
+        may break one by chance, and the proof decides.
         """
-        return self._violations(self._after, options, runs)
+        after = [*self._after, *self._spec.guards]
+        return violations(after, self.circumstances(options), runs, self._baseline, _SLACK)
 
     def picks(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> bool:
         """Whether a point of the front meets what the study wants of the one it picks."""
-        broken = self._violations(self._spec.pick_where, options, runs)
+        wanted, circumstances = self._spec.pick_where, self.circumstances(options)
+        broken = violations(wanted, circumstances, runs, self._baseline)
         return all(violation <= 0 for violation in broken.values())
 
-    def _violations(
-        self,
-        constraints: Sequence[Constraint],
-        options: Mapping[str, OptionValue],
-        runs: Sequence[Measurement],
-    ) -> dict[str, float]:
-        if not constraints:
-            return {}
-        known = {**self._defaults, **options, _MEMORY_MODEL: self._memory_bytes(options)}
-        broken: dict[str, float] = {}
-        for facts, run in zip(self._facts, runs, strict=True):
-            observations = _observations(run)
-            for constraint in constraints:
-                if constraint.option_names - known.keys():
-                    continue
-                names = constraint.metric_names
-                telling = [observed for observed in observations if names <= observed.keys()]
-                if not telling:
-                    least = min((names - observed.keys() for observed in observations), key=len)
-                    why = (
-                        f"{self._spec.engine_name} did not observe {min(least)} under this workload"
-                    )
-                    field = constraint.expression.field
-                    raise InputError(str(self._spec.path), field, why=why)
-                violation = max(
-                    constraint.violation({**known, **facts, **observed}) for observed in telling
-                )
-                broken[constraint.text] = max(violation, broken.get(constraint.text, violation))
-        return broken
+    def circumstances(self, options: Mapping[str, OptionValue]) -> Circumstances:
+        """What constraints may name beside metrics, for a configuration of `options`."""
+        return circumstances_of(
+            self._spec.engine_name,
+            options,
+            self._defaults,
+            [weighted.workload for weighted in self._spec.workloads],
+            str(self._spec.path),
+        )
 
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
         """By the model of the engine; 0 for one that has none."""
         engine = self._spec.engine_name
         return memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
-
-
-def _facts(workload: Workload) -> dict[str, OptionValue]:
-    """What expressions may say of a workload."""
-    return {
-        "num": workload.num,
-        "key_bytes": workload.key_bytes,
-        "value_bytes": workload.value_bytes,
-        "data_bytes": data_bytes(workload),
-        "threads": max(phase.threads for phase in workload.phases),
-    }
-
-
-def _observations(run: Measurement) -> list[dict[str, OptionValue]]:
-    """What each measure phase observed: by the metrics' names, and of all phases by `phase.metric`.
-
-    A metric without a phase has to hold in every one. A run without phases has one element.
-    """
-    measured = [phase for phase in run.phases if phase.kind == "measure"]
-    dotted = {
-        f"{phase.name}.{name}": metric_value(run, name, phase)
-        for phase in measured
-        for name in PHASE_METRICS
-    }
-    names = (*METRICS, *SHORT_NAMES, *run.reported)
-    observations: list[dict[str, OptionValue]] = []
-    phases: list[PhaseMeasurement | None] = [*measured] or [None]
-    for phase in phases:
-        values = {**dotted, **{name: metric_value(run, name, phase) for name in names}}
-        observations.append({name: value for name, value in values.items() if value is not None})
-    return observations
 
 
 def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
-from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.proof.guards import judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import stored_sides
+from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
+from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
+from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import Progress, TuneObserver
@@ -86,19 +85,21 @@ def prove_finalist(
     if verdict is None:
         return None
     # The search saw one run, which may have kept a limit by luck: most of the fresh ones decide.
-    sides = stored_sides(measurer.folder.measurements, Role.PROOF_CANDIDATE, finalist)
-    pairs = [[run.measurement for run in side] for side in sides.values()]
-    whole = [runs for runs in pairs if spec.goal.values(runs) is not None]
-    broken = Counter(
-        text
-        for runs in whole
-        for text, by in feasibility.violations(finalist.config.options, runs).items()
-        if by > 0
+    pairs = [
+        (measurements(pair.baseline), measurements(pair.candidate))
+        for pair in complete_pairs(
+            stored_pairs(measurer.folder.measurements, baseline, finalist, len(spec.workloads)),
+            spec.goal,
+        )
+    ]
+    asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+    circumstances = feasibility.circumstances(finalist.config.options)
+    verdict = judged_by_length(
+        *(verdict, spec.goal, measurer.workloads, pairs),
+        burst=spec.burst,
+        share_of_target=measurer.scale,
     )
-    often = [f"{t} in {n} of {len(whole)} pairs" for t, n in broken.items() if 2 * n > len(whole)]
-    if often and verdict.outcome is not VerdictOutcome.WORSE:
-        why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
-        verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+    verdict = judged_by_guards(verdict, [*asked, *spec.guards], circumstances, pairs)
     return survived(
         *(verdict, finalist, measurer, observer),
         study_seed=spec.seed,

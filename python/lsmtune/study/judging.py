@@ -298,7 +298,7 @@ def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
         end = TrialEnd(
             Outcome.OK,
             tuple(_mean(column) for column in zip(*values, strict=True)),
-            {text: fmean(r.violations[text] for r in counted) for text in counted[0].violations},
+            _mean_violations([r.violations for r in counted]),
             2 * sum(r.pickable for r in counted) > len(counted),
         )
     factor = drift.factor(first.first)
@@ -314,6 +314,12 @@ def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
         reports={step: value * factor for step, value in trial.reports.items()},
         reached=None if reached is None else reached * factor,
     )
+
+
+def _mean_violations(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Of the constraints that every round tells; a guard needs a metric that not all observe."""
+    known = set.intersection(*(set(violations) for violations in rounds))
+    return {text: fmean(r[text] for r in rounds) for text in rounds[0] if text in known}
 
 
 def _placed(rounds: Sequence[Round], drift: Drift) -> list[Round]:

@@ -41,6 +41,7 @@ from lsmtune.study.observer import (
     TuneResult,
     result_document,
 )
+from lsmtune.study.size import at_length, at_scale, begin, resize, stored_size
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
@@ -85,7 +86,15 @@ def tune(
     when the constraints leave no configuration.
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
-    result = _Tuning(spec, folder, runner, engine, observer, stop, clock, startup_s).run()
+    result = None
+    begin(spec, folder)
+    while result is None:
+        sized = at_length(spec, folder)
+        tuning = _Tuning(sized, folder, runner, engine, observer, stop, clock, startup_s)
+        try:
+            result = tuning.run()
+        except _ResizedError as resized:
+            observer.warning(str(resized))
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)
         folder.write_result("result.json", result_document(result))
@@ -95,6 +104,10 @@ def tune(
 
 class _StoppedError(Exception):
     """The study is to stop, and a configuration was still being looked for."""
+
+
+class _ResizedError(Exception):
+    """The runs of the study have another size from now on; the text says why."""
 
 
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
@@ -123,11 +136,13 @@ class _Tuning:
         self._baseline_values: tuple[float, ...] | None = None
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
+        self._size = stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._budget = SearchBudget(
             *(spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)),
             other_s=2 * startup_s + survival_s(spec, runner),
+            proof_factor=self._size.proof_scale / self._size.scale,
         )
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
@@ -146,18 +161,15 @@ class _Tuning:
             else make_pruner(spec.pruner.name, spec.pruner.settings, spec.directions),
         )
         self._trials = Trials(folder, spec.space, searcher)
-        workloads = [weighted.workload for weighted in spec.workloads]
-        self._measurer = Measurer(
-            folder,
-            runner,
-            workloads,
-            spec.limits,
-            observer,
-            stop,
-            clock,
+        databases = (
             loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
             if spec.databases.reuse
-            else None,
+            else None
+        )
+        workloads, limits = at_scale(spec, self._size.scale)
+        self._measurer = Measurer(
+            *(folder, runner, workloads, limits, observer, stop, clock, databases),
+            scale=self._size.scale,
         )
         self._measurer.refuse_other_build(engine)
         self._rounds = Rounds(spec, self._measurer)
@@ -212,6 +224,7 @@ class _Tuning:
         """Bring folder, Searcher and memory to the same state, whatever a kill left."""
         self._folder.sweep_leftovers()
         spec, rows = self._spec, self._folder.measurements.all()
+        self._feasibility = Feasibility(spec, self._defaults, rows)
         runs = trial_runs(rows)
         self._folder.note_origin(spec.path)
         self._remember_anchors(rows)
@@ -277,6 +290,12 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored)
         self._use_baseline(stored)
+        if not self._observations.trials:
+            resized, why = resize(self._spec, self._folder, stored, self._measurer.spent_s())
+            if resized:
+                raise _ResizedError(why)
+            if why:
+                self._observer.warning(why)
         self._refuse_short()
         calibrate_study(
             self._spec,
@@ -287,7 +306,9 @@ class _Tuning:
             searched=bool(self._observations.trials),
         )
         store = self._folder.measurements
-        self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
+        of_baseline = [row for role in OF_BASELINE for row in store.of(role)]
+        self._remember_anchors(of_baseline)
+        self._feasibility = Feasibility(self._spec, self._defaults, of_baseline)
         return not self._stop.is_set()
 
     def _refuse_short(self) -> None:
@@ -461,11 +482,12 @@ class _Tuning:
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
+        workloads, limits = at_scale(self._spec, self._size.proof_scale)
         return prove_finalist(
             self._spec,
             self._baseline,
             Arm(self._engine, best.config),
-            self._measurer,
+            self._measurer.at(workloads, limits, self._size.proof_scale),
             self._observer,
             self._feasibility,
             deadline_s=self._budget.proof_s(self._measurer.spent_s()),

@@ -297,6 +297,16 @@ class StudyModel(StrictModel):
     constraints: list[str] = Field(
         default=[], description="what must hold of options, such as a * b <= 1GiB, and of metrics"
     )
+    guards: list[str] | None = Field(
+        default=None,
+        description="how much worse than the baseline a metric may be, such as "
+        "write_amplification <= 1.5 * baseline; [] lifts the default guards",
+    )
+    burst: bool = Field(
+        default=False,
+        description="whether runs may be too short to show what is sustained: true asks what a "
+        "burst gains",
+    )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
     budget: Budget = Field(default=Budget(), description="a mapping with time, trials, or both")

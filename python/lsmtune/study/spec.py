@@ -171,11 +171,12 @@ class Spec:
 
     `fixed` are options of every run. A candidate has `fixed` and its values from `space`; the
     baseline has `fixed` and its own options; `start` are candidates that are tried first.
-    `constraints` are on options and on outcomes; `pick_where` are those on outcomes that hold for
-    the configuration picked from a front. `stated_defaults` are the engine's as the study file
+    `constraints` are on options and on outcomes; `guards` on outcomes relative to the baseline's;
+    `pick_where` are those on outcomes that hold for the configuration picked from a front. `burst`:
+    runs need not show what is sustained. `stated_defaults` are the engine's as the study file
     states them, for parameters of its own. `notes` say what option files hold and a Config cannot.
-    `unsafe_options` maps the unsafe options that the study
-    allows itself to the reason why they are unsafe: reports show it.
+    `unsafe_options` maps the unsafe options that the study allows itself to the reason why they are
+    unsafe: reports show it.
     """
 
     name: str
@@ -197,6 +198,8 @@ class Spec:
     seed: int
     unsafe_options: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    guards: tuple[Constraint, ...] = ()
+    burst: bool = False
     pick_where: tuple[Constraint, ...] = ()
     start: tuple[Config, ...] = ()
     pruner: PrunerSpec | None = None

@@ -77,17 +77,19 @@ class SearchBudget:
     """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
 
     `pairs` is the number of pairs that are kept for the proof, of two runs each. `other_s` seconds
-    of the time go to neither: what starts the study, and what comes after its proof.
+    of the time go to neither: what starts the study, and what comes after its proof. A run of the
+    proof takes `proof_factor` times as long as one of the search.
     """
 
     trials: int | None
     time_s: float | None
     pairs: int
     other_s: float = 0.0
+    proof_factor: float = 1.0
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took (at least one)."""
-        pair_s = 2 * statistics.median(run_walls_s) * RESERVE_FACTOR
+        pair_s = 2 * statistics.median(run_walls_s) * RESERVE_FACTOR * self.proof_factor
         kept = self.pairs
         if self.time_s is not None and pair_s > 0:
             fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
@@ -136,7 +138,7 @@ class SearchBudget:
         if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
             return ""
         run_s = statistics.median(run_walls_s)
-        proof_s = PAIRS_KEPT_LEAST * 2 * RESERVE_FACTOR * run_s
+        proof_s = PAIRS_KEPT_LEAST * 2 * RESERVE_FACTOR * run_s * self.proof_factor
         needed_s = (spent_s + run_s + proof_s + self.other_s) / (1 - SHARE_MAX)
         return (
             f"nothing was tried: a time budget of {format_duration(self.time_s)} leaves nothing "

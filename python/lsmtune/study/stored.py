@@ -12,7 +12,7 @@ from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.metrics import BURST, SUSTAINED
 from lsmtune.model.request import PairMethod
-from lsmtune.model.workload import Mix, Workload
+from lsmtune.model.workload import Mix, PhaseKind, Workload
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 
@@ -269,12 +269,12 @@ def reached_by(measurement: Measurement, spec: Spec) -> float | None:
 
     It does for a rate of the last phase of a single workload that is a number of operations.
     """
-    done, steps = len(measurement.phases), measurement.intervals_unfinished
-    phases = spec.workload.phases
-    is_last = len(spec.workloads) == 1 and done == len(phases) - 1 and not spec.goal.several
-    if measurement.outcome is not Outcome.TIMEOUT or not steps or not is_last:
+    last, steps = spec.workload.phases[-1], measurement.intervals_unfinished
+    alone = len(spec.workloads) == 1 and not spec.goal.several
+    was_in = last.kind is PhaseKind.MEASURE and measurement.phase_unfinished == last.name
+    if measurement.outcome is not Outcome.TIMEOUT or not (steps and alone and was_in):
         return None
-    counted = spec.objective.metric in (BURST, SUSTAINED) and phases[-1].duration_s is None
+    counted = spec.objective.metric in (BURST, SUSTAINED) and last.duration_s is None
     ended = steps[-1]
     return ended.operations_total / ended.elapsed_s if counted and ended.elapsed_s > 0 else None
 

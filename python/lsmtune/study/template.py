@@ -128,10 +128,19 @@ budget:
   time: {budget}
   # trials: 100
 
-# One run that passes a limit is stopped and counts as failed; the study goes on.
+# What a gain may cost. By default write amplification may be 1.5 times the baseline's, space
+# amplification and every p99 latency 1.25 times:
+#   guards: [write_amplification <= 1.5 * baseline]
+
+# Runs that are too short to show what is sustained are made longer before the search. To ask what a
+# burst gains:
+#   burst: true
+
+# One run that passes a limit is stopped and counts as failed; the study goes on. The memory is that
+# of the machine you deploy on: the page cache of the run's files counts.
 limits:
   deadline: 5m
-  memory: 4GiB
+  memory: {memory}
   disk: 20GiB
 
 # The best configuration and the baseline meet in pairs of fresh runs, at most so many: the proof
@@ -162,6 +171,7 @@ def study_text(
     workload: Workload,
     space: str | None = None,
     sampler: str = "auto",
+    memory: str = "4GiB",
     options: Mapping[str, OptionValue] | None = None,
 ) -> str:
     """A study file for `workload`, which `fields` state, on `engine` (of `TEMPLATE_ENGINES`).
@@ -196,6 +206,7 @@ def study_text(
         metric=metric,
         about_objective=about_objective,
         budget=budget,
+        memory=memory,
         file_name=file_name,
     )
 

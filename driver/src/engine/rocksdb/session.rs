@@ -58,6 +58,23 @@ impl<'db> RocksSession<'db> {
         }
     }
 
+    #[inline]
+    fn new_cursor(&mut self) -> RocksCursor<'_> {
+        // SAFETY: database and options outlive the cursor, which borrows this session.
+        let iterator = unsafe {
+            if self.family.is_null() {
+                (self.api.rocksdb_create_iterator)(self.db, self.read)
+            } else {
+                (self.api.rocksdb_create_iterator_cf)(self.db, self.read, self.family)
+            }
+        };
+        RocksCursor {
+            api: self.api,
+            iterator,
+            session: PhantomData,
+        }
+    }
+
     /// Copies the value of `key` and passes it to `read`. `None` if it was not copied: the library
     /// cannot do that, or the value is too large.
     #[inline]
@@ -243,19 +260,12 @@ impl Session for RocksSession<'_> {
     }
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
-        // SAFETY: database and options outlive the cursor, which borrows this session.
-        let iterator = unsafe {
-            if self.family.is_null() {
-                (self.api.rocksdb_create_iterator)(self.db, self.read)
-            } else {
-                (self.api.rocksdb_create_iterator_cf)(self.db, self.read, self.family)
-            }
-        };
-        Ok(Box::new(RocksCursor {
-            api: self.api,
-            iterator,
-            session: PhantomData,
-        }))
+        Ok(Box::new(self.new_cursor()))
+    }
+
+    #[inline]
+    fn with_cursor(&mut self, scan: &mut dyn FnMut(&mut dyn Cursor) -> Result<()>) -> Result<()> {
+        scan(&mut self.new_cursor())
     }
 
     fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {

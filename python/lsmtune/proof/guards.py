@@ -1,0 +1,281 @@
+"""Guards: how much worse than the baseline a candidate may be in what the objective does not see.
+
+A guard is a constraint with the baseline's value in it: `write_amplification <= 1.5 * baseline`.
+The search compares with the runs of the baseline before it; a proof with the other side of a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.memory_model import memory_model
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import metric_value
+from lsmtune.model.measurement import Measurement, PhaseMeasurement
+from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
+from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
+from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.proof.verdict import bounds_of
+from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
+from lsmtune.stats.intervals import MINIMUM_PAIRS
+from lsmtune.stats.sequential import sequential_ratio
+from lsmtune.workloads.distributions import data_bytes
+
+# What a baseline may cost at most that nobody asked to have worse. Compaction that writes half as
+# much again wears the device and takes its time from others; the space and the slow operations are
+# what an operator has planned for.
+_RATIOS = {"write_amplification": 1.5, "space_amplification": 1.25}
+_LATENCY, _LATENCY_RATIO = "latency_us_p99", 1.25
+_EXAMPLE = f"write_amplification <= 1.5 * {BASELINE}"
+# What an expression can name besides options and metrics; `facts_of` has their values.
+MEMORY_MODEL = "memory_model_bytes"
+FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", MEMORY_MODEL)
+# The type under which the driver files the latencies of an operation of a mix, where it differs.
+_TYPES = {"delete_oldest": "delete"}
+
+Observed = Mapping[str, OptionValue]  # the values of metrics by name
+Runs = Sequence[Measurement]  # of one configuration, one per workload
+
+
+def operation_types(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """The operation types of the mixes of measured phases, as `get` in `get.latency_us_p99`."""
+    measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
+    mixes = [phase.mix for phase in measured if phase.mix is not None]
+    return tuple(sorted({_TYPES.get(name, name) for mix in mixes for name in mix.names}))
+
+
+def metric_names(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """The metrics that a constraint may name under `workloads`.
+
+    Of every phase, of one (`put.stall_s`), and latencies of one operation type of a mix
+    (`get.latency_us_p99`).
+    """
+    phases = sorted({phase for workload in workloads for phase in workload.measured_phases})
+    of_phases = [f"{phase}.{metric}" for phase in phases for metric in PHASE_METRICS]
+    of_types = [f"{kind}.{name}" for kind in operation_types(workloads) for name in LATENCIES]
+    return (*METRICS, *SHORT_NAMES, *of_phases, *of_types)
+
+
+def default_guards(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """What is guarded unless the user says otherwise, as texts of constraints.
+
+    Write and space amplification, and the p99 latency of every operation type: of a phase without a
+    mix, its own.
+    """
+    latencies = [f"{kind}.{_LATENCY}" for kind in operation_types(workloads)]
+    latencies = latencies or [_LATENCY]
+    ratios = {**_RATIOS, **dict.fromkeys(latencies, _LATENCY_RATIO)}
+    return tuple(f"{metric} <= {ratio:g} * {BASELINE}" for metric, ratio in ratios.items())
+
+
+def make_guards(
+    texts: Sequence[str], engine: str, workloads: Sequence[Workload], source: str
+) -> tuple[Constraint, ...]:
+    """`texts` as guards of runs on `engine`.
+
+    Raises `InputError`, naming `source`, for what is no constraint or has no baseline in it.
+    """
+    options = option_catalogue(engine) if engine in ENGINE_KINDS else ()
+    metrics = metric_names(workloads)
+    made = [make_constraint(text, options, metrics, FACTS, source, "") for text in texts]
+    for guard in made:
+        check_guard(guard, source, "")
+    return tuple(made)
+
+
+def check_guard(guard: Constraint, source: str, field: str) -> None:
+    """Raises `InputError` for a constraint without the baseline's value in it."""
+    if not guard.baseline_names:
+        allowed = f"a condition with {BASELINE} in it, such as {_EXAMPLE}"
+        raise InputError(source, field, found=guard.text, allowed=allowed)
+
+
+def observations(run: Measurement) -> list[dict[str, OptionValue]]:
+    """What each measure phase observed, by the metrics' names; one element without phases.
+
+    `phase.metric` is of that phase, and the same in all elements; `type.latency_us_p99` of one
+    operation type of the phase. A metric without a phase has to hold in every one.
+    """
+    measured = [phase for phase in run.phases if phase.kind == "measure"]
+    dotted = {
+        f"{phase.name}.{name}": metric_value(run, name, phase)
+        for phase in measured
+        for name in PHASE_METRICS
+    }
+    names = (*METRICS, *SHORT_NAMES, *run.reported)
+    phases: list[PhaseMeasurement | None] = [*measured] or [None]
+    observed = []
+    for phase in phases:
+        typed = {
+            f"{kind}.{name}": getattr(latency, name)
+            for kind, latency in ({} if phase is None else phase.latencies).items()
+            for name in LATENCIES
+        }
+        values = {**typed, **dotted, **{name: metric_value(run, name, phase) for name in names}}
+        observed.append({name: value for name, value in values.items() if value is not None})
+    return observed
+
+
+def baseline_observations(runs: Sequence[Measurement]) -> list[dict[str, OptionValue]]:
+    """What each measure phase of the baseline observed under one workload: the mean over `runs`."""
+    phases = zip(*(observations(run) for run in runs), strict=True)
+    means = []
+    for observed in phases:
+        known = set.intersection(*(set(values) for values in observed))
+        means.append({name: fmean(float(v[name]) for v in observed) for name in sorted(known)})
+    return [dict(mean) for mean in means]
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What constraints may name beside metrics: `options` with their values, and workload facts.
+
+    `facts` has one mapping per workload. `source` and `engine_name` are for messages.
+    """
+
+    options: Mapping[str, OptionValue]
+    facts: Sequence[Mapping[str, OptionValue]]
+    source: str
+    engine_name: str
+
+
+def circumstances_of(
+    engine: str,
+    options: Mapping[str, OptionValue],
+    defaults: Mapping[str, OptionValue],
+    workloads: Sequence[Workload],
+    source: str,
+) -> Circumstances:
+    """Those of a configuration of `options` on `engine`; `defaults` are what it leaves alone."""
+    memory = memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
+    known = {**defaults, **options, MEMORY_MODEL: memory}
+    return Circumstances(known, [facts_of(workload) for workload in workloads], source, engine)
+
+
+def facts_of(workload: Workload) -> dict[str, OptionValue]:
+    """What expressions may say of a workload."""
+    return {
+        "num": workload.num,
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "data_bytes": data_bytes(workload),
+        "threads": max(phase.threads for phase in workload.phases),
+    }
+
+
+def violations(
+    constraints: Sequence[Constraint],
+    circumstances: Circumstances,
+    runs: Runs,
+    baseline: Sequence[Sequence[Observed]],
+    slack: float = 0.0,
+) -> dict[str, float]:
+    """By how much each constraint is broken by `runs`, one per workload; 0 or less where it holds.
+
+    The worst of all workloads and measure phases counts. `baseline` has the `baseline_observations`
+    of each workload; empty before they are known. A guard is left out where the baseline did not
+    observe its metric, and gives way by `slack` times the baseline's value. Raises `InputError` for
+    another constraint on a metric that a run did not observe.
+    """
+    broken: dict[str, float] = {}
+    for index, (facts, run) in enumerate(zip(circumstances.facts, runs, strict=True)):
+        own, base = observations(run), baseline[index] if baseline else []
+        for constraint in constraints:
+            if constraint.option_names - circumstances.options.keys():
+                continue
+            telling = list(_telling(constraint, own, base))
+            if not telling and constraint.baseline_names:
+                continue
+            if not telling:
+                least = min(
+                    (constraint.metric_names - observed.keys() for observed in own), key=len
+                )
+                engine = circumstances.engine_name
+                why = f"{engine} did not observe {min(least)} under this workload"
+                raise InputError(circumstances.source, constraint.expression.field, why=why)
+            worst = max(
+                constraint.violation({**circumstances.options, **facts, **values})
+                - slack * _baseline_most(constraint, values)
+                for values in telling
+            )
+            broken[constraint.text] = max(worst, broken.get(constraint.text, worst))
+    return broken
+
+
+def _baseline_most(constraint: Constraint, values: Observed) -> float:
+    """The largest of the baseline's values in `constraint`; 0 without one."""
+    names = constraint.baseline_names
+    return max((abs(float(values[f"{BASELINE}.{name}"])) for name in names), default=0.0)
+
+
+def _telling(
+    constraint: Constraint, own: Sequence[Observed], baseline: Sequence[Observed]
+) -> list[dict[str, Any]]:
+    """The values of the phases that have all the metrics of `constraint`, the baseline's beside."""
+    names, of_baseline = constraint.metric_names, constraint.baseline_names
+    telling = []
+    for index, observed in enumerate(own):
+        base = baseline[index] if index < len(baseline) else {}
+        if names <= observed.keys() and of_baseline <= base.keys():
+            telling.append({**observed, **{f"{BASELINE}.{n}": base[n] for n in of_baseline}})
+    return telling
+
+
+def judged_by_guards(
+    verdict: Verdict,
+    guards: Sequence[Constraint],
+    circumstances: Circumstances,
+    pairs: Sequence[tuple[Runs, Runs]],
+) -> Verdict:
+    """`verdict` in the light of `guards`, by the complete `pairs` of baseline and candidate.
+
+    A guard is broken when most pairs break it: one run may keep or break a limit by luck. A
+    candidate that breaks one is neither better nor equivalent, whatever it gains.
+    """
+    by_pair = [
+        violations(guards, circumstances, candidate, [baseline_observations([r]) for r in baseline])
+        for baseline, candidate in pairs
+    ]
+    results = []
+    for guard in guards:
+        known = [broken[guard.text] > 0 for broken in by_pair if guard.text in broken]
+        results.append(_with_ratio(GuardResult(guard.text, len(known), sum(known)), guard, pairs))
+    broken = [_broken_text(each) for each in results if each.held is False]
+    gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
+    if broken and gained:
+        breaks = f"the candidate breaks {', '.join(broken)}"
+        why = "; ".join([breaks, *filter(None, [verdict.why])])
+        verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+    return replace(verdict, guards=tuple(results))
+
+
+def _broken_text(result: GuardResult) -> str:
+    text = f"{result.guard} in {result.broken} of {result.pairs} pairs"
+    relative = BASELINE in result.guard and result.ratio is not None
+    return f"{text} ({result.ratio:.2f}x)" if relative else text
+
+
+def _with_ratio(
+    result: GuardResult, guard: Constraint, pairs: Sequence[tuple[Runs, Runs]]
+) -> GuardResult:
+    """`result` with the ratio of the guard's metric, where it has one that each pair observed."""
+    if len(guard.metric_names) != 1 or len(pairs) < MINIMUM_PAIRS:
+        return result
+    (metric,) = guard.metric_names
+    sides: tuple[list[float], list[float]] = ([], [])
+    for pair in pairs:
+        for side, runs in zip(sides, pair, strict=True):
+            observed = [o[metric] for run in runs for o in observations(run) if metric in o]
+            values = [float(value) for value in observed if not isinstance(value, str)]
+            if not values or min(values) <= 0:
+                return result
+            side.append(fmean(values))
+    interval = sequential_ratio(*sides, 0.95)
+    low, high = bounds_of(interval)
+    return replace(result, ratio=interval.ratio, ratio_low=low, ratio_high=high)

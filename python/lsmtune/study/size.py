@@ -1,0 +1,232 @@
+"""How large and how long the runs of a study are: those of its target, or of a model of it.
+
+What a study file states is the target. The first run of the baseline tells two things. If it is
+not steady, all runs become longer. If the time budget does not hold a search at the target, the
+search runs on a model: less data, and as much less of what scales with it (`engines.scaling`). The
+proof then has the largest scale for which there is time. All this is decided before anything is
+searched, and kept as a fact of the folder, so that a study that goes on has the same runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lsmtune.engines.scaling import scaling_options
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.run_length import scaled_num, steady_factor, unsteady
+from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.model.codec import decode, encode
+from lsmtune.model.request import Limits
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.study.spec import DataRungs, Spec
+from lsmtune.study.start import PAIRS_KEPT_LEAST, RESERVE_FACTOR
+from lsmtune.study.stored import smaller
+from lsmtune.units import format_duration
+from lsmtune.workloads.distributions import data_bytes
+
+_FACT = "run_size"
+# The first run, and the smallest model: below this, a memtable of 64 MiB has shrunk to a few
+# blocks, and what a process takes for itself is most of its memory.
+MODEL_BYTES = 64 << 20
+SCALE_LEAST = 0.01
+# What the driver and an engine take of the memory whatever the data are; it does not scale.
+PROCESS_BYTES = 48 << 20
+# Runs of a search: the least one, and one that finds what there is, in half of the budget.
+_RUNS_LEAST, _RUNS_WANTED = 11, 40
+_SEARCH_SHARE = 0.5
+_PROOF_RUNS = 2 * RESERVE_FACTOR * PAIRS_KEPT_LEAST
+# A candidate may be slower than the baseline, and the deadline of a run stays.
+_DEADLINE_SHARE = 0.5
+_LONGEST, _TRIES = 1000.0, 4
+
+
+@dataclass(frozen=True)
+class RunSize:
+    """The runs of a study against those of its file.
+
+    `longer`: how many times as long as stated the target's runs are, by workload; empty: as stated.
+    `scale` and `proof_scale`: the share of the target's data in the search and in the proof.
+    `tries`: how often it was changed; `settled`: that it is not looked at again.
+    """
+
+    longer: tuple[float, ...] = ()
+    scale: float = 1.0
+    proof_scale: float = 1.0
+    tries: int = 0
+    settled: bool = False
+
+
+def stored_size(folder: StudyFolder) -> RunSize:
+    """What the study in `folder` has decided on."""
+    fact = folder.measurements.fact(_FACT)
+    return RunSize() if fact is None else decode(RunSize, fact)
+
+
+def at_length(spec: Spec, folder: StudyFolder) -> Spec:
+    """`spec` with the target's runs as long as its folder has decided."""
+    factors = stored_size(folder).longer
+    if not factors:
+        return spec
+    pairs = zip(spec.workloads, factors, strict=True)
+    longer = [replace(each, workload=longer_by(each.workload, factor)) for each, factor in pairs]
+    return replace(spec, workloads=tuple(longer))
+
+
+def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:
+    """The workloads and the limits of a model of `spec` with `scale` times its data."""
+    workloads = [weighted.workload for weighted in spec.workloads]
+    if scale == 1.0:
+        return workloads, spec.limits
+    memory_bytes = spec.limits.memory_bytes
+    if memory_bytes > PROCESS_BYTES:
+        memory_bytes = PROCESS_BYTES + round((memory_bytes - PROCESS_BYTES) * scale)
+    sized = [smaller(workload, max(1, round(workload.num * scale))) for workload in workloads]
+    return sized, replace(spec.limits, memory_bytes=memory_bytes)
+
+
+# --- Longer runs
+
+
+def longer_by(workload: Workload, factor: float) -> Workload:
+    """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
+    if factor <= 1.0:
+        return workload
+    if any(phase.is_job and phase.kind is PhaseKind.MEASURE for phase in workload.phases):
+        num = scaled_num(workload.num, factor)
+        phases = tuple(_longer(phase, num / workload.num) for phase in workload.phases)
+        return replace(workload, num=num, phases=phases)
+    phases = tuple(
+        _longer(phase, factor) if phase.kind is PhaseKind.MEASURE else phase
+        for phase in workload.phases
+    )
+    return replace(workload, phases=phases)
+
+
+def _longer(phase: Phase, factor: float) -> Phase:
+    whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
+    return replace(
+        phase,
+        operations=None if whole is None else scaled_num(whole, factor),
+        operations_per_thread=None if each is None else scaled_num(each, factor),
+        duration_s=None if lasts_s is None else lasts_s * factor,
+    )
+
+
+def can_change(workload: Workload) -> bool:
+    """Whether its length is its own: a trace, or a mix beside a fill, has another."""
+    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
+    mixed = any(phase.mix is not None for phase in measured)
+    jobs = any(phase.is_job for phase in measured)
+    return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
+
+
+# --- The decision
+
+
+def begin(spec: Spec, folder: StudyFolder) -> None:
+    """Before the first run of a study: a target that is large is first run as a small model."""
+    if folder.measurements.fact(_FACT) is None and not folder.measurements.all():
+        scale = _scale_least(spec)
+        folder.measurements.set_fact(_FACT, encode(RunSize(scale=scale, proof_scale=scale)))
+
+
+def resize(
+    spec: Spec, folder: StudyFolder, baseline: Sequence[StoredMeasurement], spent_s: float
+) -> tuple[bool, str]:
+    """Decide on the size of the runs, by those of the `baseline`, one per workload.
+
+    Args:
+        spec: the study, its target as long as the folder has decided.
+        folder: where the decision is kept; if it changes the runs, those so far no longer count.
+        baseline: its newest runs, which ended well.
+        spent_s: seconds of the time budget that are gone.
+
+    Returns:
+        Whether the runs are others from now on, and what the user has to know of it.
+    """
+    size = stored_size(folder)
+    if size.settled or spec.command is not None:
+        return False, ""
+    workloads = [weighted.workload for weighted in spec.workloads]
+    pairs = list(zip(baseline, workloads, strict=True))
+    why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal)]
+    if spec.burst or not all(map(can_change, workloads)):
+        why = []
+    factors = [steady_factor(row.measurement, w, spec.goal) if why else 1.0 for row, w in pairs]
+    wall_s = sum(row.wall_s * factor for (row, _), factor in zip(pairs, factors, strict=True))
+    run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
+    if size.tries and not why:
+        folder.measurements.set_fact(_FACT, encode(replace(size, settled=True)))
+        return False, ""
+    each = zip(spec.workloads, factors, strict=True)
+    target = [replace(w, workload=longer_by(w.workload, factor)) for w, factor in each]
+    target_spec = replace(spec, workloads=tuple(target))
+    wanted = _wanted(target_spec, wall_s / size.scale, run_s / size.scale, spent_s)
+    known = size.longer or (1.0,) * len(factors)
+    longer = tuple(a * b for a, b in zip(known, factors, strict=True))
+    told = f"the runs do not show what is sustained ({why[0]})" if why else ""
+    hopeless = why and (wanted is None or max(longer) > _LONGEST or size.tries >= _TRIES)
+    if hopeless or wanted is None:
+        new = replace(size, settled=True)
+        told = told and (
+            f"{told}: runs {max(factors):.2g} times as long would, for which the time budget or "
+            "limits.deadline are too short; nothing can be proved better so (a larger budget, "
+            "smaller memtables, or burst: true, which asks what a burst gains)"
+        )
+    else:
+        new = RunSize(longer if why else size.longer, *wanted, size.tries + 1, not why)
+    changed = (new.longer, new.scale) != (size.longer, size.scale)
+    folder.measurements.set_fact(_FACT, encode(new))
+    if not changed:
+        return False, told
+    folder.measurements.set_aside()
+    return True, _in_words(told, new, max(factors), wall_s * new.scale / size.scale)
+
+
+def _in_words(told: str, size: RunSize, factor: float, wall_s: float) -> str:
+    parts = []
+    if told:
+        parts.append(f"{told}: the runs of this study are {factor:.2g} times as long")
+    if size.scale < 1.0:
+        parts.append(
+            f"the time budget does not hold a search at the target: it searches a model with "
+            f"{size.scale:.2g} of the data, memtables, caches and memory, and proves at "
+            f"{size.proof_scale:.2g}"
+        )
+    return f"{'; '.join(parts) or 'the runs are those of the target'}; a run takes about " + (
+        format_duration(round(wall_s, 1))
+    )
+
+
+def _wanted(
+    spec: Spec, target_wall_s: float, target_run_s: float, spent_s: float
+) -> tuple[float, float] | None:
+    """The scales of search and proof, by what a run at the target takes; None: none has room."""
+    deadline = _DEADLINE_SHARE * spec.limits.deadline_s / max(target_run_s, 1e-9)
+    least = _scale_least(spec)
+    if spec.budget.time_s is None:
+        return (1.0, 1.0) if deadline >= 1.0 else None
+    left_s = (spec.budget.time_s - spent_s) / max(target_wall_s, 1e-9)  # in runs of the target
+    if left_s >= _RUNS_WANTED + _PROOF_RUNS and deadline >= 1.0:
+        return 1.0, 1.0
+    search = min(1.0, _SEARCH_SHARE * left_s / _RUNS_WANTED)
+    if least == 1.0 or search > _SEARCH_SHARE:
+        # What is small, or nearly fits, is no model's; it has fewer runs.
+        return (1.0, 1.0) if left_s >= _RUNS_LEAST + _PROOF_RUNS and deadline >= 1.0 else None
+    search = max(least, search)
+    if left_s < (_RUNS_LEAST + _PROOF_RUNS) * search or deadline < search:
+        return None
+    proof = min(1.0, deadline, (left_s - _RUNS_LEAST * search) * _SEARCH_SHARE / _PROOF_RUNS)
+    return search, max(search, proof)
+
+
+def _scale_least(spec: Spec) -> float:
+    """The scale of the smallest model; 1 for a study that has none."""
+    workloads = [weighted.workload for weighted in spec.workloads]
+    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
+    own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
+    if rungs or not own or spec.budget.time_s is None or not all(map(can_change, workloads)):
+        return 1.0
+    share = MODEL_BYTES / max(data_bytes(workload) for workload in workloads)
+    return min(1.0, max(SCALE_LEAST, share))

@@ -1,0 +1,139 @@
+"""Guards: what a gain may cost, in the search and in a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from fake_runner import ENGINE
+
+from lsmtune.errors import InputError
+from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
+from lsmtune.proof.guards import (
+    Circumstances,
+    baseline_observations,
+    default_guards,
+    judged_by_guards,
+    make_guards,
+    violations,
+)
+from lsmtune.space.constraint import Constraint
+
+FILL = Workload("fill", (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom"),), num=1000)
+MIX = Mix((("get", 1.0), ("update", 1.0), ("delete_oldest", 1.0)))
+MIXED = Workload("mixed", (Phase("run", PhaseKind.MEASURE, None, mix=MIX),), num=1000)
+NOWHERE = Circumstances({}, [{}], "study.yaml", "rocksdb")
+VERDICT = Verdict(VerdictOutcome.BETTER, "throughput_ops_s", "maximize", 0.95, 6, ratio=1.5)
+
+
+def run(latencies: Mapping[str, float] | None = None, **metrics: float) -> Measurement:
+    """A run of one phase; `latencies` are p99 by operation type."""
+    phase = PhaseMeasurement(
+        name="run",
+        kind="measure",
+        operation=None,
+        threads=1,
+        operations=1000,
+        elapsed_s=1.0,
+        drain_s=0.0,
+        throughput_ops_s=1000.0,
+        sustained_throughput_ops_s=1000.0,
+        cut_short=False,
+        user_bytes_written=1,
+        user_bytes_read=1,
+        rss_bytes_max=1,
+        database_bytes=1,
+        started_unix_us=0,
+        finished_unix_us=1,
+        latencies={
+            kind: Latency(1, us, us, latency_us_p99=us) for kind, us in (latencies or {}).items()
+        },
+    )
+    phase = replace(phase, **metrics)  # type: ignore[arg-type]
+    return Measurement(Outcome.OK, ENGINE, {}, "run", 1, 0.0, 1.0, phases=(phase,))
+
+
+def guard(text: str, workload: Workload = FILL) -> Constraint:
+    return make_guards([text], "rocksdb", [workload], "--guard")[0]
+
+
+def test_the_default_guards_are_amplification_and_the_p99_of_every_operation_type() -> None:
+    assert default_guards([FILL]) == (
+        "write_amplification <= 1.5 * baseline",
+        "space_amplification <= 1.25 * baseline",
+        "latency_us_p99 <= 1.25 * baseline",
+    )
+    # Both deletes are filed under one type.
+    assert default_guards([MIXED])[2:] == (
+        "delete.latency_us_p99 <= 1.25 * baseline",
+        "get.latency_us_p99 <= 1.25 * baseline",
+        "update.latency_us_p99 <= 1.25 * baseline",
+    )
+    for workload in (FILL, MIXED):
+        for text in default_guards([workload]):
+            assert guard(text, workload).text == text
+
+
+def test_a_guard_is_a_constraint_with_the_baseline_in_it() -> None:
+    text = "write_amplification <= 10"
+    with pytest.raises(InputError, match=r"--guard: found 'write_amplification <= 10'; allowed"):
+        guard(text)
+
+
+def test_a_slow_get_beside_fast_updates_breaks_the_guard_of_gets() -> None:
+    gets = guard("get.latency_us_p99 <= 1.25 * baseline", MIXED)
+    updates = guard("update.latency_us_p99 <= 1.25 * baseline", MIXED)
+    baseline = [baseline_observations([run({"get": 100.0, "update": 100.0})])]
+    slow = [run({"get": 150.0, "update": 50.0})]
+    broken = violations([gets, updates], NOWHERE, slow, baseline)
+    assert broken[gets.text] == pytest.approx(0.2)  # 150 over the limit of 125
+    assert broken[updates.text] < 0
+
+
+def test_the_search_compares_with_the_mean_of_the_baselines_runs() -> None:
+    text = guard("write_amplification <= 1.5 * baseline")
+    baseline = [baseline_observations([run(write_amplification=w) for w in (2.0, 4.0)])]
+    at_limit = violations([text], NOWHERE, [run(write_amplification=4.5)], baseline)
+    beyond = violations([text], NOWHERE, [run(write_amplification=4.6)], baseline)
+    assert at_limit[text.text] <= 0 < beyond[text.text]
+
+
+def test_before_the_baseline_is_known_a_guard_says_nothing() -> None:
+    text = guard("write_amplification <= 1.5 * baseline")
+    assert violations([text], NOWHERE, [run(write_amplification=99.0)], []) == {}
+
+
+def test_most_pairs_decide_and_a_gain_at_too_high_a_price_is_not_recommended() -> None:
+    text = guard("write_amplification <= 1.5 * baseline")
+
+    def verdict(candidates: list[float]) -> Verdict:
+        pairs = [([run(write_amplification=2.0)], [run(write_amplification=c)]) for c in candidates]
+        return judged_by_guards(VERDICT, [text], NOWHERE, pairs)
+
+    held = verdict([2.9, 3.1, 3.0, 2.8, 2.7, 2.9])
+    assert held.outcome is VerdictOutcome.BETTER
+    assert [(g.held, g.broken, g.pairs) for g in held.guards] == [(True, 1, 6)]
+    dear = verdict([15.6] * 6)
+    assert dear.outcome is VerdictOutcome.NOT_PROVEN
+    assert dear.ratio == 1.5  # what lifting the guard would buy stays in the verdict
+    assert dear.why == (
+        "the candidate breaks write_amplification <= 1.5 * baseline in 6 of 6 pairs (7.80x)"
+    )
+    assert dear.guards[0].ratio == pytest.approx(7.8)
+
+
+def test_a_worse_candidate_stays_worse_whatever_it_costs() -> None:
+    text = guard("write_amplification <= 1.5 * baseline")
+    pairs = [([run(write_amplification=2.0)], [run(write_amplification=9.0)])] * 6
+    worse = replace(VERDICT, outcome=VerdictOutcome.WORSE, ratio=0.9)
+    assert judged_by_guards(worse, [text], NOWHERE, pairs).outcome is VerdictOutcome.WORSE
+
+
+def test_what_no_pair_observed_is_said_to_be_unknown() -> None:
+    text = guard("write_amplification <= 1.5 * baseline")
+    judged = judged_by_guards(VERDICT, [text], NOWHERE, [([run()], [run()])] * 6)
+    assert judged.outcome is VerdictOutcome.BETTER
+    assert judged.guards[0].held is None

@@ -1,0 +1,117 @@
+"""A verdict on runs that do not show what is sustained: it is no gain, and says at what size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from fake_runner import ENGINE, phase
+
+from lsmtune.cli.output import verdict_lines
+from lsmtune.experiment.run_length import steady_factor, unsteady
+from lsmtune.model.goal import Goal, Objective
+from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.verdict import ProvedAt, Verdict, VerdictOutcome
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.proof.steady import judged_by_length
+
+GOAL = Goal((Objective(),))
+BETTER = Verdict(
+    VerdictOutcome.BETTER, "sustained_throughput_ops_s", "maximize", 0.95, 6, ratio=1.5
+)
+FALLING = tuple(Interval(k + 1.0, 1.0, 1, 1, 1000.0 - 50.0 * k, 1) for k in range(12))
+
+
+def workload(operation: str = "overwrite", num: int = 1000) -> Workload:
+    return Workload("writes", (Phase("write", PhaseKind.MEASURE, operation),), num=num)
+
+
+def wrote(flushes: int | None, compactions: int | None = 1, **more: object) -> PhaseMeasurement:
+    figures = {"flushes": flushes, "compactions": compactions, "user_bytes_written": 1 << 20}
+    return replace(phase(1e5), name="write", **{**figures, **more})  # type: ignore[arg-type]
+
+
+def measured(*phases: PhaseMeasurement) -> Measurement:
+    return Measurement(Outcome.OK, ENGINE, {}, "writes", 1, 0.0, 10.0, phases)
+
+
+def judged(
+    baseline: Sequence[PhaseMeasurement],
+    candidate: Sequence[PhaseMeasurement],
+    *,
+    burst: bool = False,
+    verdict: Verdict = BETTER,
+) -> Verdict:
+    pairs = zip(baseline, candidate, strict=True)
+    sides = [([measured(b)], [measured(c)]) for b, c in pairs]
+    return judged_by_length(verdict, GOAL, [workload()], sides, burst=burst)
+
+
+def test_a_winner_that_keeps_everything_in_memory_is_not_better() -> None:
+    """The first quickstart: its gain of 1.49x was a loss at twenty times the writes."""
+    verdict = judged([wrote(8)] * 6, [wrote(1)] * 6)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert "candidate: flushed 1 time, at least 5 are wanted, in 6 of 6 runs" in verdict.why
+    assert verdict.proved_at == (
+        ProvedAt("writes", 1000, verdict.proved_at[0].operations, 8, 1, 1, 1),
+    )
+
+
+def test_a_baseline_that_never_filled_its_memtable_is_not_beaten() -> None:
+    verdict = judged([wrote(1)] * 6, [wrote(40)] * 6)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert "baseline: flushed 1 time" in verdict.why
+
+
+def test_a_user_who_asks_for_a_burst_gets_an_answer_about_it() -> None:
+    verdict = judged([wrote(1)] * 6, [wrote(1)] * 6, burst=True)
+    assert verdict.outcome is VerdictOutcome.BETTER
+    assert "proved at:" in "\n".join(verdict_lines(verdict))
+
+
+def test_steady_runs_leave_the_verdict_as_it_is() -> None:
+    verdict = judged([wrote(5)] * 6, [wrote(9)] * 6)
+    assert replace(verdict, proved_at=()) == BETTER
+    assert "1,000 records" in "\n".join(verdict_lines(verdict))
+
+
+def test_one_run_in_six_with_a_trend_is_chance() -> None:
+    falls = wrote(9, intervals=FALLING)
+    assert judged([wrote(9)] * 6, [falls, *[wrote(9)] * 5]).outcome is VerdictOutcome.BETTER
+    verdict = judged([wrote(9)] * 6, [falls] * 4 + [wrote(9)] * 2)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert "candidate: write: not steady: throughput fell" in verdict.why
+
+
+def test_what_is_not_better_anyway_is_told_beside_the_verdict() -> None:
+    worse = replace(BETTER, outcome=VerdictOutcome.WORSE)
+    verdict = judged([wrote(1)] * 6, [wrote(1)] * 6, verdict=worse)
+    assert verdict.outcome is VerdictOutcome.WORSE
+    assert "the runs do not show what is sustained" in verdict.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("operation", "observed", "steady"),
+    [
+        ("overwrite", wrote(4), False),
+        ("overwrite", wrote(5), True),
+        ("overwrite", wrote(5, 0), False),
+        ("fillseq", wrote(20, 0), True),  # files of keys in order are only moved down
+        ("overwrite", wrote(None, None), True),  # not known is not held against a run
+        ("readrandom", wrote(0, 0, user_bytes_written=0), True),
+        ("readrandom", wrote(0, 0, user_bytes_written=0, intervals=FALLING), False),
+        ("fillrandom", wrote(9, intervals=FALLING), True),  # a job slows down as the tree grows
+    ],
+)
+def test_what_makes_a_run_steady(operation: str, observed: PhaseMeasurement, steady: bool) -> None:
+    run = measured(observed)
+    assert (unsteady(run, workload(operation), GOAL) == []) is steady
+    assert (steady_factor(run, workload(operation), GOAL) == 1.0) is steady
+
+
+@pytest.mark.parametrize(
+    ("flushes", "compactions", "factor"), [(0, 0, 8.0), (1, 0, 9.0), (1, 1, 6.0), (4, 1, 2.0)]
+)
+def test_how_much_longer_a_run_has_to_be(flushes: int, compactions: int, factor: float) -> None:
+    assert steady_factor(measured(wrote(flushes, compactions)), workload(), GOAL) == factor

@@ -1,0 +1,203 @@
+"""Runs that are too short to show what is sustained: longer ones come before the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runner import FakeRunner
+from study_parts import Recorder, make_spec, stored, tuned
+
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import RunRequest
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
+from lsmtune.report.source import read_study
+from lsmtune.study.build import parse_spec
+from lsmtune.study.loop import tune
+from lsmtune.study.observer import TuneResult
+from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by
+from lsmtune.study.spec import Spec
+
+
+class Flushing(FakeRunner):
+    """Flushes once for every `each` records that are written; a run takes a second per 1,000."""
+
+    def __init__(self, each: int) -> None:
+        super().__init__(noise=0.0)
+        self._each = each
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        num = request.workload.num
+        self.now_s += num / 1000.0 - self.fake_s
+        figures = {"flushes": num // self._each, "compactions": 1, "user_bytes_written": num}
+        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
+        return replace(found, phases=phases)
+
+
+def warnings(observer: Recorder) -> list[str]:
+    return [str(what[1]) for what in observer.told if what[0] == "warning"]
+
+
+def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Path) -> None:
+    spec, runner, observer = make_spec(tmp_path), Flushing(500), Recorder()
+    result = tuned(spec, tmp_path / "study", runner, observer)
+    sizes = [request.workload.num for request in runner.requests]
+    assert sizes[0] == 1000
+    assert set(sizes[1:]) == {3000}
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+    assert result.verdict.proved_at[0].records == 3000
+    assert result.verdict.proved_at[0].baseline_flushes == 6
+    assert any("3 times as long" in line for line in warnings(observer))
+    # The short run is no baseline, and its time is spent all the same.
+    rows = stored(tmp_path / "study")
+    assert [row.role for row in rows].count(Role.BASELINE) == 1
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert folder.measurements.spent_s() > sum(row.wall_s for row in rows)
+        assert read_study(folder).spec.workload.num == 3000
+
+
+def test_a_study_that_goes_on_keeps_its_longer_runs(tmp_path: Path) -> None:
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", 2)
+    assert tuned(make_spec(tmp_path), tmp_path / "study", Flushing(500), observer).interrupted
+    runner = Flushing(500)
+    tuned(make_spec(tmp_path), tmp_path / "study", runner)
+    assert {request.workload.num for request in runner.requests} == {3000}
+
+
+def test_a_burst_is_measured_as_it_is_stated(tmp_path: Path) -> None:
+    runner = Flushing(500)
+    result = tuned(make_spec(tmp_path, more="burst: true"), tmp_path / "study", runner)
+    assert {request.workload.num for request in runner.requests} == {1000}
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+
+
+def test_a_deadline_that_does_not_hold_longer_runs_is_told_of(tmp_path: Path) -> None:
+    """Then nothing can be proved better, and the user hears it before the search."""
+    spec, runner, observer = make_spec(tmp_path), Flushing(500), Recorder()
+    spec = replace(spec, limits=replace(spec.limits, deadline_s=3.0))
+    result = tuned(spec, tmp_path / "study", runner, observer)
+    assert {request.workload.num for request in runner.requests} == {1000}
+    assert any("nothing can be proved better so" in line for line in warnings(observer))
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert "at least 5 are wanted" in result.verdict.why
+
+
+def test_operations_are_what_grows_unless_the_phase_fills() -> None:
+    load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations=1000)
+    read = Phase("read", PhaseKind.MEASURE, "overwrite", operations=500, duration_s=2.0)
+    longer = longer_by(Workload("mixed", (load, read), num=1000), 3.0)
+    assert longer.num == 1000
+    assert longer.phases[0] == load
+    assert (longer.phases[1].operations, longer.phases[1].duration_s) == (1500, 6.0)
+    fill = Phase("fill", PhaseKind.MEASURE, "fillrandom", operations_per_thread=1000)
+    longer = longer_by(Workload("fill", (fill,), num=1000), 2.5)
+    assert (longer.num, longer.phases[0].operations_per_thread) == (2500, 2500)
+
+
+@pytest.mark.parametrize(
+    ("phase", "can"),
+    [
+        (Phase("a", PhaseKind.MEASURE, "overwrite", operations=1), True),
+        (Phase("a", PhaseKind.MEASURE, replay=Replay("trace")), False),
+        (Phase("a", PhaseKind.MEASURE, mix=Mix((("get", 1.0),)), operations=1), True),
+    ],
+)
+def test_the_length_of_a_trace_is_its_own(phase: Phase, can: bool) -> None:
+    assert can_change(Workload("w", (phase,), num=1)) is can
+
+
+# --- a target that the budget does not hold
+
+ROCKSDB = EngineIdentity("rocksdb", "10.2.1", None, Build.RELEASE)
+LARGE = "{name: overwrite, num: 10000000, value_bytes: 100}"  # 1.1 GiB
+
+
+class ByBytes(FakeRunner):
+    """A run takes a second for each 50,000 records, and flushes by the bytes of its memtable."""
+
+    def __init__(self) -> None:
+        super().__init__(noise=0.0, engine=ROCKSDB)
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        num, options = request.workload.num, request.config.options
+        self.now_s += num / 50_000 - self.fake_s
+        memtable_bytes = int(str(options.get("write_buffer_size", 64 << 20)))
+        written = num * (request.workload.key_bytes + request.workload.value_bytes)
+        figures = {
+            "flushes": written // memtable_bytes,
+            "compactions": 1,
+            "user_bytes_written": written,
+        }
+        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
+        return replace(found, phases=phases, elapsed_s=num / 50_000)
+
+
+def large(path: Path, budget: str) -> Spec:
+    spec = make_spec(path, budget=budget, more="limits: {deadline: 1h, memory: 1GiB}")
+    text = spec.text.replace("workload:\n  name: fillrandom\n  num: 1000", f"workload: {LARGE}")
+    return parse_spec(text, path / "small.yaml")
+
+
+def run_large(spec: Spec, folder: Path, runner: FakeRunner, observer: Recorder) -> TuneResult:
+    with StudyFolder.create_or_resume(folder, spec) as opened:
+        return tune(
+            *(spec, opened, runner, ROCKSDB, observer), stop=observer.stop, clock=runner.clock
+        )
+
+
+def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path: Path) -> None:
+    """A run at the target takes 200 s; in 20 minutes there are six."""
+    spec, runner, observer = large(tmp_path, "{time: 20m}"), ByBytes(), Recorder()
+    result = run_large(spec, tmp_path / "study", runner, observer)
+    nums = [request.workload.num for request in runner.requests]
+    search, proof = nums[1], nums[-1]
+    assert max(nums) < 10_000_000
+    assert search < proof, "the proof has the largest size for which there is time"
+    model = runner.requests[1]
+    # The model has as much less of everything: memtable, memory.
+    assert float(str(model.config.options["write_buffer_size"])) == pytest.approx(
+        search / 1e7 * (64 << 20), rel=0.01
+    )
+    assert model.limits.memory_bytes == pytest.approx(
+        PROCESS_BYTES + search / 1e7 * ((1 << 30) - PROCESS_BYTES), rel=0.01
+    )
+    # What is recommended, and the rows, are those of the target.
+    assert result.best is not None
+    assert int(str(result.best.options["write_buffer_size"])) >= 2 << 20
+    assert result.verdict is not None
+    at = result.verdict.proved_at[0]
+    assert (at.records, at.share_of_target) == (proof, pytest.approx(proof / 1e7, rel=0.001))
+    assert any("searches a model" in line for line in warnings(observer))
+
+
+def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:
+    """But for the first run, by which it is known."""
+    spec, runner = large(tmp_path, "{time: 6h, trials: 3}"), ByBytes()
+    result = run_large(spec, tmp_path / "study", runner, Recorder())
+    nums = [request.workload.num for request in runner.requests]
+    assert nums[0] < 1_000_000
+    assert set(nums[1:]) == {10_000_000}
+    assert result.verdict is not None
+    assert result.verdict.proved_at[0].share_of_target == 1.0
+
+
+def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
+    spec, runner, observer = large(tmp_path, "{time: 20m}"), ByBytes(), Recorder()
+    observer.stop_at = ("trial_finished", 2)
+    assert run_large(spec, tmp_path / "study", runner, observer).interrupted
+    again = ByBytes()
+    run_large(spec, tmp_path / "study", again, Recorder())
+    searched = {request.workload.num for request in runner.requests[1:]}
+    assert searched <= {request.workload.num for request in again.requests}
+    assert len({request.workload.num for request in again.requests}) == 2
