@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
@@ -11,7 +12,6 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.tables import (
     AnchorSeries,
     Censored,
@@ -26,6 +26,9 @@ from lsmtune.report.tables import (
     Row,
     TrialRow,
 )
+
+if TYPE_CHECKING:  # it brings scipy's statistics and scikit-learn, which no other sentence needs
+    from lsmtune.report.analysis import StudyAnalysis
 
 
 @dataclass(frozen=True)

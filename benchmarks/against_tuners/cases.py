@@ -1,0 +1,195 @@
+"""What all tuners are given: two workloads, one space of eight options, one baseline.
+
+The machine is a small one: memory of 256 MiB holds the process and the page cache of its files.
+Memtables are small, so that even the largest flush 5 times in a run (`docs/searching.md`, "How long
+runs have to be"), and no configuration of the space takes more memory than there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lsmtune.model.config import OptionValue
+from lsmtune.study.build import load_spec
+from lsmtune.study.spec import Spec
+
+KIB, MIB = 2**10, 2**20
+METRIC = "sustained_throughput_ops_s"
+MEMORY, DEADLINE = "256MiB", "60s"
+Options = Mapping[str, OptionValue]
+Key = tuple[str, str, int]  # workload, tuner, seed
+_TABLE = "block_based_table_factory"
+
+
+@dataclass(frozen=True)
+class Knob:
+    """An option that is tuned: whole numbers of `unit` from `low` to `high`, or `choices`."""
+
+    name: str
+    low: int = 0
+    high: int = 0
+    unit: int = 1
+    log: bool = False
+    choices: tuple[str, ...] = ()
+
+
+KNOBS = (
+    Knob("write_buffer_size", 1, 8, MIB, log=True),
+    Knob("level0_file_num_compaction_trigger", 2, 12),
+    Knob("max_bytes_for_level_base", 8, 128, MIB, log=True),
+    Knob("max_background_jobs", 1, 4),
+    Knob(f"{_TABLE}.block_size", 1, 32, KIB, log=True),
+    Knob(f"{_TABLE}.block_cache", 4, 96, MIB, log=True),
+    Knob(f"{_TABLE}.filter_policy", choices=("nullptr", "bloomfilter:10:false")),
+    Knob(
+        "compression",
+        choices=("kNoCompression", "kSnappyCompression", "kLZ4Compression", "kZSTD"),
+    ),
+)
+# RocksDB's defaults, but for sizes, which are those of a small machine.
+BASELINE: Options = {
+    "write_buffer_size": 4 * MIB,
+    "level0_file_num_compaction_trigger": 4,
+    "max_bytes_for_level_base": 16 * MIB,
+    "max_background_jobs": 2,
+    f"{_TABLE}.block_size": 4 * KIB,
+    f"{_TABLE}.block_cache": 8 * MIB,
+    f"{_TABLE}.filter_policy": "nullptr",
+    "compression": "kSnappyCompression",
+}
+FIXED: Options = {"target_file_size_base": 4 * MIB}
+WORKLOADS: Mapping[str, Mapping[str, int | float]] = {
+    "ycsb-a": {"recordcount": 300_000, "operationcount": 120_000, "compression_ratio": 0.5},
+    "overwrite": {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5},
+}
+_COUNTS = ("recordcount", "operationcount", "num")
+
+
+def parameters_of(workload: str, share: float = 1.0) -> dict[str, int | float]:
+    """The parameters of a workload with `share` of its records and operations."""
+    stated = WORKLOADS[workload].items()
+    return {k: max(100, round(v * share)) if k in _COUNTS else v for k, v in stated}
+
+
+def to_options(values: Mapping[str, Any]) -> dict[str, OptionValue]:
+    """The options of what a library proposes for the knobs."""
+    return {k.name: values[k.name] if k.choices else int(values[k.name]) * k.unit for k in KNOBS}
+
+
+def to_values(options: Options) -> dict[str, Any]:
+    """What a library would have to propose for `options`."""
+    return {k.name: options[k.name] if k.choices else int(options[k.name]) // k.unit for k in KNOBS}
+
+
+def study_spec(
+    folder: Path,
+    workload: str,
+    share: float,
+    sampler: Mapping[str, object],
+    seed: int,
+    seconds: float,
+    start: Sequence[Options] = (),
+) -> Spec:
+    """The study as its user states it; its file is written to `folder`.
+
+    - The budget is three times the seconds of the search, as lsmtune keeps up to half of it for the
+      proof. The search is stopped when `seconds` are over, as by Ctrl-C, and nothing is proved.
+    - There is no calibration, because it serves the proof alone. Anchors and repeats are part of
+      the search, and its time.
+    - There are no guards: the other tuners see nothing but the objective.
+    - The runs are as long as stated (`burst`), for everybody. Whether the baseline's are steady,
+      `lsmtune bench` says.
+    """
+    space: dict[str, object] = {}
+    for knob in KNOBS:
+        size = {"low": knob.low * knob.unit, "high": knob.high * knob.unit, "log": knob.log}
+        number = {"type": "int", **size, "step": knob.unit}
+        space[knob.name] = (
+            {"type": "categorical", "choices": list(knob.choices)} if knob.choices else number
+        )
+    study = {
+        "version": 1,
+        "name": "against-tuners",
+        "engine": {"name": "rocksdb"},
+        "workload": {"name": workload, **parameters_of(workload, share)},
+        "objective": {"metric": METRIC},
+        "baseline": dict(BASELINE),
+        "options": dict(FIXED),
+        "space": space,
+        "start": [dict(options) for options in start],
+        "sampler": dict(sampler),
+        "noise": {"calibration": 0},
+        "guards": [],
+        "burst": True,
+        "limits": {"deadline": DEADLINE, "memory": MEMORY, "disk": "20GiB"},
+        "budget": {"time": f"{3 * seconds:.0f}s"},
+        "seed": seed,
+    }
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump(study, sort_keys=False))
+    return load_spec(path)
+
+
+# --- The lines of the output.
+
+
+def name_of(options: Options) -> str:
+    """A short name of a configuration, the same in all runs."""
+    text = json.dumps({**FIXED, **options}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def key_of(line: Mapping[str, Any]) -> Key:
+    """Whose line it is."""
+    return line["workload"], line["tuner"], line["seed"]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """All lines; one at the end that a kill cut off is removed from the file."""
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+        path.write_text("".join(lines))
+    return [json.loads(line) for line in lines]
+
+
+def add_lines(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Appends `lines` in one write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@dataclass(frozen=True)
+class Search:
+    """A finished run of a tuner: what it would recommend from which second on."""
+
+    key: Key
+    seconds: float
+    trials: int
+    incumbents: Sequence[tuple[float, Options]]
+
+    def at(self, seconds: float) -> Options:
+        """What it recommends after so many seconds; the baseline before it knows anything."""
+        known = [options for at_s, options in self.incumbents if at_s <= seconds]
+        return known[-1] if known else BASELINE
+
+
+def searches(lines: Sequence[Mapping[str, Any]]) -> list[Search]:
+    """The finished runs; what a run that was cut off left behind is not looked at."""
+    found = []
+    for end in (line for line in lines if line["kind"] == "run"):
+        own = [x for x in lines if x.get("attempt") == end["attempt"] and key_of(x) == key_of(end)]
+        told = [(x["at_s"], x["options"]) for x in own if x["kind"] == "incumbent"]
+        trials = [x for x in own if x["kind"] == "trial" and x["at_s"] <= end["seconds"]]
+        found.append(Search(key_of(end), end["seconds"], len(trials), told))
+    return found
