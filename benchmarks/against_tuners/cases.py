@@ -66,7 +66,7 @@ BASELINE: Options = {
 }
 FIXED: Options = {"target_file_size_base": 4 * MIB}
 WORKLOADS: Mapping[str, Mapping[str, int | float]] = {
-    "ycsb-a": {"recordcount": 300_000, "operationcount": 120_000, "compression_ratio": 0.5},
+    "ycsb-a": {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
     "overwrite": {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5},
 }
 _COUNTS = ("recordcount", "operationcount", "num")

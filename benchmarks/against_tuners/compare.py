@@ -12,8 +12,10 @@ other; the order is shuffled for each workload and seed. A run that was cut off 
 
 `verify` measures what each of them would have recommended after each of `--marks` (shares of the
 seconds): all configurations of a workload side by side, with the baseline three times, in
-interleaved rounds at the whole workload. The best `--finalists` then have more rounds, because the
-best of many noisy means is partly a lucky one.
+interleaved rounds at the whole workload. Every run loads its own database within its memory: pages
+of a copy may be in the page cache already, at the expense of whoever loaded it (`--reuse` takes
+copies all the same). The best `--finalists` then have more rounds, because the best of many noisy
+means is partly a lucky one.
 
 On other sizes: `--share 0.02 --seconds 20` tries everything in a few minutes; figures mean nothing.
 """
@@ -69,8 +71,7 @@ from lsmtune.model.measurement import Outcome
 PATIENCE_S = 150.0  # for the last trial of a tuner, before it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
 GUARDED = ("write_amplification", "space_amplification", "latency_us_p99")
-# On a quiet machine: a run from a copy of a database that has to be loaded first, and again.
-FIRST_S, AGAIN_S = 9.0, 6.0
+RUN_S, COPIED_S = 12.0, 7.0  # of a run of `verify` on two cores, loading, and from a copy
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -250,7 +251,9 @@ def side_by_side(
     runs = perform(
         *(cells, rounds, folder, chosen.runner, replace(spec.limits, deadline_s=120.0), seed),
         *(observer, threading.Event()),
-        databases=loaded_databases(folder, chosen.runner, arguments.databases_gib << 30, observer),
+        databases=loaded_databases(folder, chosen.runner, 20 << 30, observer)
+        if arguments.reuse
+        else None,
     )
     lines = []
     for run in runs:
@@ -278,10 +281,9 @@ def plan(arguments: argparse.Namespace) -> int:
     # Half of the marks tell of another configuration than the mark before.
     configs = 1 + (len(arguments.marks) - 1) / 2
     cells = len(arguments.workloads) * len(BASELINES) + len(keys) * configs
-    verify_s = cells * (FIRST_S * min(3, arguments.rounds) + AGAIN_S * max(0, arguments.rounds - 3))
     finalists = len(arguments.workloads) * (arguments.finalists + len(BASELINES))
-    again = max(0, arguments.final_rounds - 3)
-    verify_s += finalists * (FIRST_S * min(3, arguments.final_rounds) + AGAIN_S * again)
+    runs = cells * arguments.rounds + finalists * arguments.final_rounds
+    verify_s = runs * (COPIED_S if arguments.reuse else RUN_S)
     print(f"{len(keys)} searches: {search_s / 3600:.1f} h")
     print(f"some {cells:.0f} cells, verified: {verify_s / 3600:.1f} h")
     return 0
@@ -304,7 +306,7 @@ def main() -> None:
     parser.add_argument("--final-rounds", type=int, default=6)
     parser.add_argument("--scratch", type=Path, default=None, help="folder for databases")
     parser.add_argument("--rounds-folder", type=Path, default=Path("against-rounds"))
-    parser.add_argument("--databases-gib", type=int, default=20, help="for loaded ones in verify")
+    parser.add_argument("--reuse", action="store_true", help="verify on copies of databases")
     arguments = parser.parse_args()
     steps = {"plan": plan, "search": search, "verify": verify}
     raise SystemExit(1 if steps[arguments.step](arguments) else 0)
