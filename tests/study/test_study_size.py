@@ -178,6 +178,7 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     assert result.verdict is not None
     at = result.verdict.proved_at[0]
     assert (at.records, at.share_of_target) == (proof, pytest.approx(proof / 1e7, rel=0.001))
+    assert any("of the target, where it was found" in note for note in result.verdict.notes)
     assert any("searches a model" in line for line in warnings(observer))
 
 

@@ -41,6 +41,10 @@ _DEADLINE_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
 
 
+class ResizedError(Exception):
+    """The runs of the study have another size from now on; the text says why."""
+
+
 @dataclass(frozen=True)
 class RunSize:
     """The runs of a study against those of its file.
@@ -133,7 +137,7 @@ def begin(spec: Spec, folder: StudyFolder) -> None:
 
 def resize(
     spec: Spec, folder: StudyFolder, baseline: Sequence[StoredMeasurement], spent_s: float
-) -> tuple[bool, str]:
+) -> str:
     """Decide on the size of the runs, by those of the `baseline`, one per workload.
 
     Args:
@@ -143,11 +147,14 @@ def resize(
         spent_s: seconds of the time budget that are gone.
 
     Returns:
-        Whether the runs are others from now on, and what the user has to know of it.
+        What the user has to know of runs that stay as they are; empty for nothing.
+
+    Raises:
+        ResizedError: they are others from now on.
     """
     size = stored_size(folder)
     if size.settled or spec.command is not None:
-        return False, ""
+        return ""
     workloads = [weighted.workload for weighted in spec.workloads]
     pairs = list(zip(baseline, workloads, strict=True))
     why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal)]
@@ -158,7 +165,7 @@ def resize(
     run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
     if size.tries and not why:
         folder.measurements.set_fact(_FACT, encode(replace(size, settled=True)))
-        return False, ""
+        return ""
     each = zip(spec.workloads, factors, strict=True)
     target = [replace(w, workload=longer_by(w.workload, factor)) for w, factor in each]
     target_spec = replace(spec, workloads=tuple(target))
@@ -179,9 +186,9 @@ def resize(
     changed = (new.longer, new.scale) != (size.longer, size.scale)
     folder.measurements.set_fact(_FACT, encode(new))
     if not changed:
-        return False, told
+        return told
     folder.measurements.set_aside()
-    return True, _in_words(told, new, max(factors), wall_s * new.scale / size.scale)
+    raise ResizedError(_in_words(told, new, max(factors), wall_s * new.scale / size.scale))
 
 
 def _in_words(told: str, size: RunSize, factor: float, wall_s: float) -> str:
