@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
-from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by
+from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by, stored_size
 from lsmtune.study.spec import Spec
 
 
@@ -202,3 +203,20 @@ def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
     searched = {request.workload.num for request in runner.requests[1:]}
     assert searched <= {request.workload.num for request in again.requests}
     assert len({request.workload.num for request in again.requests}) == 2
+
+
+def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: Path) -> None:
+    """One transaction: a short run must never be the baseline of longer ones."""
+    spec, runner, observer = make_spec(tmp_path), Flushing(500), Recorder()
+    observer.stop_at = ("warning",)
+    tuned(spec, tmp_path / "study", runner, observer)
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert stored_size(folder).longer == (3.0,)
+        assert folder.measurements.all() == []
+    connection = sqlite3.connect(tmp_path / "study" / "measurements.db")
+    connection.execute("DELETE FROM facts")  # as if it had been rolled back
+    connection.commit()
+    connection.close()
+    runner = Flushing(500)
+    tuned(spec, tmp_path / "study", runner)
+    assert {request.workload.num for request in runner.requests} == {3000}

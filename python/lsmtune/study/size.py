@@ -183,11 +183,10 @@ def resize(
         )
     else:
         new = RunSize(longer if why else size.longer, *wanted, size.tries + 1, not why)
-    changed = (new.longer, new.scale) != (size.longer, size.scale)
-    folder.measurements.set_fact(_FACT, encode(new))
-    if not changed:
+    if (new.longer, new.scale) == (size.longer, size.scale):
+        folder.measurements.set_fact(_FACT, encode(new))
         return told
-    folder.measurements.set_aside()
+    folder.measurements.set_aside(_FACT, encode(new))
     raise ResizedError(_in_words(told, new, max(factors), wall_s * new.scale / size.scale))
 
 
