@@ -200,9 +200,22 @@ def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
     assert run_large(spec, tmp_path / "study", runner, observer).interrupted
     again = ByBytes()
     run_large(spec, tmp_path / "study", again, Recorder())
+    assert not any("began with a time budget" in line for line in warnings(observer))
     searched = {request.workload.num for request in runner.requests[1:]}
     assert searched <= {request.workload.num for request in again.requests}
     assert len({request.workload.num for request in again.requests}) == 2
+
+
+def test_a_model_that_gets_more_time_says_that_it_stays_a_model(tmp_path: Path) -> None:
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", 2)
+    spec = large(tmp_path, "{time: 20m}")
+    assert run_large(spec, tmp_path / "study", ByBytes(), observer).interrupted
+    again = Recorder()
+    again.stop_at = ("trial_finished", 4)
+    more = replace(spec, budget=replace(spec.budget, time_s=36_000.0))
+    run_large(more, tmp_path / "study", ByBytes(), again)
+    assert any("began with a time budget of 20m" in line for line in warnings(again))
 
 
 def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: Path) -> None:

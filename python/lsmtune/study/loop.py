@@ -22,6 +22,7 @@ from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival, Survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import (
     Feasibility,
@@ -39,7 +40,6 @@ from lsmtune.study.observer import (
     TuneResult,
     result_document,
 )
-from lsmtune.study.size import ResizedError, at_length, at_scale, begin, resize, stored_size
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
@@ -79,19 +79,18 @@ def tune(
     `begun_s` what it showed when the command began, None for now.
 
     Raises LsmtuneError when the baseline does not run or the time budget leaves no time for a
-    trial, and InputError when the engine refuses the
-    baseline, does not have an option of the space, is not the one with which the study began, or
-    when the constraints leave no configuration.
+    trial, and InputError when the engine refuses the baseline, does not have an option of the
+    space, is not that with which the study began, or when the constraints leave no configuration.
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
     result = None
-    begin(spec, folder)
+    size.begin(spec, folder)
     while result is None:
-        sized = at_length(spec, folder)
+        sized = size.at_length(spec, folder)
         tuning = _Tuning(sized, folder, runner, engine, observer, stop, clock, startup_s)
         try:
             result = tuning.run()
-        except ResizedError as resized:
+        except size.ResizedError as resized:
             observer.warning(str(resized))
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)
@@ -130,7 +129,7 @@ class _Tuning:
         self._baseline_values: tuple[float, ...] | None = None
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
-        self._size = stored_size(folder)
+        self._size = size.stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._budget = SearchBudget(
@@ -144,12 +143,10 @@ class _Tuning:
         self._announced_best: tuple[int, int] | None = None
         searcher = make_searcher(spec, self._defaults, self._refusal)
         self._trials = Trials(folder, spec.space, searcher)
-        databases = (
-            loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
-            if spec.databases.reuse
-            else None
-        )
-        workloads, limits = at_scale(spec, self._size.scale)
+        databases = None
+        if spec.databases.reuse:
+            databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
+        workloads, limits = size.at_scale(spec, self._size.scale)
         self._measurer = Measurer(
             *(folder, runner, workloads, limits, observer, stop, clock, databases),
             scale=self._size.scale,
@@ -273,10 +270,12 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored)
         self._use_baseline(stored)
-        if not self._observations.trials:
-            short = resize(self._spec, self._folder, stored, self._measurer.spent_s())
-            if short:
-                self._observer.warning(short)
+        if self._observations.trials:
+            short = size.smaller_than_could_be(self._spec, self._size)
+        else:
+            short = size.resize(self._spec, self._folder, stored, self._measurer.spent_s())
+        if short:
+            self._observer.warning(short)
         self._refuse_short()
         calibrate_study(
             self._spec,

@@ -51,7 +51,8 @@ class RunSize:
 
     `longer`: how many times as long as stated the target's runs are, by workload; empty: as stated.
     `scale` and `proof_scale`: the share of the target's data in the search and in the proof.
-    `tries`: how often it was changed; `settled`: that it is not looked at again.
+    `tries`: how often it was changed; `settled`: that it is not looked at again. `time_s`: the time
+    budget for which it was decided.
     """
 
     longer: tuple[float, ...] = ()
@@ -59,6 +60,7 @@ class RunSize:
     proof_scale: float = 1.0
     tries: int = 0
     settled: bool = False
+    time_s: float | None = None
 
 
 def stored_size(folder: StudyFolder) -> RunSize:
@@ -87,6 +89,17 @@ def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:
         memory_bytes = PROCESS_BYTES + round((memory_bytes - PROCESS_BYTES) * scale)
     sized = [smaller(workload, max(1, round(workload.num * scale))) for workload in workloads]
     return sized, replace(spec.limits, memory_bytes=memory_bytes)
+
+
+def smaller_than_could_be(spec: Spec, size: RunSize) -> str:
+    """What to say of a model that goes on with a larger budget than it was made for; or empty."""
+    began_s, now_s = size.time_s, spec.budget.time_s
+    if size.scale == 1.0 or began_s is None or (now_s is not None and now_s <= began_s):
+        return ""
+    return (
+        f"this study began with a time budget of {format_duration(began_s)}, and goes on with its "
+        f"model of {size.scale:.2g} of the target; for larger runs begin anew (--dir DIR)"
+    )
 
 
 # --- Longer runs
@@ -152,7 +165,7 @@ def resize(
     Raises:
         ResizedError: they are others from now on.
     """
-    size = stored_size(folder)
+    size = replace(stored_size(folder), time_s=spec.budget.time_s)
     if size.settled or spec.command is not None:
         return ""
     workloads = [weighted.workload for weighted in spec.workloads]
@@ -182,7 +195,8 @@ def resize(
             "smaller memtables, or burst: true, which asks what a burst gains)"
         )
     else:
-        new = RunSize(longer if why else size.longer, *wanted, size.tries + 1, not why)
+        lengths = longer if why else size.longer
+        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s)
     if (new.longer, new.scale) == (size.longer, size.scale):
         folder.measurements.set_fact(_FACT, encode(new))
         return told
