@@ -194,6 +194,13 @@ def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:
     assert result.verdict.proved_at[0].share_of_target == 1.0
 
 
+def test_a_model_that_is_as_small_as_the_first_run_is_told_of(tmp_path: Path) -> None:
+    spec, runner, observer = large(tmp_path, "{time: 7m}"), ByBytes(), Recorder()
+    run_large(spec, tmp_path / "study", runner, observer)
+    assert len({request.workload.num for request in runner.requests[:5]}) == 1
+    assert any("searches a model" in line for line in warnings(observer))
+
+
 def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
     spec, runner, observer = large(tmp_path, "{time: 20m}"), ByBytes(), Recorder()
     observer.stop_at = ("trial_finished", 2)

@@ -185,38 +185,34 @@ def resize(
     wanted = _wanted(target_spec, wall_s / size.scale, run_s / size.scale, spent_s)
     known = size.longer or (1.0,) * len(factors)
     longer = tuple(a * b for a, b in zip(known, factors, strict=True))
-    told = f"the runs do not show what is sustained ({why[0]})" if why else ""
     hopeless = why and (wanted is None or max(longer) > _LONGEST or size.tries >= _TRIES)
     if hopeless or wanted is None:
         new = replace(size, settled=True)
-        told = told and (
-            f"{told}: runs {max(factors):.2g} times as long would, for which the time budget or "
-            "limits.deadline are too short; nothing can be proved better so (a larger budget, "
-            "smaller memtables, or burst: true, which asks what a burst gains)"
-        )
+        told = _TOO_SHORT.format(max(factors))
     else:
         lengths = longer if why else size.longer
         new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s)
+        told = f"the runs of this study are {max(factors):.2g} times as long"
+    lines = [f"the runs do not show what is sustained ({why[0]}): {told}"] if why else []
+    if new.scale < 1.0:
+        lines.append(_MODEL.format(new.scale, new.proof_scale))
     if (new.longer, new.scale) == (size.longer, size.scale):
         folder.measurements.set_fact(_FACT, encode(new))
-        return told
+        return "; ".join(lines)
     folder.measurements.set_aside(_FACT, encode(new))
-    raise ResizedError(_in_words(told, new, max(factors), wall_s * new.scale / size.scale))
+    run_s = round(wall_s * new.scale / size.scale, 1)
+    raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
 
 
-def _in_words(told: str, size: RunSize, factor: float, wall_s: float) -> str:
-    parts = []
-    if told:
-        parts.append(f"{told}: the runs of this study are {factor:.2g} times as long")
-    if size.scale < 1.0:
-        parts.append(
-            f"the time budget does not hold a search at the target: it searches a model with "
-            f"{size.scale:.2g} of the data, memtables, caches and memory, and proves at "
-            f"{size.proof_scale:.2g}"
-        )
-    return f"{'; '.join(parts) or 'the runs are those of the target'}; a run takes about " + (
-        format_duration(round(wall_s, 1))
-    )
+_TOO_SHORT = (
+    "{:.2g} times as long, they would, for which the time budget or limits.deadline are too short; "
+    "nothing can be proved better so (a larger budget, smaller memtables, or burst: true, which "
+    "asks what a burst gains)"
+)
+_MODEL = (
+    "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
+    "data, memtables, caches and memory, and proves at {:.2g}"
+)
 
 
 def _wanted(
