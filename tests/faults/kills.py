@@ -68,6 +68,7 @@ baseline: {{write_buffer_size: 64KiB}}
 space:
   write_buffer_size: {{type: int, low: 1MiB, high: 16MiB, step: 64KiB}}
 workload: {{name: fillrandom, num: 2000}}
+burst: true
 budget: {{trials: 8}}
 limits: {{deadline: 15s}}
 proof: {{pairs: 8}}

@@ -41,6 +41,7 @@ version: 1
 name: faults
 engine: {{name: leveldb, library: {library}}}
 workload: {{name: readrandom, num: 1000, reads: 500, value_bytes: 100}}
+burst: true
 baseline: {{write_buffer_size: 64KiB}}
 space:
   write_buffer_size: {{type: int, low: 1MiB, high: 16MiB}}

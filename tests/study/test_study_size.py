@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
-from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by
+from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by, stored_size
 from lsmtune.study.spec import Spec
 
 
@@ -178,6 +179,7 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     assert result.verdict is not None
     at = result.verdict.proved_at[0]
     assert (at.records, at.share_of_target) == (proof, pytest.approx(proof / 1e7, rel=0.001))
+    assert any("of the target, where it was found" in note for note in result.verdict.notes)
     assert any("searches a model" in line for line in warnings(observer))
 
 
@@ -192,12 +194,49 @@ def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:
     assert result.verdict.proved_at[0].share_of_target == 1.0
 
 
+def test_a_model_that_is_as_small_as_the_first_run_is_told_of(tmp_path: Path) -> None:
+    spec, runner, observer = large(tmp_path, "{time: 7m}"), ByBytes(), Recorder()
+    run_large(spec, tmp_path / "study", runner, observer)
+    assert len({request.workload.num for request in runner.requests[:5]}) == 1
+    assert any("searches a model" in line for line in warnings(observer))
+
+
 def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
     spec, runner, observer = large(tmp_path, "{time: 20m}"), ByBytes(), Recorder()
     observer.stop_at = ("trial_finished", 2)
     assert run_large(spec, tmp_path / "study", runner, observer).interrupted
     again = ByBytes()
     run_large(spec, tmp_path / "study", again, Recorder())
+    assert not any("began with a time budget" in line for line in warnings(observer))
     searched = {request.workload.num for request in runner.requests[1:]}
     assert searched <= {request.workload.num for request in again.requests}
     assert len({request.workload.num for request in again.requests}) == 2
+
+
+def test_a_model_that_gets_more_time_says_that_it_stays_a_model(tmp_path: Path) -> None:
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", 2)
+    spec = large(tmp_path, "{time: 20m}")
+    assert run_large(spec, tmp_path / "study", ByBytes(), observer).interrupted
+    again = Recorder()
+    again.stop_at = ("trial_finished", 4)
+    more = replace(spec, budget=replace(spec.budget, time_s=36_000.0))
+    run_large(more, tmp_path / "study", ByBytes(), again)
+    assert any("began with a time budget of 20m" in line for line in warnings(again))
+
+
+def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: Path) -> None:
+    """One transaction: a short run must never be the baseline of longer ones."""
+    spec, runner, observer = make_spec(tmp_path), Flushing(500), Recorder()
+    observer.stop_at = ("warning",)
+    tuned(spec, tmp_path / "study", runner, observer)
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert stored_size(folder).longer == (3.0,)
+        assert folder.measurements.all() == []
+    connection = sqlite3.connect(tmp_path / "study" / "measurements.db")
+    connection.execute("DELETE FROM facts")  # as if it had been rolled back
+    connection.commit()
+    connection.close()
+    runner = Flushing(500)
+    tuned(spec, tmp_path / "study", runner)
+    assert {request.workload.num for request in runner.requests} == {3000}

@@ -258,9 +258,10 @@ class MeasurementStore:
         (total,) = self._first("SELECT total(wall_s) FROM runs") or (0.0,)
         return float(total) + float(self.fact(_LOST) or 0.0)
 
-    def set_aside(self) -> None:
-        """What is stored so far no longer counts as runs of the study, only as time they cost."""
-        self.set_fact(_ASIDE, (self._first("SELECT max(id) FROM runs") or (0,))[0] or 0)
+    def set_aside(self, key: str, value: object) -> None:
+        """Store a fact by which the runs so far no longer count, but as the time that they cost."""
+        last = self._first("SELECT max(id) FROM runs")
+        self._set_facts({key: value, _ASIDE: last[0] if last else 0})
 
     def note_lost(self, wall_s: float) -> None:
         """A run that is not stored, as it was disturbed or there was no time, cost `wall_s`."""
@@ -281,11 +282,15 @@ class MeasurementStore:
 
     def set_fact(self, key: str, value: object) -> None:
         """Store a JSON value under `key`, replacing what was there."""
+        self._set_facts({key: value})
+
+    def _set_facts(self, facts: Mapping[str, object]) -> None:
+        """All of them or none."""
+        rows = [{"key": key, "value": json.dumps(encode(facts[key]))} for key in facts]
         with explained(self._path), self._connection:
-            row = {"key": key, "value": json.dumps(encode(value))}
-            self._connection.execute(
+            self._connection.executemany(
                 "INSERT OR REPLACE INTO facts (key, value, crc) VALUES (:key, :value, :crc)",
-                row | {_CRC: _crc(row)},
+                [row | {_CRC: _crc(row)} for row in rows],
             )
 
     def fact(self, key: str) -> Any:

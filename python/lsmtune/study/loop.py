@@ -21,9 +21,8 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival, Survived
 from lsmtune.proof.verdict import not_proven
-from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import SpaceExhaustedError
-from lsmtune.search.searcher import Searcher
+from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import (
     Feasibility,
@@ -41,7 +40,6 @@ from lsmtune.study.observer import (
     TuneResult,
     result_document,
 )
-from lsmtune.study.size import at_length, at_scale, begin, resize, stored_size
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
@@ -50,7 +48,7 @@ from lsmtune.study.start import (
     baseline_config,
     calibrate_study,
     candidate_config,
-    problem_of,
+    make_searcher,
     stored_baseline,
 )
 from lsmtune.study.stored import TrialRuns, anchor_rounds, round_of, trial_rounds, trial_runs
@@ -81,19 +79,18 @@ def tune(
     `begun_s` what it showed when the command began, None for now.
 
     Raises LsmtuneError when the baseline does not run or the time budget leaves no time for a
-    trial, and InputError when the engine refuses the
-    baseline, does not have an option of the space, is not the one with which the study began, or
-    when the constraints leave no configuration.
+    trial, and InputError when the engine refuses the baseline, does not have an option of the
+    space, is not that with which the study began, or when the constraints leave no configuration.
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
     result = None
-    begin(spec, folder)
+    size.begin(spec, folder)
     while result is None:
-        sized = at_length(spec, folder)
+        sized = size.at_length(spec, folder)
         tuning = _Tuning(sized, folder, runner, engine, observer, stop, clock, startup_s)
         try:
             result = tuning.run()
-        except _ResizedError as resized:
+        except size.ResizedError as resized:
             observer.warning(str(resized))
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)
@@ -104,10 +101,6 @@ def tune(
 
 class _StoppedError(Exception):
     """The study is to stop, and a configuration was still being looked for."""
-
-
-class _ResizedError(Exception):
-    """The runs of the study have another size from now on; the text says why."""
 
 
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
@@ -136,7 +129,7 @@ class _Tuning:
         self._baseline_values: tuple[float, ...] | None = None
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
-        self._size = stored_size(folder)
+        self._size = size.stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._budget = SearchBudget(
@@ -148,25 +141,12 @@ class _Tuning:
         self._baseline_wall_s: float | None = None
         self._known_progress: tuple[Judgement, Progress] | None = None
         self._announced_best: tuple[int, int] | None = None
-        searcher = Searcher(
-            spec.space,
-            spec.sampler.name,
-            spec.sampler.settings,
-            derive_seed(spec.seed, Stream.SAMPLER, 0),
-            spec.directions,
-            accepts=self._refusal,
-            problem=problem_of(spec, self._defaults),
-            pruner=None
-            if spec.pruner is None
-            else make_pruner(spec.pruner.name, spec.pruner.settings, spec.directions),
-        )
+        searcher = make_searcher(spec, self._defaults, self._refusal)
         self._trials = Trials(folder, spec.space, searcher)
-        databases = (
-            loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
-            if spec.databases.reuse
-            else None
-        )
-        workloads, limits = at_scale(spec, self._size.scale)
+        databases = None
+        if spec.databases.reuse:
+            databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
+        workloads, limits = size.at_scale(spec, self._size.scale)
         self._measurer = Measurer(
             *(folder, runner, workloads, limits, observer, stop, clock, databases),
             scale=self._size.scale,
@@ -290,12 +270,12 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored)
         self._use_baseline(stored)
-        if not self._observations.trials:
-            resized, why = resize(self._spec, self._folder, stored, self._measurer.spent_s())
-            if resized:
-                raise _ResizedError(why)
-            if why:
-                self._observer.warning(why)
+        if self._observations.trials:
+            short = size.smaller_than_could_be(self._spec, self._size)
+        else:
+            short = size.resize(self._spec, self._folder, stored, self._measurer.spent_s())
+        if short:
+            self._observer.warning(short)
         self._refuse_short()
         calibrate_study(
             self._spec,
@@ -466,15 +446,18 @@ class _Tuning:
 
     def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
-        best, base = self._progress.best, self._baseline_value
+        best = self._progress.best
         now = None if best is None else (best.number, best.runs)
         if best is None or now == self._announced_best:
             return
         self._announced_best = now
-        # Of values that are not above zero a ratio says nothing.
         value = self._progress.best_value
-        ratio = value / base if base is not None and min(base, value) > 0 else None
-        self._observer.best_changed(best.number, value, ratio)
+        self._observer.best_changed(best.number, value, self._ratio(value))
+
+    def _ratio(self, value: float) -> float | None:
+        """`value` over the baseline's; of values that are not above zero it says nothing."""
+        base = self._baseline_value
+        return value / base if base is not None and min(base, value) > 0 else None
 
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and what it survives; None when interrupted."""
@@ -482,14 +465,15 @@ class _Tuning:
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
-        workloads, limits = at_scale(self._spec, self._size.proof_scale)
         return prove_finalist(
             self._spec,
             self._baseline,
             Arm(self._engine, best.config),
-            self._measurer.at(workloads, limits, self._size.proof_scale),
+            self._measurer,
             self._observer,
             self._feasibility,
+            size=self._size,
+            searched_ratio=self._ratio(self._progress.best_value),
             deadline_s=self._budget.proof_s(self._measurer.spent_s()),
         )
 

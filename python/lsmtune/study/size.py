@@ -41,13 +41,18 @@ _DEADLINE_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
 
 
+class ResizedError(Exception):
+    """The runs of the study have another size from now on; the text says why."""
+
+
 @dataclass(frozen=True)
 class RunSize:
     """The runs of a study against those of its file.
 
     `longer`: how many times as long as stated the target's runs are, by workload; empty: as stated.
     `scale` and `proof_scale`: the share of the target's data in the search and in the proof.
-    `tries`: how often it was changed; `settled`: that it is not looked at again.
+    `tries`: how often it was changed; `settled`: that it is not looked at again. `time_s`: the time
+    budget for which it was decided.
     """
 
     longer: tuple[float, ...] = ()
@@ -55,6 +60,7 @@ class RunSize:
     proof_scale: float = 1.0
     tries: int = 0
     settled: bool = False
+    time_s: float | None = None
 
 
 def stored_size(folder: StudyFolder) -> RunSize:
@@ -83,6 +89,17 @@ def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:
         memory_bytes = PROCESS_BYTES + round((memory_bytes - PROCESS_BYTES) * scale)
     sized = [smaller(workload, max(1, round(workload.num * scale))) for workload in workloads]
     return sized, replace(spec.limits, memory_bytes=memory_bytes)
+
+
+def smaller_than_could_be(spec: Spec, size: RunSize) -> str:
+    """What to say of a model that goes on with a larger budget than it was made for; or empty."""
+    began_s, now_s = size.time_s, spec.budget.time_s
+    if size.scale == 1.0 or began_s is None or (now_s is not None and now_s <= began_s):
+        return ""
+    return (
+        f"this study began with a time budget of {format_duration(began_s)}, and goes on with its "
+        f"model of {size.scale:.2g} of the target; for larger runs begin anew (--dir DIR)"
+    )
 
 
 # --- Longer runs
@@ -133,7 +150,7 @@ def begin(spec: Spec, folder: StudyFolder) -> None:
 
 def resize(
     spec: Spec, folder: StudyFolder, baseline: Sequence[StoredMeasurement], spent_s: float
-) -> tuple[bool, str]:
+) -> str:
     """Decide on the size of the runs, by those of the `baseline`, one per workload.
 
     Args:
@@ -143,11 +160,14 @@ def resize(
         spent_s: seconds of the time budget that are gone.
 
     Returns:
-        Whether the runs are others from now on, and what the user has to know of it.
+        What the user has to know of runs that stay as they are; empty for nothing.
+
+    Raises:
+        ResizedError: they are others from now on.
     """
-    size = stored_size(folder)
+    size = replace(stored_size(folder), time_s=spec.budget.time_s)
     if size.settled or spec.command is not None:
-        return False, ""
+        return ""
     workloads = [weighted.workload for weighted in spec.workloads]
     pairs = list(zip(baseline, workloads, strict=True))
     why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal)]
@@ -158,45 +178,41 @@ def resize(
     run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
     if size.tries and not why:
         folder.measurements.set_fact(_FACT, encode(replace(size, settled=True)))
-        return False, ""
+        return ""
     each = zip(spec.workloads, factors, strict=True)
     target = [replace(w, workload=longer_by(w.workload, factor)) for w, factor in each]
     target_spec = replace(spec, workloads=tuple(target))
     wanted = _wanted(target_spec, wall_s / size.scale, run_s / size.scale, spent_s)
     known = size.longer or (1.0,) * len(factors)
     longer = tuple(a * b for a, b in zip(known, factors, strict=True))
-    told = f"the runs do not show what is sustained ({why[0]})" if why else ""
     hopeless = why and (wanted is None or max(longer) > _LONGEST or size.tries >= _TRIES)
     if hopeless or wanted is None:
         new = replace(size, settled=True)
-        told = told and (
-            f"{told}: runs {max(factors):.2g} times as long would, for which the time budget or "
-            "limits.deadline are too short; nothing can be proved better so (a larger budget, "
-            "smaller memtables, or burst: true, which asks what a burst gains)"
-        )
+        told = _TOO_SHORT.format(max(factors))
     else:
-        new = RunSize(longer if why else size.longer, *wanted, size.tries + 1, not why)
-    changed = (new.longer, new.scale) != (size.longer, size.scale)
-    folder.measurements.set_fact(_FACT, encode(new))
-    if not changed:
-        return False, told
-    folder.measurements.set_aside()
-    return True, _in_words(told, new, max(factors), wall_s * new.scale / size.scale)
+        lengths = longer if why else size.longer
+        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s)
+        told = f"the runs of this study are {max(factors):.2g} times as long"
+    lines = [f"the runs do not show what is sustained ({why[0]}): {told}"] if why else []
+    if new.scale < 1.0:
+        lines.append(_MODEL.format(new.scale, new.proof_scale))
+    if (new.longer, new.scale) == (size.longer, size.scale):
+        folder.measurements.set_fact(_FACT, encode(new))
+        return "; ".join(lines)
+    folder.measurements.set_aside(_FACT, encode(new))
+    run_s = round(wall_s * new.scale / size.scale, 1)
+    raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
 
 
-def _in_words(told: str, size: RunSize, factor: float, wall_s: float) -> str:
-    parts = []
-    if told:
-        parts.append(f"{told}: the runs of this study are {factor:.2g} times as long")
-    if size.scale < 1.0:
-        parts.append(
-            f"the time budget does not hold a search at the target: it searches a model with "
-            f"{size.scale:.2g} of the data, memtables, caches and memory, and proves at "
-            f"{size.proof_scale:.2g}"
-        )
-    return f"{'; '.join(parts) or 'the runs are those of the target'}; a run takes about " + (
-        format_duration(round(wall_s, 1))
-    )
+_TOO_SHORT = (
+    "{:.2g} times as long, they would, for which the time budget or limits.deadline are too short; "
+    "nothing can be proved better so (a larger budget, smaller memtables, or burst: true, which "
+    "asks what a burst gains)"
+)
+_MODEL = (
+    "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
+    "data, memtables, caches and memory, and proves at {:.2g}"
+)
 
 
 def _wanted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -20,7 +20,9 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
 from lsmtune.search.auto import KIND as AUTO
+from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import Problem
+from lsmtune.search.searcher import Searcher
 from lsmtune.search.starts import model_optima, preset_starts, projected
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.feasible import Feasibility
@@ -308,6 +310,25 @@ def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
         return None
     known = {**defaults, **spec.fixed}
     return Problem(spec.engine_name, spec.workload, known, spec.limits.memory_bytes, cores_usable())
+
+
+def make_searcher(
+    spec: Spec, defaults: Defaults, accepts: Callable[[Mapping[str, OptionValue]], str]
+) -> Searcher:
+    """What proposes the trials of `spec`; `accepts` says why a configuration may not be one."""
+    pruner = spec.pruner
+    return Searcher(
+        spec.space,
+        spec.sampler.name,
+        spec.sampler.settings,
+        derive_seed(spec.seed, Stream.SAMPLER, 0),
+        spec.directions,
+        accepts=accepts,
+        problem=problem_of(spec, defaults),
+        pruner=None
+        if pruner is None
+        else make_pruner(pruner.name, pruner.settings, spec.directions),
+    )
 
 
 def textbook_points(

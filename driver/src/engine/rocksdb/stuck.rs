@@ -120,8 +120,20 @@ fn reason(directory: &Path) -> EngineError {
         // If reading failed, the lines read so far have to do.
         drop(read);
     }
+    // The log is on the same device, which may have no room for that line either.
+    let full = "No space left on device: the engine lets nobody write";
     let unknown = "the engine lets nobody write after an error in the background";
-    status_error(last.as_deref().unwrap_or(unknown))
+    let without = if is_full(directory) { full } else { unknown };
+    status_error(last.as_deref().unwrap_or(without))
+}
+
+/// Whether the device of `directory` has no room for a file of a few blocks.
+fn is_full(directory: &Path) -> bool {
+    let path = directory.join("room");
+    let written = std::fs::write(&path, [0; 1 << 16]);
+    // What could not be removed goes with the folder of the run.
+    drop(std::fs::remove_file(path));
+    written.is_err_and(|error| error.kind() == std::io::ErrorKind::StorageFull)
 }
 
 /// The status in `... Background IO error STATUS, reason N`.
