@@ -153,8 +153,9 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
                 os.killpg(process.pid, signal.SIGKILL)
         said.seek(0)
         last = said.read().strip().splitlines()[-3:]
-    if status:
-        print(f"  failed with {status}: {' / '.join(last)}", file=sys.stderr, flush=True)
+    if status or not best:
+        why = f"failed with {status}" if status else "no trial gave a value"
+        print(f"  {why}: {' / '.join(last)}", file=sys.stderr, flush=True)
         return False
     end = {"seconds": arguments.seconds, "share": arguments.share, "load": os.getloadavg()[0]}
     add_lines(arguments.output, [{"kind": "run", **end, **named}])
@@ -308,6 +309,8 @@ def main() -> None:
     parser.add_argument("--rounds-folder", type=Path, default=Path("against-rounds"))
     parser.add_argument("--reuse", action="store_true", help="verify on copies of databases")
     arguments = parser.parse_args()
+    # So that a kill ends the search that is on, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     steps = {"plan": plan, "search": search, "verify": verify}
     raise SystemExit(1 if steps[arguments.step](arguments) else 0)
 

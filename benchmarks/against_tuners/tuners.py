@@ -110,7 +110,10 @@ def evaluator(perform: Perform, clock: Clock) -> Evaluate:
     def evaluate(options: Options, share: float) -> float:
         if clock.left_s() <= 0:
             raise TimeIsUpError
-        value = perform({**FIXED, **options}, share, next(numbers))
+        number = next(numbers)
+        value = perform({**FIXED, **options}, share, number)
+        if number == 1 and not value and options == BASELINE:
+            raise SystemExit("the baseline does not run; see what `lsmtune bench` says of it")
         clock.trial(options, value, share)
         return value
 
@@ -132,6 +135,7 @@ def by_bench(arguments: argparse.Namespace) -> Perform:
             command += ["-o", f"{name}={text}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
+            print(done.stderr, file=sys.stderr)
             return 0.0
         (run,) = json.loads(done.stdout)["measurements"]
         return float(run["phases"][-1][METRIC])
