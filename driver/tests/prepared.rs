@@ -234,6 +234,19 @@ fn a_bulk_load_needs_a_thread() {
     }
 }
 
+/// Dropped from the page cache and read again, the database is the same one.
+#[test]
+fn a_run_that_reads_its_pages_itself_ends_as_any_other() {
+    for target in targets() {
+        let golden = Golden::make(&target, loaded(), json!({}));
+        let own = json!({"prepared": {"ledger": golden.ledger(), "phases": 2, "own_pages": true}});
+        let all: Vec<Value> = loaded().into_iter().chain(work()).collect();
+        let messages = golden.run(&target, all, own);
+        finished(&messages);
+        assert!(verified(&messages).1 == 0);
+    }
+}
+
 /// Loaded keys that a copy lacks are noticed, although its run never wrote them.
 #[test]
 fn the_read_back_checks_what_the_earlier_run_wrote() {

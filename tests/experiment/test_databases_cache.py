@@ -327,6 +327,30 @@ def test_a_folder_that_is_not_ours_is_refused(tmp_path: Path, make_request: Requ
         DatabaseCache(tmp_path, FakeRunner(), SIZE_BYTES).prepare(make_request())
 
 
+def test_where_memory_is_short_a_run_reads_its_pages_itself_and_shares_them_with_nobody(
+    cache: DatabaseCache, make_request: Requests
+) -> None:
+    """The kernel charges a cached page to whoever read it first: runs had memory for nothing.
+
+    On YCSB A with 256 MiB a run made 53,000 ops/s from a copy, and 25,000 on its own load.
+    """
+    short = replace(make_request().limits, memory_bytes=1)
+    plenty = cache.prepare(make_request()).prepared
+    assert plenty is not None
+    assert not plenty.own_pages
+    alone = replace(make_request(), limits=short)
+    prepared = cache.prepare(alone).prepared
+    assert prepared is not None
+    assert prepared.own_pages
+    table = only_golden(cache) / "db" / "000007.sst"
+    assert table.samefile(alone.directory / "db" / "000007.sst")
+    beside = replace(make_request(), limits=short, alone=False)
+    prepared = cache.prepare(beside).prepared
+    assert prepared is not None
+    assert prepared.own_pages
+    assert not table.samefile(beside.directory / "db" / "000007.sst")
+
+
 def test_tables_are_copied_with_the_reason_where_links_do_not_reach(
     cache: DatabaseCache,
     watcher: Watcher,

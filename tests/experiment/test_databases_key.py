@@ -94,7 +94,7 @@ def test_compactions_wait_for_a_load_only_where_the_tree_becomes_the_same(
     assert load.bulk_load.hold_compactions is holds
     other = replace(make_request(), engine=EngineIdentity("leveldb", library=asked.engine.library))
     assert order(other).load_request(tmp_path).bulk_load == BulkLoad(1, hold_compactions=False)
-    assert order(asked).run_request().bulk_load is None
+    assert order(asked).run_request(own_pages=False).bulk_load is None
 
 
 def test_the_key_is_stable(make_request: Requests) -> None:

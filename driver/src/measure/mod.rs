@@ -10,6 +10,6 @@ mod steal;
 pub use clock::{unix_us, wall_offset_us, Ticks};
 pub use intervals::{IntervalSeries, Progress};
 pub use latency::{OperationKind, Recorder, Recorders};
-pub use page_cache::{cached_share, drop_cached};
+pub use page_cache::{cached_share, drop_cached, read_in};
 pub use process::{directory_bytes, process_cpu_s, ProcessCounters, ThreadWrites};
 pub use steal::stolen_s;

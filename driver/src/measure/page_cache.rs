@@ -1,7 +1,7 @@
 //! The kernel's page cache: drops a database from it, and measures what it still holds.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -17,6 +17,15 @@ pub fn drop_cached(directory: &Path) -> io::Result<()> {
         // Dirty pages cannot be dropped.
         file.sync_data()?;
         Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+    })
+}
+
+/// Reads every file below `directory` once: the kernel holds as much of them as it has room for.
+pub fn read_in(directory: &Path) -> io::Result<()> {
+    let mut part = vec![0; 1 << 20];
+    each_file(directory, &mut |mut file, _| {
+        while file.read(&mut part)? > 0 {}
+        Ok(())
     })
 }
 

@@ -157,6 +157,10 @@ pub struct Prepared {
     /// Phases that it executed: the first ones of the workload.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub phases: usize,
+    /// Whether the run drops its pages from the page cache and reads them again: the kernel charges
+    /// a page to the memory of whoever read it first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub own_pages: bool,
 }
 
 /// How load phases are made fast that nobody measures. What is written is the same: each key has the

@@ -106,6 +106,7 @@ fn run(
     prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
     let ledger = prepared::ledger(request)?;
+    page_cache::own(request)?;
     let turns = Turns::new(request.slices, cancelled)?;
     let mut executed = Phases::new(request, ledger, cancelled, turns).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);

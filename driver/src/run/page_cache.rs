@@ -1,10 +1,25 @@
 //! The kernel's page cache before a measure phase.
 
 use crate::engine::{Database, Engine};
-use crate::measure::{cached_share, drop_cached};
-use crate::protocol::{Outcome, PageCache, Phase, PhaseKind, RunRequest};
+use crate::measure::{cached_share, drop_cached, read_in};
+use crate::protocol::{Outcome, PageCache, Phase, PhaseKind, Prepared, RunRequest};
 
 use super::failure::Failure;
+
+/// Makes the cached pages of a prepared database those of this run, if the request asks for it.
+///
+/// Pages that the load or an earlier run has read are charged to their memory groups, and this run
+/// would have them beside its own memory. Nobody else may use the files meanwhile.
+pub fn own(request: &RunRequest) -> Result<(), Failure> {
+    let wanted = |prepared: &Prepared| prepared.own_pages;
+    if !request.prepared.as_ref().is_some_and(wanted) {
+        return Ok(());
+    }
+    let directory = &request.directory;
+    drop_cached(directory)
+        .and_then(|()| read_in(directory))
+        .map_err(|error| Failure::system("page_cache", directory, &error, Outcome::Crashed))
+}
 
 /// Prepares the page cache for `phase`. Returns the database and, for a cold start, the share of
 /// its pages that is still in memory (`None` if that cannot be measured).

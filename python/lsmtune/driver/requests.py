@@ -27,7 +27,12 @@ def run_request(request: RunRequest, database: Path) -> Json:
         "verify_keys": request.verify_keys,
         **_where_given(
             load_seed=request.load_seed,
-            prepared=prepared and {"ledger": str(prepared.ledger), "phases": prepared.phases},
+            prepared=prepared
+            and {
+                "ledger": str(prepared.ledger),
+                "phases": prepared.phases,
+                **_where_given(own_pages=prepared.own_pages or None),
+            },
             save_ledger=None if request.save_ledger is None else str(request.save_ledger),
             bulk_load=request.bulk_load and dict(vars(request.bulk_load)),
             slices=request.slices or None,

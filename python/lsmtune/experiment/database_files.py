@@ -122,16 +122,17 @@ _NO_LINK = frozenset(
 )
 
 
-def clone(database: Path, to: Path) -> str:
+def clone(database: Path, to: Path, *, link: bool = True) -> str:
     """Make a copy of the closed `database` in the new folder `to`.
 
-    Returns why tables were copied and not linked, empty when they were linked. Raises OSError.
+    Tables are linked unless `link` is false. Returns why they were copied all the same, empty when
+    they were not. Raises OSError.
     """
     to.mkdir()
     why = ""
     for file in database_files(database):
         target = to / file.name
-        if file.suffix in TABLE_SUFFIXES and not why:
+        if link and file.suffix in TABLE_SUFFIXES and not why:
             try:
                 target.hardlink_to(file)
                 continue

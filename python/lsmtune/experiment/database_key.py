@@ -202,13 +202,13 @@ class Order:
             interval_ms=_LOOK_MS,
         )
 
-    def run_request(self) -> RunRequest:
+    def run_request(self, *, own_pages: bool) -> RunRequest:
         """The run on a copy, which lies in the folder of the request with the ledger beside it."""
         return replace(
             self.request,
             workload=self.run,
             load_seed=self.load_seed,
-            prepared=Prepared(self.request.directory / LEDGER, len(self.load.phases)),
+            prepared=Prepared(self.request.directory / LEDGER, len(self.load.phases), own_pages),
         )
 
 

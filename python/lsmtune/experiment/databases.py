@@ -208,6 +208,11 @@ def sweep(directory: Path) -> list[Path]:
 # the whole configuration. It is loaded on all cores, within the limits of the run that asked.
 
 
+# Where the database is this many times smaller than the memory of a run, all of it fits in beside
+# whatever the engine holds, and it does not matter whose memory the cached pages are counted in.
+_SHORT_FACTOR = 4
+
+
 @dataclass(eq=False)
 class DatabaseCache:
     """Golden databases in `directory`, of `size_bytes` on the disk at most, loaded by `runner`.
@@ -248,7 +253,9 @@ class DatabaseCache:
         with explained(self.directory):
             preparation = self._prepare(order, cancel)
         self.report(preparation)
-        return order.run_request() if preparation.prepared else request
+        if not preparation.prepared:
+            return request
+        return order.run_request(own_pages=preparation.own_pages)
 
     def report(self, preparation: Preparation) -> None:
         """Tell the observer; of what is out of the ordinary once, as each trial may have it."""
@@ -297,10 +304,14 @@ class DatabaseCache:
 
     def _copied(self, order: Order, golden: Golden, loaded_s: float | None) -> Preparation:
         started = self.clock()
-        note = clone(golden.database, order.request.directory / DATABASE)
+        request = order.request
+        # Where memory is short, a page that is cached counts, and belongs to one run alone.
+        short = _SHORT_FACTOR * golden.facts.disk_bytes > request.limits.memory_bytes
+        link = request.alone or not short
+        note = clone(golden.database, request.directory / DATABASE, link=link)
         shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
         golden.note_use(self.wall_clock())
-        return Preparation(True, loaded_s, self.clock() - started, note)
+        return Preparation(True, loaded_s, self.clock() - started, note, own_pages=short)
 
     def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> Preparation:
         """Load the golden database at `path` and copy it; its lock is held."""
@@ -349,7 +360,8 @@ class DatabaseCache:
         if why:
             shutil.move(building / DATABASE, order.request.directory / DATABASE)
             shutil.move(building / LEDGER, order.request.directory / LEDGER)
-            return Preparation(True, loaded_s, note=f"the loaded database was not kept: {why}")
+            note = f"the loaded database was not kept: {why}"
+            return Preparation(True, loaded_s, note=note, own_pages=True)
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
         facts = Facts(fingerprint, disk_bytes, loaded_s, self.wall_clock())

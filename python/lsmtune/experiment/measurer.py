@@ -263,7 +263,7 @@ class Measurer:
         def asked(index: int, directory: Path) -> RunRequest:
             request = self.request(runs[index], seed, directory)
             if method is not PairMethod.WHOLE:
-                request = replace(request, slices=slices)
+                request = replace(request, slices=slices, alone=False)
             return self._prepared(request, runs[index][1], cancel, rival=runs[1 - index][0])
 
         def attempt() -> list[Measurement]:

@@ -21,12 +21,14 @@ class Preparation:
     `prepared`: the run starts from a database that is there; otherwise it loads its own. In
     seconds: `loaded_s`, loading the golden database, None when none was loaded; `copied_s`,
     checking and copying it. `note` says what is out of the ordinary, empty when nothing is.
+    `own_pages`: memory is so short that the run has to read the pages of the database itself.
     """
 
     prepared: bool
     loaded_s: float | None = None
     copied_s: float = 0.0
     note: str = ""
+    own_pages: bool = False
 
 
 class Observer:

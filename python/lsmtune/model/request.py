@@ -85,6 +85,7 @@ class Prepared:
 
     ledger: Path
     phases: int
+    own_pages: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class RunRequest:
     `load_seed` is the seed of the load phases and of all values, `seed` when None. `prepared`: the
     database is not made but found in `directory / "db"`. `save_ledger`: where to note what was
     written, for a run on a copy of this database. `bulk_load`: nobody measures the load phases.
+    `alone`: the other run of its pair, if it is one of a pair, does not run at the same time.
     """
 
     engine: EngineIdentity
@@ -129,3 +131,4 @@ class RunRequest:
     prepared: Prepared | None = None
     save_ledger: Path | None = None
     bulk_load: BulkLoad | None = None
+    alone: bool = True
