@@ -6,14 +6,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
-
-import psutil
 
 from lsmtune.engines.library import engines_folder, file_sha256
 from lsmtune.errors import LsmtuneError
@@ -68,6 +67,7 @@ def run_step(
         text=True,
         errors="replace",
         env={**os.environ, **(environment or {})},
+        start_new_session=True,
     ) as process:
         try:
             for line in process.stdout or ():
@@ -89,15 +89,14 @@ def run_step(
 
 
 def kill_tree(pid: int) -> None:
-    """Kill process `pid` and all that it started: `make` alone would leave its compilers."""
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return
-    for member in family:
-        with suppress(psutil.NoSuchProcess):
-            member.kill()
+    """Kill process `pid` and its group: `make` alone would leave its compilers.
+
+    Not a list of its children: psutil takes no child for one that seems older than its parent, as
+    when the time since the boot is rounded the other way meanwhile.
+    """
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
 
 
 def processors() -> int:
