@@ -112,6 +112,14 @@ def complete_pairs(pairs: Sequence[Pair], goal: Goal) -> list[Pair]:
     ]
 
 
+def complete_sides(
+    store: MeasurementStore, baseline: Arm, candidate: Arm, goal: Goal, workloads: int
+) -> list[tuple[list[Measurement], list[Measurement]]]:
+    """What both sides of each complete pair of these arms observed, a run per workload each."""
+    pairs = complete_pairs(stored_pairs(store, baseline, candidate, workloads), goal)
+    return [(measurements(pair.baseline), measurements(pair.candidate)) for pair in pairs]
+
+
 def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     """The values of the complete pairs, and the failures of the others."""
     complete = complete_pairs(pairs, goal)

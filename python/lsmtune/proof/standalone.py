@@ -28,7 +28,7 @@ from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
+from lsmtune.proof.pairs import complete_sides
 from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import Constraint
@@ -158,8 +158,7 @@ def qualified(
 ) -> Verdict:
     """`verdict` on `candidate` in the light of the length of its runs, and of the guards."""
     goal = Goal((verification.objective,))
-    pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
-    complete = complete_pairs(pairs, goal)
+    sides = complete_sides(measurer.folder.measurements, baseline, candidate, goal, 1)
     engine, version = candidate.engine.name, candidate.engine.version
     circumstances = circumstances_of(
         engine,
@@ -168,7 +167,6 @@ def qualified(
         [verification.workload],
         "--guard",
     )
-    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
     workloads, burst = [verification.workload], verification.burst
     verdict = judged_by_length(verdict, goal, workloads, sides, burst=burst)
     return judged_by_guards(verdict, verification.guards, circumstances, sides)

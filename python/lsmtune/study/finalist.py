@@ -13,7 +13,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.proof.guards import judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import complete_pairs, measurements, stored_pairs
+from lsmtune.proof.pairs import complete_sides
 from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import ConstraintKind
@@ -93,13 +93,8 @@ def prove_finalist(
     if verdict is None:
         return None
     # The search saw one run, which may have kept a limit by luck: most of the fresh ones decide.
-    pairs = [
-        (measurements(pair.baseline), measurements(pair.candidate))
-        for pair in complete_pairs(
-            stored_pairs(measurer.folder.measurements, baseline, finalist, len(spec.workloads)),
-            spec.goal,
-        )
-    ]
+    store, count = measurer.folder.measurements, len(spec.workloads)
+    pairs = complete_sides(store, baseline, finalist, spec.goal, count)
     asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
     circumstances = feasibility.circumstances(finalist.config.options)
     verdict = judged_by_length(
