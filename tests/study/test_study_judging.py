@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 from optuna.trial import TrialState
 
-from lsmtune.model.config import Config
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study import drift
 from lsmtune.study.judging import Judgement, Observations, judge
 from lsmtune.study.stored import Round, TrialRounds
@@ -20,6 +21,12 @@ GOAL = Goal((Objective("throughput_ops_s"),))
 
 def ok(row: int, value: float, **more: object) -> Round:
     return Round(row, row, Outcome.OK, 1.0, (value,), **more)  # type: ignore[arg-type]
+
+
+def failed_anchor(row: int, wall_s: float) -> StoredMeasurement:
+    engine = EngineIdentity("memory", "1.0", None, Build.RELEASE)
+    run = Measurement(Outcome.CRASHED, engine, {}, "fillrandom", 0, 0.0, wall_s)
+    return StoredMeasurement(row, Role.ANCHOR, None, None, Config(), run, wall_s)
 
 
 def trial(number: int, *rounds: Round, **more: object) -> TrialRounds:
@@ -151,13 +158,13 @@ def test_the_noise_is_that_of_anchors_within_a_segment(changed: list[Round]) -> 
 
 def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
     seen = Observations(GOAL)
-    seen.note_attempt(0)
     for number in range(10):
-        assert not seen.anchor_due(10, 0.0, 1.0)
+        assert not seen.anchor_due(10, 1.0)
         seen.add_trial(trial(number, ok(number + 1, 5.0)))
-    assert seen.anchor_due(10, 0.0, 1.0)
-    assert not seen.anchor_due(0, 0.0, 1.0)
-    assert not seen.anchor_due(10, 0.0, 2.0), "two seconds are more than 15 % of twelve"
-    assert not seen.anchor_due(10, 1.0, 1.0)
-    seen.note_attempt(11)
-    assert not seen.anchor_due(10, 0.0, 1.0)
+    assert seen.anchor_due(10, 1.0)
+    assert not seen.anchor_due(0, 1.0)
+    assert not seen.anchor_due(10, 2.0), "two seconds are more than 15 % of twelve"
+    seen.set_anchors([failed_anchor(0, wall_s=1.0)])
+    assert not seen.anchor_due(10, 1.0)
+    seen.set_anchors([failed_anchor(11, wall_s=0.0)])
+    assert not seen.anchor_due(10, 1.0)

@@ -23,6 +23,7 @@ from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by, stored_size
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import PROMOTED_MAX
 
 
 class Flushing(FakeRunner):
@@ -181,6 +182,62 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     assert (at.records, at.share_of_target) == (proof, pytest.approx(proof / 1e7, rel=0.001))
     assert any("of the target, where it was found" in note for note in result.verdict.notes)
     assert any("searches a model" in line for line in warnings(observer))
+
+
+class FoldsWhenLarge(ByBytes):
+    """On little data the largest memtable is the best; on more than `folds_at`, the smallest is."""
+
+    def __init__(self, folds_at: int) -> None:
+        super().__init__()
+        self._folds_at = folds_at
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        num = request.workload.num
+        memtable_bytes = float(str(request.config.options.get("write_buffer_size", 64 << 20)))
+        speed = memtable_bytes / (num * 116) * (1.0 if num < self._folds_at else -1.0)
+        value = 100_000.0 * (1.0 + speed)
+        figures = {"throughput_ops_s": value, "sustained_throughput_ops_s": value}
+        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
+        return replace(found, phases=phases)
+
+
+def test_what_is_best_on_a_model_alone_is_not_what_is_proved(tmp_path: Path) -> None:
+    """The best few run at the size of the proof first, and there another one is the best."""
+    spec, observer = large(tmp_path, "{time: 20m}"), Recorder()
+    result = run_large(spec, tmp_path / "study", FoldsWhenLarge(1_000_000), observer)
+    rows = stored(tmp_path / "study")
+    larger = [row for row in rows if row.role is Role.PROMOTION]
+    assert [row.trial is None for row in larger] == [True, *[False] * PROMOTED_MAX]
+    sizes = {row.trial: row.config.options["write_buffer_size"] for row in larger[1:]}
+    searched = {
+        row.trial: row.measurement.phases[-1].sustained_throughput_ops_s
+        for row in rows
+        if row.role is Role.TRIAL
+    }
+    assert set(sizes) == set(sorted(searched, key=lambda n: -(searched[n] or 0))[:PROMOTED_MAX])
+    assert result.best_trial == min(sizes, key=lambda n: int(str(sizes[n])))
+    candidates = {row.trial for row in larger} - {None}
+    proved = {str(row.config.options) for row in rows if row.role is Role.PROOF_CANDIDATE}
+    assert proved == {str(row.config.options) for row in larger if row.trial == result.best_trial}
+    assert result.verdict is not None
+    assert any(": 0 of their" in note for note in result.verdict.notes)
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert read_study(folder).best == result.best_trial, "the report says the same"
+    assert candidates >= {result.best_trial}
+
+
+def test_a_promotion_that_was_stopped_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:
+    spec, observer = large(tmp_path, "{time: 20m}"), Recorder()
+    observer.stop_at = ("run_finished", Role.PROMOTION)
+    assert run_large(spec, tmp_path / "study", ByBytes(), observer).interrupted
+    before = [row for row in stored(tmp_path / "study") if row.role is Role.PROMOTION]
+    assert len(before) == 1
+    result = run_large(spec, tmp_path / "study", ByBytes(), Recorder())
+    rows = [row for row in stored(tmp_path / "study") if row.role is Role.PROMOTION]
+    assert rows[0] == before[0]
+    assert len({row.trial for row in rows}) == len(rows) == 1 + PROMOTED_MAX
+    assert result.verdict is not None
 
 
 def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:

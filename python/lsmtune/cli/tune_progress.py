@@ -126,7 +126,9 @@ class TuneProgress(TuneObserver):
         value = self.plan.objective.value(stored.measurement)
         if stored.role is not Role.RUNG:
             self._walls_s.append(stored.wall_s)
-        if stored.role is Role.BASELINE and value is not None:
+        # What follows a promotion has the size of the promotion.
+        of_baseline = stored.role is Role.PROMOTION and stored.trial is None
+        if (stored.role is Role.BASELINE or of_baseline) and value is not None:
             self._baseline_values[stored.workload] = value
         if stored.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE):
             self.proof_runs += 1
@@ -274,6 +276,8 @@ def _role_name(place: Slot) -> str:
     match place.role:
         case Role.TRIAL | Role.RUNG:
             return f"trial {place.trial}" + (f" run {place.repeat + 1}" if place.repeat else "")
+        case Role.PROMOTION:
+            return "larger baseline" if place.trial is None else f"larger trial {place.trial}"
         case Role.PROOF_BASELINE:
             return f"pair {place.index + 1} baseline"
         case Role.PROOF_CANDIDATE:

@@ -87,6 +87,7 @@ class Stream(IntEnum):
     CRASH = 8
     LOAD = 9
     LOAD_OF_REPEAT = 10
+    PROMOTION = 11
 
 
 def derive_seed(study_seed: int, stream: Stream, index: int) -> int:

@@ -86,6 +86,7 @@ class Role(StrEnum):
     BASELINE = "baseline"
     TRIAL = "trial"
     RUNG = "rung"  # a smaller run of a trial, before the one that counts
+    PROMOTION = "promotion"  # of the baseline or a trial, at the larger size of the proof
     PROOF_BASELINE = "proof_baseline"
     PROOF_CANDIDATE = "proof_candidate"
     BENCH = "bench"
@@ -105,9 +106,9 @@ class StoredMeasurement:
 
     `workload` is the index of its workload in the experiment; `rung` the index of a smaller run's
     size; `round` and `pair` count from 0; `repeat` counts the runs of one trial, or of one side of
-    a pair, from 0, and numbers the anchors. `arm` names what was measured, and `library` is the
-    engine's file, None for an engine without one. `wall_s` is all the time that the run cost, its
-    preparation and clean-up included, in seconds.
+    a pair, from 0, and numbers the anchors and the rounds of promotions. `arm` names what was
+    measured, and `library` is the engine's file, None for an engine without one. `wall_s` is all
+    the time that the run cost, its preparation and clean-up included, in seconds.
     """
 
     id: int

@@ -33,6 +33,7 @@ from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
 from lsmtune.study.loop import REFUSED
+from lsmtune.study.promotion import promotion_of
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
@@ -186,7 +187,8 @@ def study_records(
         if rounds is not None:
             ended[number] = rounds
     anchors = anchor_rounds(measurements, spec.goal)
-    judgement = judge(ended.values(), anchors, spec.goal)
+    promoted = promotion_of(measurements, spec, None).values
+    judgement = judge(ended.values(), anchors, spec.goal, promoted)
     told, drift = judgement.for_searcher(), judgement.drift
 
     def trial_round(each: Round, unplaced: bool, has_value: bool) -> TrialRound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lsmtune.driver.native import NativeRunner
@@ -20,7 +20,6 @@ from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import Progress, TuneObserver
-from lsmtune.study.size import RunSize, at_scale
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import is_baseline
 
@@ -66,19 +65,15 @@ def prove_finalist(
     observer: TuneObserver,
     feasibility: Feasibility,
     *,
-    size: RunSize,
-    searched_ratio: float | None,
+    notes: Sequence[str],
     deadline_s: float | None,
 ) -> Survived | None:
     """The verdict on `finalist`, and what it survives; None when interrupted.
 
     The search leaves `deadline_s` seconds for the proof, None for no end; the pairs without which
-    it would prove nothing are run whatever the time, as a search without a proof would be lost. The
-    runs have the proof's `size`. `searched_ratio` is that to the baseline in the search, None where
-    there is none: a verdict of another size says it, too.
+    it would prove nothing are run whatever the time, as a search without a proof would be lost.
+    `measurer` performs runs of the size of the proof. The verdict says the `notes`, too.
     """
-    workloads, limits = at_scale(spec, size.proof_scale)
-    measurer = measurer.at(workloads, limits, size.proof_scale)
     plan = ProofPlan(
         pairs=spec.proof.pairs,
         confidence=spec.proof.confidence,
@@ -103,12 +98,8 @@ def prove_finalist(
         share_of_target=measurer.scale,
     )
     verdict = judged_by_guards(verdict, [*asked, *spec.guards], circumstances, pairs)
-    if searched_ratio is not None and size.scale != size.proof_scale:
-        seemed = f"it seemed {searched_ratio:.3g}x the baseline, by the runs of the search"
-        note = f"at {size.scale:.2g} of the target, where it was found, {seemed}"
-        verdict = replace(verdict, notes=(*verdict.notes, note))
     return survived(
-        *(verdict, finalist, measurer, observer),
+        *(replace(verdict, notes=(*verdict.notes, *notes)), finalist, measurer, observer),
         study_seed=spec.seed,
         plan=survival_plan(spec),
     )

@@ -21,16 +21,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
+from types import MappingProxyType
 
 import scipy
 from optuna.trial import TrialState
 
+from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.study.drift import ANCHOR_SHARE_MAX, Drift, drift_of
-from lsmtune.study.stored import Round, TrialRounds
+from lsmtune.study.stored import Round, TrialRounds, anchor_rounds
 from lsmtune.study.trials import TrialEnd
 
 # What the noise of a run is taken for before anything is known, and how many degrees of freedom
@@ -117,8 +119,12 @@ class Race:
                 belief = Belief(mean, 1.0 / precision)
             self.beliefs[number] = belief
 
+    def ranked(self) -> list[int]:
+        """By their posterior, the best first; equals by their mean, and then the earliest."""
+        return sorted(self._standings, key=self._rank, reverse=True)
+
     def best(self) -> int | None:
-        """The trial with the best posterior; of equals the one with the best mean, the earliest."""
+        """The first of them; None where there is none."""
         return max(self._standings, key=self._rank, default=None)
 
     def _rank(self, number: int) -> tuple[float, float, int]:
@@ -198,15 +204,22 @@ class Judgement:
     """All trials by number, what is known of the machine, and the race for the best.
 
     `log_sd` is the standard deviation of the logarithm of the goal's number from run to run.
+    `promoted` has the goal's number of trials that hold at a larger size (`study.promotion`).
     """
 
     def __init__(
-        self, trials: Mapping[int, JudgedTrial], drift: Drift, log_sd: float, goal: Goal
+        self,
+        trials: Mapping[int, JudgedTrial],
+        drift: Drift,
+        log_sd: float,
+        goal: Goal,
+        promoted: Mapping[int, float],
     ) -> None:
         self.trials = dict(sorted(trials.items()))
         self.drift = drift
         self.log_sd = log_sd
         self._goal = goal
+        self._promoted = promoted
         numbers = {trial.number: self.value(trial) for trial in self.trials.values()}
         self._numbers = {n: value for n, value in numbers.items() if value is not None}
         self._sign = 1 if goal.direction is Direction.MAXIMIZE else -1
@@ -227,11 +240,18 @@ class Judgement:
     def best(self) -> int | None:
         """The number of the best trial: by its posterior, see `study.judging`.
 
-        By its value where some values are not above zero and have no logarithm.
+        By its value where some values are not above zero and have no logarithm. Of trials that hold
+        at a larger size the best there, whatever a small one says.
         """
+        if self._promoted:
+            return max(self._promoted, key=lambda n: (self._sign * self._promoted[n], -n))
+        return next(iter(self.ranked()), None)
+
+    def ranked(self) -> list[int]:
+        """The trials that may be the best, by the search alone, from the best on."""
         if self._in_logs:
-            return self._race.best()
-        return max(self._numbers, key=lambda n: (self._sign * self._numbers[n], -n), default=None)
+            return self._race.ranked()
+        return sorted(self._numbers, key=lambda n: (self._sign * self._numbers[n], -n))[::-1]
 
     def next_repeat(self, runs_max: int) -> int | None:
         """The trial that is to be run again before a new one, if any.
@@ -269,8 +289,16 @@ class Judgement:
         return judgements
 
 
-def judge(trials: Iterable[TrialRounds], anchors: Sequence[Round], goal: Goal) -> Judgement:
-    """What `trials` are worth by all that is stored; `anchors` in the order of their rows."""
+def judge(
+    trials: Iterable[TrialRounds],
+    anchors: Sequence[Round],
+    goal: Goal,
+    promoted: Mapping[int, float] = MappingProxyType({}),
+) -> Judgement:
+    """What `trials` are worth by all that is stored; `anchors` in the order of their rows.
+
+    `promoted` is that of a Judgement.
+    """
     ended, drift = list(trials), drift_of(anchors)
     judged = {trial.number: _judged(trial, drift) for trial in ended}
     # Runs of one thing in one state of the machine: anchors by segment, and rounds of a trial.
@@ -281,7 +309,8 @@ def judge(trials: Iterable[TrialRounds], anchors: Sequence[Round], goal: Goal) -
             groups.setdefault(segment, []).append(anchor)
     alike = [*groups.values(), *(_placed(trial.rounds, drift) for trial in ended)]
     logs = [_logs(rounds, drift, goal) for rounds in alike]
-    return Judgement(judged, drift, run_log_sd([group for group in logs if len(group) > 1]), goal)
+    log_sd = run_log_sd([group for group in logs if len(group) > 1])
+    return Judgement(judged, drift, log_sd, goal, promoted)
 
 
 def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
@@ -350,6 +379,8 @@ class Observations:
         self._goal = goal
         self._trials: dict[int, TrialRounds] = {}
         self._anchors: list[Round] = []
+        self._promoted: Mapping[int, float] = {}
+        self._anchors_s = 0.0
         self._last_attempt = 0
         self._judgement: Judgement | None = None
 
@@ -357,7 +388,8 @@ class Observations:
     def judgement(self) -> Judgement:
         """What everything that was seen so far comes to."""
         if self._judgement is None:
-            self._judgement = judge(self._trials.values(), self._anchors, self._goal)
+            known = (self._trials.values(), self._anchors)
+            self._judgement = judge(*known, self._goal, self._promoted)
         return self._judgement
 
     @property
@@ -375,29 +407,27 @@ class Observations:
         trial = self._trials[number]
         self.add_trial(replace(trial, rounds=(*trial.rounds, repeated)))
 
-    def add_anchors(self, anchors: Sequence[Round]) -> None:
-        """More of the series of anchors."""
-        self._anchors = sorted([*self._anchors, *anchors], key=lambda anchor: anchor.first)
+    def set_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
+        """The whole series of anchors, and how often and how long the baseline ran, by `rows`."""
+        self._anchors = anchor_rounds(rows, self._goal)
+        self._last_attempt = max((row.id for row in rows if row.role in OF_BASELINE), default=0)
+        self._anchors_s = sum(row.wall_s for row in rows if row.role is Role.ANCHOR)
         self._judgement = None
 
-    def forget_anchors(self) -> None:
-        """Before all of them are added again."""
-        self._anchors = []
+    def promote(self, values: Mapping[int, float]) -> None:
+        """The goal's number of trials that hold at a larger size; of the latest round alone."""
+        self._promoted = values
         self._judgement = None
 
-    def note_attempt(self, row: int) -> None:
-        """A run of the baseline ended, however, in `row` of the store."""
-        self._last_attempt = max(self._last_attempt, row)
-
-    def anchor_due(self, every: int, anchors_s: float, next_s: float) -> bool:
+    def anchor_due(self, every: int, next_s: float) -> bool:
         """Whether an anchor is to be run now: after `every` trials since the last attempt.
 
-        Later where anchors, which took `anchors_s` seconds so far, would take too large a share of
-        the search's time with another one of `next_s` seconds.
+        Later where anchors would take too large a share of the search's time with another one of
+        `next_s` seconds.
         """
         since = sum(t.rounds[0].first > self._last_attempt for t in self._trials.values())
         if every == 0 or since < every:
             return False
         trials_s = sum(r.wall_s for t in self._trials.values() for r in t.rounds)
-        with_next_s = anchors_s + next_s
+        with_next_s = self._anchors_s + next_s
         return with_next_s <= ANCHOR_SHARE_MAX * (trials_s + with_next_s)

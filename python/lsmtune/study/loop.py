@@ -40,9 +40,11 @@ from lsmtune.study.observer import (
     TuneResult,
     result_document,
 )
+from lsmtune.study.promotion import notes_on_sizes, promote, promotion_of
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
+    PROMOTED_MAX,
     SearchBudget,
     allowed_points,
     baseline_config,
@@ -51,9 +53,8 @@ from lsmtune.study.start import (
     make_searcher,
     stored_baseline,
 )
-from lsmtune.study.stored import TrialRuns, anchor_rounds, round_of, trial_rounds, trial_runs
+from lsmtune.study.stored import TrialRuns, round_of, trial_rounds, trial_runs
 from lsmtune.study.trials import Rounds, Trials, run_trial
-from lsmtune.units import format_duration
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
@@ -132,8 +133,11 @@ class _Tuning:
         self._size = size.stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
+        pairs = min(spec.proof.pairs, PAIRS_KEPT)
+        if self._size.grows:
+            pairs += math.ceil((1 + PROMOTED_MAX) / 2)
         self._budget = SearchBudget(
-            *(spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)),
+            *(spec.budget.trials, spec.budget.time_s, pairs),
             other_s=2 * startup_s + survival_s(spec, runner),
             proof_factor=self._size.proof_scale / self._size.scale,
         )
@@ -155,7 +159,6 @@ class _Tuning:
         self._rounds = Rounds(spec, self._measurer)
         self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
-        self._anchors_s = 0.0
         self._search_begun = False
 
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
@@ -185,12 +188,9 @@ class _Tuning:
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
-        over_s = self._startup_s + self._measurer.spent_s() - (self._spec.budget.time_s or math.inf)
-        if over_s > 0:
-            self._observer.warning(
-                f"the study took {format_duration(over_s)} more than its time budget: the pairs "
-                "without which a proof says nothing, and what follows it, are not cut off"
-            )
+        exceeded = self._budget.exceeded(self._startup_s + self._measurer.spent_s())
+        if exceeded:
+            self._observer.warning(exceeded)
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
     @property
@@ -207,7 +207,8 @@ class _Tuning:
         self._feasibility = Feasibility(spec, self._defaults, rows)
         runs = trial_runs(rows)
         self._folder.note_origin(spec.path)
-        self._remember_anchors(rows)
+        self._remember_anchors()
+        self._observations.promote(promotion_of(rows, spec, self._defaults).values)
         for trial in runs.values():
             self._remember(trial)
         judged = self._observations.judgement.trials
@@ -234,21 +235,19 @@ class _Tuning:
         if last and round_of(last, self._spec, self._feasibility) is None:
             self._rounds.keep_unfinished(last)
 
-    def _remember_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
-        """The whole series of anchors, among `rows`, and what a kill left of the last one."""
-        self._observations.forget_anchors()
-        self._observations.add_anchors(anchor_rounds(rows, self._spec.goal))
-        for row in rows:
-            if row.role in OF_BASELINE:
-                self._observations.note_attempt(row.id)
+    def _remember_anchors(self) -> Sequence[StoredMeasurement]:
+        """The whole series of anchors, and what a kill left of the last one; all its rows."""
+        store = self._folder.measurements
+        rows = [row for role in OF_BASELINE for row in store.of(role)]
+        self._observations.set_anchors(rows)
         anchors = [row for row in rows if row.role is Role.ANCHOR]
         self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
-        self._anchors_s = sum(row.wall_s for row in anchors)
         last = [row for row in anchors if row.repeat == self._anchors - 1]
         well = all(row.measurement.outcome is Outcome.OK for row in last)
         if last and well and len(last) < len(self._spec.workloads):
             self._rounds.keep_unfinished(last)
             self._anchors -= 1
+        return rows
 
     def _measure_baseline(self) -> bool:
         """The values that trials are shown against; False when interrupted."""
@@ -285,10 +284,7 @@ class _Tuning:
             round_s=self._baseline_wall_s or 0.0,
             searched=bool(self._observations.trials),
         )
-        store = self._folder.measurements
-        of_baseline = [row for role in OF_BASELINE for row in store.of(role)]
-        self._remember_anchors(of_baseline)
-        self._feasibility = Feasibility(self._spec, self._defaults, of_baseline)
+        self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
         return not self._stop.is_set()
 
     def _refuse_short(self) -> None:
@@ -351,7 +347,7 @@ class _Tuning:
             return partial(self._repeat, repeated)
         next_s = self._baseline_wall_s or 0.0
         spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
-        due = self._observations.anchor_due(noise.anchor_every, self._anchors_s, next_s)
+        due = self._observations.anchor_due(noise.anchor_every, next_s)
         if self._rounds.unfinished_anchor() or (
             due and self._budget.holds(next_s, spent_s, walls_s)
         ):
@@ -364,10 +360,7 @@ class _Tuning:
         runs = self._rounds.anchor(self._anchors, self._baseline, *self._run_ends())
         if runs is None:
             return False
-        self._anchors += 1
-        self._anchors_s += sum(run.wall_s for run in runs)
-        self._observations.note_attempt(runs[-1].id)
-        self._observations.add_anchors(anchor_rounds(runs, self._spec.goal))
+        self._remember_anchors()
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {self._anchors - 1}, a baseline run, ended {ended}")
@@ -461,20 +454,27 @@ class _Tuning:
 
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and what it survives; None when interrupted."""
+        measurer, promotion = self._measurer, None
+        if self._size.grows:
+            scale = self._size.proof_scale
+            measurer = measurer.at(*size.at_scale(self._spec, scale), scale)
+            left_s = self._budget.proof_s(measurer.spent_s())
+            searched = (self._baseline, self._observations.judgement, measurer, self._defaults)
+            promotion = promote(self._spec, *searched, deadline_s=left_s)
+            if promotion is None:
+                return None
+            self._observations.promote(promotion.values)
+            self._announce_best()
         best = self._progress.best
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
+        judgement = self._observations.judgement
         return prove_finalist(
-            self._spec,
-            self._baseline,
-            Arm(self._engine, best.config),
-            self._measurer,
-            self._observer,
-            self._feasibility,
-            size=self._size,
-            searched_ratio=self._ratio(self._progress.best_value),
-            deadline_s=self._budget.proof_s(self._measurer.spent_s()),
+            *(self._spec, self._baseline, Arm(self._engine, best.config)),
+            *(measurer, self._observer, self._feasibility),
+            notes=notes_on_sizes(self._size, judgement, promotion, self._baseline_value),
+            deadline_s=self._budget.proof_s(measurer.spent_s()),
         )
 
     def _result(

@@ -20,7 +20,7 @@ from lsmtune.model.codec import decode, encode
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.study.spec import DataRungs, Spec
-from lsmtune.study.start import PAIRS_KEPT_LEAST, RESERVE_FACTOR
+from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
 from lsmtune.workloads.distributions import data_bytes
@@ -35,7 +35,8 @@ PROCESS_BYTES = 48 << 20
 # Runs of a search: the least one, and one that finds what there is, in half of the budget.
 _RUNS_LEAST, _RUNS_WANTED = 11, 40
 _SEARCH_SHARE = 0.5
-_PROOF_RUNS = 2 * RESERVE_FACTOR * PAIRS_KEPT_LEAST
+# The least proof, and before it the baseline and the promoted trials once.
+_PROOF_RUNS = RESERVE_FACTOR * (2 * PAIRS_KEPT_LEAST + 1 + PROMOTED_MAX)
 # A candidate may be slower than the baseline, and the deadline of a run stays.
 _DEADLINE_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
@@ -61,6 +62,11 @@ class RunSize:
     tries: int = 0
     settled: bool = False
     time_s: float | None = None
+
+    @property
+    def grows(self) -> bool:
+        """Whether the proof has larger runs than the search."""
+        return self.proof_scale != self.scale
 
 
 def stored_size(folder: StudyFolder) -> RunSize:

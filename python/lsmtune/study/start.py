@@ -65,6 +65,8 @@ PAIRS_KEPT = 10
 # Of a short budget the proof is kept half, or the pairs without which it can prove nothing.
 SHARE_KEPT = 0.5
 PAIRS_KEPT_LEAST = 6
+# Trials of a model that run once at the size of the proof before it: few, as they take as long.
+PROMOTED_MAX = 4
 
 # What a calibration may take of the time budget: enough to know the noise, and most of it left for
 # what the study is for.
@@ -131,6 +133,16 @@ class SearchBudget:
         """
         left_s = self.search_s(spent_s, run_walls_s)
         return max(left_s, PATIENCE_FACTOR * statistics.median(run_walls_s))
+
+    def exceeded(self, spent_s: float) -> str:
+        """What to say of a study that took `spent_s` seconds; empty where they were within it."""
+        over_s = spent_s - (math.inf if self.time_s is None else self.time_s)
+        if over_s <= 0:
+            return ""
+        return (
+            f"the study took {format_duration(over_s)} more than its time budget: the pairs "
+            "without which a proof says nothing, and what follows it, are not cut off"
+        )
 
     def too_short(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
         """What a time budget lacks that allows no other run, and how long it has to be, else empty.

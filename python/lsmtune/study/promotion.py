@@ -1,0 +1,143 @@
+"""The best trials of a model, run once more at the size of the proof before one of them is proved.
+
+A model (`study.size`) has a part of the target's data, and what is best there may not be best on
+more. So when the search is over, the baseline and the best few trials have a run each at the size
+of the proof. The best of these runs is the one that is proved. How many pairs of configurations are
+in the same order at both sizes says whether the model was of use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import OptionValue
+from lsmtune.study.feasible import Feasibility
+from lsmtune.study.judging import Judgement
+from lsmtune.study.size import RunSize
+from lsmtune.study.spec import Spec
+from lsmtune.study.start import PAIRS_KEPT_LEAST, PATIENCE_FACTOR, PROMOTED_MAX, is_baseline
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """A round at the size of the proof: the goal's number of the baseline, and of each trial.
+
+    Of the trials those that ended well and hold the constraints there.
+    """
+
+    baseline: float | None
+    values: Mapping[int, float]
+
+
+def promote(
+    spec: Spec,
+    baseline: Arm,
+    judgement: Judgement,
+    measurer: Measurer,
+    defaults: Mapping[str, OptionValue],
+    *,
+    deadline_s: float | None,
+) -> Promotion | None:
+    """Run the baseline, and then the trials that are best by the search; None when interrupted.
+
+    `measurer` performs runs of the size of the proof. Runs that the folder has since the last run
+    of the search count. `deadline_s` is what search and proof have left in seconds, None for no
+    end: of that, the least proof is left alone. `defaults` are the engine's.
+    """
+    rows = measurer.folder.measurements.all()
+    searched = max((row.id for row in rows if row.role is Role.TRIAL), default=0)
+    rounds = [row for row in rows if row.role is Role.PROMOTION]
+    done = [row for row in rounds if row.id > searched]
+    number = done[0].repeat if done else 1 + max((row.repeat for row in rounds), default=-1)
+    seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.now_s()
+    walls_s: list[float] = []
+    arms: list[tuple[int | None, Arm]] = [(None, baseline)]
+    ranked = [(n, judgement.trials[n].config) for n in judgement.ranked()]
+    others = [(n, config) for n, config in ranked if not is_baseline(spec, config, defaults)]
+    arms += [(n, Arm(baseline.engine, config)) for n, config in others[:PROMOTED_MAX]]
+    for index, (trial, arm) in enumerate(arms):
+        left_s = None if deadline_s is None else deadline_s - (measurer.now_s() - began_s)
+        # This run, and the pairs without which a proof says nothing.
+        if left_s is not None and walls_s and left_s < (1 + 2 * PAIRS_KEPT_LEAST) * max(walls_s):
+            break
+        slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)
+        stored = [row for row in done if row.trial == trial]
+        runs = measurer.measure_workloads(
+            *(arm, seed, slot),
+            deadline_s=PATIENCE_FACTOR * max(walls_s) if walls_s else measurer.limits.deadline_s,
+            stored=stored,
+        )
+        if runs is None:
+            return None
+        walls_s.append(sum(run.wall_s for run in runs))
+    return promotion_of(measurer.folder.measurements.all(), spec, defaults)
+
+
+def promotion_of(
+    rows: Sequence[StoredMeasurement], spec: Spec, defaults: Mapping[str, OptionValue] | None
+) -> Promotion:
+    """What the latest round among the `rows` of a study came to; an empty one without any."""
+    rounds = [row for row in rows if row.role is Role.PROMOTION]
+    latest = max((row.repeat for row in rounds), default=0)
+    by_trial: dict[int | None, list[StoredMeasurement]] = {}
+    for row in rounds:
+        if row.repeat == latest:
+            by_trial.setdefault(row.trial, []).append(row)
+    of_baseline = by_trial.pop(None, [])
+    # Guards compare with the baseline at this size, and with no other.
+    compared = [replace(row, role=Role.BASELINE) for row in of_baseline]
+    feasibility = Feasibility(spec, defaults, compared)
+
+    def value(runs: Sequence[StoredMeasurement]) -> float | None:
+        whole = len(runs) == len(spec.workloads)
+        return spec.goal.value([run.measurement for run in runs]) if whole else None
+
+    values = {}
+    for trial, runs in by_trial.items():
+        options, measurements = runs[0].config.options, [run.measurement for run in runs]
+        found = value(runs)
+        if trial is not None and found is not None:
+            broken = feasibility.violations(options, measurements).values()
+            if all(amount <= 0 for amount in broken):
+                values[trial] = found
+    return Promotion(value(of_baseline), values)
+
+
+def notes_on_sizes(
+    size: RunSize, judgement: Judgement, promotion: Promotion | None, baseline: float | None
+) -> list[str]:
+    """What the verdict on the best trial says of a search that ran on a model; empty for none.
+
+    `baseline` is its goal's number in the search. The share of pairs in the same order is
+    (tau + 1) / 2 of M. G. Kendall, "A new measure of rank correlation", Biometrika 30, 1938.
+    """
+    if promotion is None or judgement.best is None:
+        return []
+    values = {number: judgement.value(trial) for number, trial in judgement.trials.items()}
+    best, larger = judgement.best, promotion.values
+    notes = []
+    for scale, value, base, where in (
+        (size.scale, values[best], baseline, "where it was found"),
+        (size.proof_scale, larger.get(best), promotion.baseline, "before the proof"),
+    ):
+        if value and base and min(value, base) > 0:
+            ratio = f"{value / base:.3g}x the baseline"
+            notes.append(f"at {scale:.2g} of the target, {where}, it seemed {ratio}")
+    both = [(baseline, promotion.baseline), *((values[n], value) for n, value in larger.items())]
+    known = [(one, other) for one, other in both if one is not None and other is not None]
+    same = [
+        (one[0] > other[0]) == (one[1] > other[1])
+        for one, other in combinations(known, 2)
+        if one[0] != other[0] and one[1] != other[1]
+    ]
+    if same:
+        notes.append(
+            f"{len(known)} configurations ran at both sizes: {sum(same)} of their {len(same)} "
+            "pairs are in the same order"
+        )
+    return notes
