@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -238,6 +239,34 @@ def test_of_two_that_are_as_good_the_quicker_is_tried() -> None:
         return float(np.mean([values["y"] for values in asked[12:]]))
 
     assert late_y(3.0) < late_y(-3.0) - 0.2
+
+
+def layouts_tried(load_s: float) -> int:
+    """Layouts of 18 trials; a run takes a second, and the first one of a layout its load besides.
+
+    Caches help, which are no layout, and larger buffers a little.
+    """
+    layout = frozenset({"write_buffer_size", "compression", FILTER})
+    about = replace(problem("readrandom"), layout=layout)
+    searcher = make_searcher("auto", TREE, given={"hedge": 0.0, "startup_trials": 6}, problem=about)
+    tried: list[tuple[object, ...]] = []
+    judged: dict[int, TrialJudgement] = {}
+    for index in range(24):
+        proposal = searcher.ask()
+        tried.append(tuple(proposal.values[name] for name in sorted(layout)))
+        cache, buffer = (math.log2(proposal.values[n] / MIB) for n in (CACHE, "write_buffer_size"))
+        value = 100.0 + 10 * cache + buffer
+        whole_s = 1.0 + (0.0 if tried[-1] in tried[:-1] else load_s)
+        noise = ValueNoise(1e-6, 1, whole_s, 1.0)
+        judged[index] = TrialJudgement(TrialState.COMPLETE, (value,), noise=noise)
+        searcher.tell(proposal.number, TrialState.COMPLETE, [value])
+        searcher.rejudge(judged)
+    return len(set(tried[6:]))
+
+
+def test_where_a_load_is_long_several_settings_of_one_layout_are_tried() -> None:
+    without, with_load = layouts_tried(0.0), layouts_tried(7.0)
+    assert with_load <= 0.7 * without, (with_load, without)
 
 
 def test_the_hedge_is_plain_tpe() -> None:

@@ -17,6 +17,9 @@ wrong a model is on the next engine. Otherwise it is the new point with the high
   Weinberger and Cunningham, "Bayesian optimization with inequality constraints", ICML 2014). The
   improvement per second is that of Snoek, Larochelle and Adams, "Practical Bayesian optimization of
   machine learning algorithms", NeurIPS 2012, section 3.2.
+- What makes a trial long is the load of its database, and one with the layout of an earlier trial
+  has none (`Problem.layout`). So settings that need no load are proposed in batches: they are worth
+  a trial until another layout promises as many times more as its load takes longer.
 - Trials under way are taken to end as expected (the "kriging believer" of Ginsbourger, Le Riche and
   Carraro 2010).
 
@@ -26,7 +29,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +72,8 @@ FITTED_ON_MAX, FITTED_NUMBERS_MAX = 64, 80_000
 _MACHINES = 6
 # From how many trials on their seconds count, and by which factor they may move a score at most.
 _TIMED_LEAST, _SECONDS_FACTOR = 5, 4.0
+# A load counts as at most so many times the rest of a trial, in logarithms.
+_LOAD_MAX = math.log(8.0)
 # No configuration is certain to hold, or to break, what was never seen.
 _CHANCES = (1e-3, 1.0)
 
@@ -87,6 +92,7 @@ class AutoSampler(ModelSampler):
         self._hedged = False
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
         self._features = Coordinates(self.unit_space, context)
+        self._layouts = Layouts(self.unit_space, context)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the random stream of the trial, and decide who proposes."""
@@ -131,15 +137,18 @@ class AutoSampler(ModelSampler):
             if len(known.valued) < 2:
                 return np.empty((0, self.unit_space.dimension_count))
             model = self._model(known, history)
+            best = history.points[known.best_first[:STARTS]]
+            loads = self._layouts.loads(history)
             return ranked(
                 self.unit_space,
                 rng,
-                model.score,
-                history.points[known.best_first[:STARTS]],
+                lambda points: model.score(points) - loads(points),
+                best,
                 history.known(),
                 drawn=self._candidates,
                 near=NEIGHBOURS,
                 rounds=ROUNDS,
+                further=self._layouts.settings_of(best, rng, self._candidates // 4),
             )
 
     def _model(self, known: Known, history: History) -> Model:
@@ -199,6 +208,52 @@ class AutoSampler(ModelSampler):
         mean, _ = objective.predict(shared.inner[own], shared.prior)
         best = float(mean[kept].min()) if kept.any() else math.inf
         return Model(self._features, shared, objective, chances, lost, seconds, best)
+
+
+class Layouts:
+    """Which points start from a database that is loaded already."""
+
+    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
+        self._unit_space = unit_space
+        names = frozenset[str]() if context.problem is None else context.problem.layout
+        of_layout = [p.distributions() for p in context.space.parameters if p.name in names]
+        variables = set().union(*of_layout)
+        self._mine = np.array([d.name in variables for d in unit_space.dimensions])
+        # Where everything or nothing is layout, no two trials differ in this.
+        self._matters = bool(self._mine.any() and not self._mine.all())
+
+    def settings_of(
+        self, points: FloatArray, rng: np.random.Generator, count: int
+    ) -> list[FloatArray]:
+        """`count` random points (count, dimensions) with the layouts of `points`; none without."""
+        if not self._matters or not len(points):
+            return []
+        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._mine)))
+        like = points[rng.integers(len(points), size=count)]
+        drawn = np.where(np.isnan(drawn), full, drawn)
+        like = np.where(np.isnan(like), full, like)
+        return [self._unit_space.complete(np.where(self._mine, like, drawn))]
+
+    def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
+        """The logarithm of how many times as long a trial is for its load; 0 where there is none.
+
+        Of points (n, dimensions), by what loads took so far.
+        """
+        noises = [noise_of(trial) for trial in history.trials]
+        keys = [row.tobytes() for row in history.points[:, self._mine]]
+        loaded, longer = set[bytes](), []
+        for key, noise in zip(keys, noises, strict=True):
+            if key not in loaded and noise is not None and noise.seconds and noise.run_seconds:
+                longer.append(math.log(max(1.0, noise.seconds / noise.run_seconds)))
+            loaded.add(key)
+        loaded |= {row.tobytes() for row in history.running[:, self._mine]}
+        extra = min(float(np.median(longer)), _LOAD_MAX) if longer and self._matters else 0.0
+
+        def loads_of(points: FloatArray) -> FloatArray:
+            is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]
+            return np.where(is_new, extra, 0.0)
+
+        return loads_of
 
 
 class Coordinates:
@@ -290,7 +345,7 @@ class Known:
             worst = np.fmax(worst, amounts)
         noises = [noise_of(trial) for trial in trials]
         seconds = np.array(
-            [math.nan if n is None or not n.seconds else n.seconds for n in noises], np.float64
+            [math.nan if n is None else n.run_seconds or n.seconds or math.nan for n in noises]
         )
         holds = (worst <= 0) & ~lost
         valued = np.flatnonzero(finite & ~lost)

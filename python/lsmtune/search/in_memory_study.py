@@ -30,12 +30,14 @@ _NOISE = "lsmtune:noise"  # how sure the value of a trial is; never stored, as i
 class ValueNoise:
     """How sure the value of a trial is: the `variance` of that value, a mean over `runs` runs.
 
-    `seconds` is what its first round took; None where nobody said.
+    `seconds` is what its first round took, and `run_seconds` its runs alone: what the round would
+    have taken had its databases been loaded. None where nobody said.
     """
 
     variance: float
     runs: int
     seconds: float | None = None
+    run_seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -327,14 +327,15 @@ def ranked(
     near: int,
     rounds: int,
     beam: int = 10,
+    further: Sequence[FloatArray] = (),
 ) -> FloatArray:
     """New points, best score first; none is `known`, none comes twice.
 
-    `drawn` random points and `near` neighbours of `starts` are scored (higher is better); then, in
-    `rounds` rounds, `near` neighbours of the `beam` best so far. Shape (n, dimensions), n may be 0
-    where a small space holds nothing new.
+    `drawn` random points, `near` neighbours of `starts`, and `further` points are scored (higher is
+    better); then, in `rounds` rounds, `near` neighbours of the `beam` best so far. Shape
+    (n, dimensions), n may be 0 where a small space holds nothing new.
     """
-    pool = [unit_space.sample(rng, drawn)]
+    pool = [unit_space.sample(rng, drawn), *further]
     if len(starts):
         pool.append(neighbours(unit_space, rng, starts, max(1, near // len(starts))))
     points = np.vstack(pool)

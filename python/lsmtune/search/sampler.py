@@ -103,7 +103,9 @@ class Problem:
     """What is known before a run: engine, workload, and what every configuration has.
 
     `defaults` are the values of options that a configuration does not set. `memory_bytes` is what
-    the store and the page cache may take together, `cores` the processors of the machine.
+    the store and the page cache may take together, `cores` the processors of the machine. `layout`
+    names the parameters on which a loaded database depends; none where nothing is loaded once for
+    several runs.
     """
 
     engine: str
@@ -111,6 +113,7 @@ class Problem:
     defaults: Mapping[str, OptionValue]
     memory_bytes: float
     cores: int
+    layout: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,7 @@ class JudgedTrial:
     tried: int
     unplaced: bool
     wall_s: float
+    run_s: float
     reports: Mapping[int, float]
     reached: float | None = None
 
@@ -277,7 +278,7 @@ class Judgement:
                 # To first order, the standard deviation of a value is that of its logarithm,
                 # times it.
                 variance = values[0] ** 2 * self.log_sd**2 / trial.runs
-                noise = ValueNoise(variance, trial.runs, trial.wall_s)
+                noise = ValueNoise(variance, trial.runs, trial.wall_s, trial.run_s)
             state, reports = trial.end.state, trial.reports
             if trial.reached is not None:
                 # Too slow for its deadline is no failure of another kind: how slow is known.
@@ -340,6 +341,7 @@ def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
         tried=len(trial.rounds),
         unplaced=failed is None and not placed,
         wall_s=first.wall_s,
+        run_s=first.run_s,
         reports={step: value * factor for step, value in trial.reports.items()},
         reached=None if reached is None else reached * factor,
     )

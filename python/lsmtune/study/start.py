@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
+from lsmtune.experiment.database_key import layout_of, load_and_run
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -320,8 +321,14 @@ def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
     """What samplers may know of the study before a run; None without an engine to know of."""
     if spec.engine_name not in ENGINE_KINDS:
         return None
-    known = {**defaults, **spec.fixed}
-    return Problem(spec.engine_name, spec.workload, known, spec.limits.memory_bytes, cores_usable())
+    known, layout = {**defaults, **spec.fixed}, frozenset[str]()
+    if spec.databases.reuse and load_and_run(spec.workload, spec.engine_name) is not None:
+        parameters = Config({p.name: known.get(p.name, 0) for p in spec.space.parameters})
+        layout = frozenset(layout_of(parameters, spec.engine_name).options)
+    limits = spec.limits
+    return Problem(
+        *(spec.engine_name, spec.workload, known, limits.memory_bytes, cores_usable()), layout
+    )
 
 
 def make_searcher(
