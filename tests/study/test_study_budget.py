@@ -58,3 +58,22 @@ def test_a_trial_that_hangs_gets_what_is_left_but_never_less_than_five_usual_run
     assert budget.longest_run_s(20.0, [2.0]) == 120.0 - 20.0 - budget.reserve_s([2.0])
     assert budget.longest_run_s(119.0, [2.0]) == 10.0
     assert SearchBudget(trials=9, time_s=None, pairs=5).longest_run_s(0.0, [2.0]) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("budget", "promise", "effect", "ends"),
+    [
+        (SearchBudget(100, None, 6), 0.004, 0.05, True),  # ten trials of 0.4 %
+        (SearchBudget(100, None, 6), 0.006, 0.05, False),
+        (SearchBudget(100, 200.0, 6), 0.006, 0.05, True),  # in 20 s there are four of 5 s each
+        (SearchBudget(None, 2000.0, 6), 0.004, 0.05, False),
+        (SearchBudget(100, None, 6), None, 0.05, False),
+        (SearchBudget(100, None, 6), 0.0, None, False),
+    ],
+)
+def test_a_search_that_promises_nothing_that_matters_ends(
+    budget: SearchBudget, promise: float | None, effect: float | None, ends: bool
+) -> None:
+    why = budget.trials_end(50, [5.0, 5.0], promise, effect)
+    assert why.startswith("the next tenth of the budget promises a gain of") is ends
+    assert bool(why) is ends

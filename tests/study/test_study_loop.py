@@ -411,3 +411,20 @@ def test_auto_begins_with_the_textbook_and_each_start_holds_the_constraints(tmp_
     wanted = allowed_points(spec, defaults, Feasibility(spec, defaults), Recorder())
     assert len(wanted) == len(starts)
     assert all(point["write_buffer_size"] <= 12 << 20 for point in wanted)
+
+
+def test_a_search_ends_when_its_model_sees_nothing_to_gain_and_says_so(tmp_path: Path) -> None:
+    """Thirteen sizes of a buffer and fifteen triggers that do nothing: soon there is no doubt."""
+    spec = make_spec(tmp_path, budget="{trials: 60}", sampler="auto")
+    spec = replace(spec, proof=replace(spec.proof, smallest_effect=0.05))
+    observer = Recorder()
+    result = tuned(spec, tmp_path / "study", FakeRunner(noise=0.002), observer)
+    (said,) = [str(what[1]) for what in observer.told if what[0] == "search_finished"]
+    assert "promises a gain of" in said
+    assert "5 % is the smallest that matters" in said
+    assert 10 < result.trials < 60
+    assert result.best is not None
+    assert result.best.options["write_buffer_size"] in [7 << 20, 8 << 20, 9 << 20]
+    again = Recorder()
+    tuned(spec, tmp_path / "study", FakeRunner(noise=0.002), again)
+    assert [what[1] for what in again.told if what[0] == "search_finished"] == [said]

@@ -29,7 +29,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ from lsmtune.search.model_based import (
     startup_setting,
 )
 from lsmtune.search.optuna_samplers import TPE
-from lsmtune.search.sampler import FAILED, SamplerContext, SamplerKind, generator_of_trial
+from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind, generator_of_trial
 from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
 
 STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
@@ -93,6 +93,7 @@ class AutoSampler(ModelSampler):
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
+        self._promise: float | None = None
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the random stream of the trial, and decide who proposes."""
@@ -129,6 +130,16 @@ class AutoSampler(ModelSampler):
             return self._tpe.sample_independent(study, trial, param_name, param_distribution)
         return super().sample_independent(study, trial, param_name, param_distribution)
 
+    def propose(
+        self, study: Study, trial: FrozenTrial, rng: np.random.Generator
+    ) -> Iterator[FloatArray]:
+        """See `UnitSpaceSampler`; what the model expects of the trial is noted with it."""
+        self._promise = None
+        for point in super().propose(study, trial, rng):
+            if self._promise is not None:
+                study._storage.set_trial_system_attr(trial._trial_id, PROMISE, self._promise)
+            yield point
+
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest score first; nothing where no trial has a value."""
         known = Known.of(history, self._sign)
@@ -139,7 +150,7 @@ class AutoSampler(ModelSampler):
             model = self._model(known, history)
             best = history.points[known.best_first[:STARTS]]
             loads = self._layouts.loads(history)
-            return ranked(
+            points = ranked(
                 self.unit_space,
                 rng,
                 lambda points: model.score(points) - loads(points),
@@ -150,6 +161,11 @@ class AutoSampler(ModelSampler):
                 rounds=ROUNDS,
                 further=self._layouts.settings_of(best, rng, self._candidates // 4),
             )
+            # Neither seconds nor loads count here: a search ends when there is nothing to gain.
+            sample = points[: self._candidates]
+            if known.in_logs and math.isfinite(model.best) and len(sample):
+                self._promise = model.spread * math.exp(float(model.log_gain(sample).max()))
+            return points
 
     def _model(self, known: Known, history: History) -> Model:
         """The outputs, fitted on at most `points_max` rows each."""
@@ -207,7 +223,7 @@ class AutoSampler(ModelSampler):
         kept = known.holds[valued]
         mean, _ = objective.predict(shared.inner[own], shared.prior)
         best = float(mean[kept].min()) if kept.any() else math.inf
-        return Model(self._features, shared, objective, chances, lost, seconds, best)
+        return Model(self._features, shared, objective, chances, lost, seconds, best, spread)
 
 
 class Layouts:
@@ -321,6 +337,7 @@ class Known:
     violations: dict[str, FloatArray]
     holds: BoolArray
     best_first: npt.NDArray[np.intp]
+    in_logs: bool
 
     @classmethod
     def of(cls, history: History, sign: float) -> Known:
@@ -365,6 +382,7 @@ class Known:
             violations={k: v for k, v in violations.items() if (v > 0).any()},
             holds=holds,
             best_first=valued[order],
+            in_logs=in_logs,
         )
 
 
@@ -432,12 +450,25 @@ class Model:
     lost: Output | None
     seconds: Output | None
     best: float
+    spread: float
+
+    def log_gain(self, points: FloatArray) -> FloatArray:
+        """The logarithm of the improvement expected, in units of `spread`, (n,)."""
+        return self._log_gain(self.shared.cross(self.coordinates.of(points)))
 
     def score(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected per second, (n,) for (n, dimensions)."""
         cross = self.shared.cross(self.coordinates.of(points))
+        score = self._log_gain(cross)
+        if self.seconds is not None:
+            limit = math.log(_SECONDS_FACTOR)
+            longer = self.seconds.mean(cross) - self.seconds.offset
+            score -= np.clip(longer, -limit, limit)
+        return score
+
+    def _log_gain(self, cross: FloatArray) -> FloatArray:
         prior = self.shared.prior
-        score = np.zeros(len(points))
+        score = np.zeros(len(cross))
         if math.isfinite(self.best):
             mean, deviation = self.objective.predict(cross, prior)
             score += log_expected_improvement(mean, deviation, self.best)
@@ -446,10 +477,6 @@ class Model:
             score += np.log(np.clip(scipy.special.ndtr(-amount / deviation), *_CHANCES))
         if self.lost is not None:
             score += np.log(np.clip(1.0 - self.lost.mean(cross), *_CHANCES))
-        if self.seconds is not None:
-            limit = math.log(_SECONDS_FACTOR)
-            longer = self.seconds.mean(cross) - self.seconds.offset
-            score -= np.clip(longer, -limit, limit)
         return score
 
 

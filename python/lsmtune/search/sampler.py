@@ -69,6 +69,8 @@ from lsmtune.space.space import Space
 # The constraint that a failed trial breaks, beside those of the study; no expression has such a
 # name. Samplers that know constraints thereby know failures.
 FAILED = "<failed>"
+# A trial's attribute: by how much, as a logarithm, the sampler expects it to better the best one.
+PROMISE = "lsmtune:promise"
 
 
 class SpaceExhaustedError(LsmtuneError):

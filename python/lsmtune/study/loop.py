@@ -352,7 +352,8 @@ class _Tuning:
             due and self._budget.holds(next_s, spent_s, walls_s)
         ):
             return self._run_anchor
-        return self._budget.trials_end(self._progress.trials()) or self._run_trial
+        known = (self._trials.promise(), self._spec.proof.smallest_effect)
+        return self._budget.trials_end(self._progress.trials(), walls_s, *known) or self._run_trial
 
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""

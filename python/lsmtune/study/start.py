@@ -110,10 +110,36 @@ class SearchBudget:
         left_s = self.proof_s(spent_s)
         return math.inf if left_s is None else left_s - self.reserve_s(run_walls_s)
 
-    def trials_end(self, trials: int) -> str:
-        """Why no other trial may begin after so many, in one line; empty when one may."""
-        ended = self.trials is not None and trials >= self.trials
-        return f"{trials} trials done" if ended else ""
+    def trials_end(
+        self,
+        trials: int,
+        run_walls_s: Sequence[float] = (),
+        promise: float | None = None,
+        smallest_effect: float | None = None,
+    ) -> str:
+        """Why no other trial may begin after so many, in one line; empty when one may.
+
+        Args:
+            trials: those that were run.
+            run_walls_s: what each run took, in seconds.
+            promise: what the next trial is expected to gain, a logarithm of a ratio; None: unknown.
+            smallest_effect: what matters to the user, 0.05 for 5 %; None: nobody said.
+        """
+        if self.trials is not None and trials >= self.trials:
+            return f"{trials} trials done"
+        if promise is None or smallest_effect is None:
+            return ""
+        # Trials of the next tenth of the budget; without one, of what was done.
+        whole = [] if self.trials is None else [float(self.trials)]
+        if self.time_s is not None:
+            whole.append(self.time_s / statistics.median(run_walls_s))
+        more = 0.1 * min(whole, default=trials)
+        if more * promise >= math.log1p(smallest_effect):
+            return ""
+        return (
+            f"the next tenth of the budget promises a gain of {100 * more * promise:.2g} %, and "
+            f"{_per_cent(smallest_effect)} is the smallest that matters"
+        )
 
     def time_ends(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
         """Why no other run may begin, in one line; empty when one may."""

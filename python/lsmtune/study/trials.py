@@ -21,6 +21,7 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
+from lsmtune.search.sampler import PROMISE
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
 from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.space import Space
@@ -193,6 +194,8 @@ class Watch:
 RETRY_OF = "retry_of"
 START = "start"
 _ABSENT = object()
+# One word of a model may be a whim of its fit.
+_PROMISES = 3
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,7 @@ class Trials:
         # Values to be tried before the sampler is asked, and why.
         self._queue: deque[tuple[Mapping[str, OptionValue], tuple[str, int]]] = deque()
         self._stored: dict[int, dict[str, Any]] = {}
+        self._promises: list[float] = []
 
     def restore(
         self,
@@ -279,6 +283,7 @@ class Trials:
         for index, values in enumerate(start):
             if not self._searcher.tried(values) and values not in queued:
                 self._queue.append((values, (START, index)))
+        self._promises = [t.system_attrs[PROMISE] for t in trials if PROMISE in t.system_attrs]
         outcomes = {}
         for trial in trials:
             outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
@@ -307,7 +312,16 @@ class Trials:
                 "put back the file, or use another folder (--dir DIR)"
             )
         self._stored[number] = dict(trial.system_attrs)
+        self._promises += [p for p in [trial.system_attrs.get(PROMISE)] if p is not None]
         return number, proposal.values
+
+    def promise(self) -> float | None:
+        """What the sampler expects the next trial to gain, as a logarithm of the ratio to the best.
+
+        The largest of its last `_PROMISES` words; None before there are so many, and for samplers
+        that say nothing of it.
+        """
+        return None if len(self._promises) < _PROMISES else max(self._promises[-_PROMISES:])
 
     def report(self, number: int, step: int, value: float) -> bool:
         """Tell the pruner of a trial that runs; whether it is to be ended."""
