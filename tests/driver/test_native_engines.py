@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -79,23 +79,9 @@ def make(tmp_path: Path) -> Make:
     return build
 
 
-@pytest.fixture(params=["memory", "rocksdb", "leveldb"])
-def engine(request: pytest.FixtureRequest) -> EngineIdentity:
-    name = str(request.param)
-    if name == "memory":
-        return EngineIdentity(name)
-    return EngineIdentity(name, library=str(request.getfixturevalue(f"{name}_library")))
-
-
 @pytest.fixture
 def rocksdb(rocksdb_library: Path) -> EngineIdentity:
     return EngineIdentity("rocksdb", library=str(rocksdb_library))
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    yield
-    assert no_leftovers() == []
 
 
 def test_a_run_measures_every_phase_and_reads_its_keys_back(

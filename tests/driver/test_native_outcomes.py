@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -36,18 +36,6 @@ from lsmtune.model.request import RunRequest
 from patience import PATIENCE_S, wait_until_over
 
 MakeRequest = Callable[..., RunRequest]
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    before = open_files()
-    yield
-    assert no_leftovers() == []
-    assert open_files() <= before
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,33 +27,14 @@ from lsmtune.model.request import SLICES_DEFAULT, Limits, PairMethod, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from patience import PATIENCE_S, wait_until, wait_until_over
 
-HERE = Path(__file__).parent
-GOLDEN = HERE.parents[1] / "protocol" / "golden"
 SLICES = PairMethod.SLICES
 LOAD = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=10)
 MEASURE = Phase("measure", PhaseKind.MEASURE, "overwrite", operations_per_thread=10)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    yield
-    assert no_leftovers() == []
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
-
-
 @pytest.fixture
-def driver_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LSMTUNE_TEST_GOLDEN", str(GOLDEN))
-    path = tmp_path / "lsmtune-driver"
-    path.write_text(f"#!{sys.executable} -S\n{(HERE / 'fake_sliced_driver.py').read_text()}")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def runner(driver_path: Path) -> NativeRunner:
-    return NativeRunner(driver_path)
+def runner(fake_sliced_driver: Path) -> NativeRunner:
+    return NativeRunner(fake_sliced_driver)
 
 
 Make = Callable[..., RunRequest]
@@ -110,7 +91,7 @@ def test_two_runs_take_turns_and_never_run_at_once(runner: NativeRunner, make: M
         assert [s.steal_s for s in of_measure] == [None] * 4
 
 
-def test_a_frozen_run_takes_no_time(driver_path: Path, make: Make) -> None:
+def test_a_frozen_run_takes_no_time(fake_sliced_driver: Path, make: Make) -> None:
     """The second needs little time of its own, and with that of the first more than it may.
 
     By the clock here each message of the first takes a fifth of a second, each of the second a
@@ -125,7 +106,7 @@ def test_a_frozen_run_takes_no_time(driver_path: Path, make: Make) -> None:
         return now_s[0]
 
     runner, requests = (
-        NativeRunner(driver_path, clock=clock),
+        NativeRunner(fake_sliced_driver, clock=clock),
         (make("a"), make("b", deadline_s=1.0)),
     )
     measured = run_pair(runner, *requests, SLICES, on_message=on_message, clock=clock)
@@ -383,10 +364,10 @@ run_pair(
 
 
 def test_neither_the_frozen_nor_the_running_one_outlives_a_tuner_that_was_killed(
-    driver_path: Path, tmp_path: Path
+    fake_sliced_driver: Path, tmp_path: Path
 ) -> None:
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(driver_path), str(tmp_path)],
+        [sys.executable, "-c", PARENT, str(fake_sliced_driver), str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,15 +66,6 @@ def command() -> Subject:
 @pytest.fixture(params=["native", "command"])
 def subject(request: pytest.FixtureRequest, driver: Path) -> Subject:
     return native(driver) if request.param == "native" else command()
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    """Nor any process by the time that `run` returns or raises."""
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    yield
-    assert no_leftovers() == []
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -23,12 +23,6 @@ from lsmtune.programs.runner import ProgramRunner
 
 LIMITS = Limits(20.0, 1 << 30, 1 << 30)
 Run = Callable[..., Measurement]
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    yield
-    assert no_leftovers() == []
 
 
 @pytest.fixture(params=sorted(PROGRAMS))
