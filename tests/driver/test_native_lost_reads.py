@@ -14,43 +14,17 @@ from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind
 from lsmtune.workloads.stated import make_workload
+from made_up import made_up_phase
 
 NUM = 1000
 
 
 def phase(operation: str, operations: int = NUM, missing: int | None = None) -> PhaseMeasurement:
-    return PhaseMeasurement(
-        name=operation,
-        kind="measure",
-        operation=operation,
-        threads=1,
-        operations=operations,
-        elapsed_s=1.0,
-        drain_s=0.0,
-        throughput_ops_s=float(operations),
-        sustained_throughput_ops_s=float(operations),
-        cut_short=False,
-        user_bytes_written=0,
-        user_bytes_read=0,
-        rss_bytes_max=0,
-        database_bytes=0,
-        started_unix_us=0,
-        finished_unix_us=0,
-        keys_missing=missing,
-    )
+    return made_up_phase(operation, operations=operations, keys_missing=missing)
 
 
 def run(*phases: PhaseMeasurement, engine: str = "rocksdb") -> Measurement:
-    return Measurement(
-        outcome=Outcome.OK,
-        engine=EngineIdentity(engine),
-        options={},
-        workload="w",
-        seed=1,
-        started_unix_s=0.0,
-        elapsed_s=1.0,
-        phases=phases,
-    )
+    return Measurement(Outcome.OK, EngineIdentity(engine), {}, "w", 1, 0.0, 1.0, phases)
 
 
 def test_keys_that_an_earlier_run_put_count_too() -> None:
