@@ -34,6 +34,7 @@ EXAMPLES = (
     "lsmtune tune study.yaml",
     "lsmtune tune study.yaml --budget 10m --require-gain && deploy",
     "Ctrl-C stops it; the same command goes on where it stopped.",
+    "lsmtune tune study.yaml --trials 1   # enough was tried: prove the best so far",
 )
 app = typer.Typer()
 
@@ -77,7 +78,10 @@ def _tune(
         elif not result.interrupted:
             typer.echo(tune_text(spec, folder, result, files, chosen.engine))
     if result.interrupted:
-        typer.echo(f"lsmtune: interrupted; the same command continues {folder.path}", err=True)
+        found = "; with --trials 1 it proves the best so far" if result.best is not None else ""
+        typer.echo(
+            f"lsmtune: interrupted; the same command continues {folder.path}{found}", err=True
+        )
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure
