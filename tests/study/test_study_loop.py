@@ -428,3 +428,14 @@ def test_a_search_ends_when_its_model_sees_nothing_to_gain_and_says_so(tmp_path:
     again = Recorder()
     tuned(spec, tmp_path / "study", FakeRunner(noise=0.002), again)
     assert [what[1] for what in again.told if what[0] == "search_finished"] == [said]
+
+
+def test_what_an_interrupted_search_found_is_proved_when_asked(tmp_path: Path) -> None:
+    spec, observer = make_spec(tmp_path, budget="{trials: 8}"), Recorder()
+    observer.stop_at = ("trial_finished", 3)
+    assert tuned(spec, tmp_path / "study", FakeRunner(), observer).interrupted
+    enough = replace(spec, budget=replace(spec.budget, trials=1))
+    result = tuned(enough, tmp_path / "study", FakeRunner())
+    assert (result.trials, result.interrupted) == (4, False)
+    assert result.verdict is not None
+    assert result.verdict.pairs >= 6

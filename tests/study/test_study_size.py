@@ -12,6 +12,7 @@ from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
+from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
@@ -20,7 +21,7 @@ from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
 from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
-from lsmtune.study.observer import TuneResult
+from lsmtune.study.observer import TuneResult, verdict_document
 from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by, stored_size
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import PROMOTED_MAX
@@ -180,6 +181,8 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     assert result.verdict is not None
     at = result.verdict.proved_at[0]
     assert (at.records, at.share_of_target) == (proof, pytest.approx(proof / 1e7, rel=0.001))
+    told = verdict_document(result.verdict)
+    assert told["proved_at"] == [encode(at)], "scripts read it, too"
     assert any("of the target, where it was found" in note for note in result.verdict.notes)
     assert any("searches a model" in line for line in warnings(observer))
 

@@ -34,6 +34,7 @@ EXAMPLES = (
     "lsmtune tune study.yaml",
     "lsmtune tune study.yaml --budget 10m --require-gain && deploy",
     "Ctrl-C stops it; the same command goes on where it stopped.",
+    "lsmtune tune study.yaml --trials 1   # enough was tried: prove the best so far",
 )
 app = typer.Typer()
 
@@ -55,9 +56,11 @@ def _tune(
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.facts import machine_facts
     from lsmtune.study.build import load_spec
+    from lsmtune.study.feasible import engine_defaults
     from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget
     from lsmtune.study.start import refuse_short
+    from lsmtune.study.winners import remember_winner, with_winners
 
     clock = AwakeClock()
     begun_s = clock()
@@ -68,8 +71,13 @@ def _tune(
     with StudyFolder.create_or_resume(directory or default_folder(study), spec) as folder:
         if folder.measurements.fact("machine") is None:
             folder.measurements.set_fact("machine", machine_facts(folder.path))
+        spec = with_winners(spec, folder, engine_defaults(spec, chosen.engine.version))
         result = _search_and_prove(spec, folder, chosen, clock, begun_s)
         spec = at_length(spec, folder)
+        try:
+            remember_winner(spec, result)
+        except OSError as error:
+            typer.echo(f"warning: not kept for later studies: {error}", err=True)
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if as_json:
@@ -77,7 +85,10 @@ def _tune(
         elif not result.interrupted:
             typer.echo(tune_text(spec, folder, result, files, chosen.engine))
     if result.interrupted:
-        typer.echo(f"lsmtune: interrupted; the same command continues {folder.path}", err=True)
+        found = "; with --trials 1 it proves the best so far" if result.best is not None else ""
+        typer.echo(
+            f"lsmtune: interrupted; the same command continues {folder.path}{found}", err=True
+        )
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure

@@ -161,6 +161,7 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
         **{name: encode(getattr(verdict, name)) for name in names},
         "correction": None if verdict.confidence_each is None else CORRECTION,
         "others": encode(verdict.others),
+        "proved_at": encode(verdict.proved_at),
         "guards": [
             {**each, "held": g.held}
             for g, each in zip(verdict.guards, encode(verdict.guards), strict=True)
