@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +42,7 @@ def require_programs(names: Sequence[str], purpose: str) -> None:
     )
 
 
-def run_step(
-    what: str,
-    command: Sequence[str],
-    log: IO[str],
-    progress: Progress,
-    *,
-    environment: Mapping[str, str] | None = None,
-) -> None:
+def run_step(what: str, command: Sequence[str], log: IO[str], progress: Progress) -> None:
     """Run `command`, its output into `log`; percentages in the output become progress lines.
 
     `what` is the step in words ("building LevelDB"). Raises LsmtuneError with the last lines
@@ -66,7 +59,6 @@ def run_step(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env={**os.environ, **(environment or {})},
         start_new_session=True,
     ) as process:
         try:

@@ -52,14 +52,10 @@ def import_text(request: ImportRequest, format_name: str | None = None) -> Impor
 
 
 def import_file(
-    path: Path,
-    format_name: str | None = None,
-    *,
-    engine: str | None = None,
-    keep_defaults: bool = False,
+    path: Path, format_name: str | None = None, *, engine: str | None = None
 ) -> Imported:
     """As `import_text`, of the file at `path`; raises InputError when it cannot be read."""
-    request = ImportRequest(read_text(path, TO_IMPORT), path, engine, keep_defaults)
+    request = ImportRequest(read_text(path, TO_IMPORT), path, engine)
     return import_text(request, format_name)
 
 
