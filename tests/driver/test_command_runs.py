@@ -303,13 +303,6 @@ def test_a_child_does_not_outlive_a_good_run(request_: RunRequest) -> None:
     wait_until_its_child_is_over(request_)
 
 
-def test_a_run_past_its_deadline_is_killed(request_: RunRequest) -> None:
-    limited = replace(request_, limits=replace(request_.limits, deadline_s=0.5))
-    measurement = CommandRunner(program("hang")).run(limited)
-    assert measurement.outcome is Outcome.TIMEOUT
-    assert "not done at its deadline of 500ms" in said(measurement)
-
-
 def test_the_memory_of_the_whole_tree_counts(request_: RunRequest) -> None:
     limited = replace(request_, limits=replace(request_.limits, memory_bytes=150 << 20))
     measurement = CommandRunner(program("eat_memory")).run(limited)
@@ -351,14 +344,6 @@ def test_processor_time_is_counted(request_: RunRequest) -> None:
     measurement = CommandRunner(program("spin")).run(request_)
     assert measurement.cpu_s is not None
     assert 0.5 <= measurement.cpu_s < 5
-
-
-def test_what_the_callback_raises_ends_the_run(request_: RunRequest) -> None:
-    def on_message(_message: Message) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        CommandRunner(program("hang")).run(request_, on_message)
 
 
 def test_what_the_user_can_mend_is_an_input_error(request_: RunRequest, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -338,17 +337,6 @@ def test_cancel_asks_first_and_kills_after_a_grace(
     assert len(measurement.intervals_unfinished) == 1
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_what_the_callback_raises_ends_the_run(
-    fake_driver: Path, make_request: MakeRequest, error: type[BaseException]
-) -> None:
-    def on_message(_message: Message) -> None:
-        raise error
-
-    with pytest.raises(error):
-        NativeRunner(fake_driver).run(make_request("hang"), on_message)
-
-
 def test_what_the_user_can_mend_is_an_input_error(
     fake_driver: Path, make_request: MakeRequest, tmp_path: Path
 ) -> None:
@@ -365,20 +353,6 @@ def test_what_the_user_can_mend_is_an_input_error(
         )
     with pytest.raises(InputError, match="folder"):
         NativeRunner(fake_driver).run(replace(request, directory=tmp_path / "missing"))
-
-
-def test_runs_in_several_threads_do_not_disturb_each_other(
-    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
-) -> None:
-    request = make_request("ok")
-
-    def one(number: int) -> Outcome:
-        directory = tmp_path / f"thread-{number}"
-        directory.mkdir()
-        return NativeRunner(fake_driver).run(replace(request, directory=directory)).outcome
-
-    with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(one, range(8))) == {Outcome.OK}
 
 
 def test_a_disk_that_fails_is_no_outcome_of_a_run(run: Callable[..., Measurement]) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +22,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import SLICES_DEFAULT, Limits, PairMethod, RunRequest, slices_for
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from patience import PATIENCE_S, wait_until, wait_until_over
+from patience import PATIENCE_S
 
 SLICES = PairMethod.SLICES
 LOAD = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=10)
@@ -326,62 +323,6 @@ def test_slices_are_as_long_as_wished_and_even_in_number() -> None:
     assert slices_for(1e6) == 400
     assert all(slices_for(s / 10) % 2 == 0 for s in range(100))
     assert SLICES_DEFAULT % 2 == 0
-
-
-PARENT = """
-import sys
-from pathlib import Path
-from lsmtune.model.config import Config
-from lsmtune.model.config import EngineIdentity
-from lsmtune.model.request import PairMethod
-from lsmtune.model.request import Limits, RunRequest
-from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.driver.messages import Paused
-from lsmtune.driver.native import NativeRunner
-from lsmtune.driver.pair import run_pair
-
-def request(name):
-    directory = Path(sys.argv[2]) / name
-    directory.mkdir()
-    return RunRequest(
-        engine=EngineIdentity("memory"),
-        config=Config({"slice_ms": 60000}) if name == "second" else Config(),
-        workload=Workload("fill", (Phase("m", PhaseKind.MEASURE, "fillseq", 10),), num=10),
-        seed=1,
-        directory=directory,
-        limits=Limits(60.0, 1 << 30, 1 << 30),
-        slices=4,
-    )
-
-run_pair(
-    NativeRunner(Path(sys.argv[1])),
-    request("first"),
-    request("second"),
-    PairMethod.SLICES,
-    on_message=lambda arm, said: print(arm, getattr(said, "slice", -1), flush=True),
-)
-"""
-
-
-def test_neither_the_frozen_nor_the_running_one_outlives_a_tuner_that_was_killed(
-    fake_sliced_driver: Path, tmp_path: Path
-) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(fake_sliced_driver), str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with parent:
-        assert parent.stdout is not None
-        for line in parent.stdout:
-            if line.strip() == "0 1":  # one slice is over, and the long one of the other begins
-                break
-        drivers = children_of(parent.pid)
-        wait_until(lambda: drivers[0].status() == psutil.STATUS_STOPPED)
-        assert len(drivers) == 2
-        os.kill(parent.pid, signal.SIGKILL)
-        parent.wait()
-    wait_until_over(drivers)
 
 
 def children_of(pid: int) -> list[psutil.Process]:
