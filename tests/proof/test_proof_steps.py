@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -279,12 +279,6 @@ class OneByOne:
         found = self.steps(without, ALL_ON, Step(kind, 0.99, to_come, off))
         assert found is not None
         return found
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with open_folder(tmp_path) as opened:
-        yield opened
 
 
 LEAST = pairs_at_least(0.99)  # a pair takes 2 s

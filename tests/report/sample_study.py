@@ -39,6 +39,14 @@ ROCKSDB = EngineIdentity("rocksdb", "10.2.1", "/opt/lsmtune/librocksdb.so", Buil
 LEVELDB = EngineIdentity("leveldb", "1.23", "/usr/lib/libleveldb.so.1d", Build.ASSERTIONS_ON)
 STARTED_UNIX_S = 1_795_226_400.0
 Options = Mapping[str, OptionValue]
+# Of the space of STUDY.
+BEST: dict[str, OptionValue] = {
+    "write_buffer_size": 8 << 20,
+    "min_write_buffer_number_to_merge": 2,
+    "level0_file_num_compaction_trigger": 4,
+    "compression": "kLZ4Compression",
+    "block_based_table_factory.block_size": 4096,
+}
 
 STUDY = """\
 version: 1
