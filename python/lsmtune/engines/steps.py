@@ -16,7 +16,7 @@ from typing import IO
 
 from lsmtune.engines.library import engines_folder, file_sha256
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.files import file_lock
+from lsmtune.machine.files import MARKER, file_lock, is_owned
 
 Progress = Callable[[str], None]
 
@@ -107,7 +107,6 @@ def open_log(folder: Path, name: str) -> IO[str]:
 # A folder that lsmtune may delete bears the marker file. `installed.json` says what the folder
 # holds, with the library's checksum, so that a later command can tell that it is still whole.
 
-MARKER = ".lsmtune-owned"
 _RECORD = "installed.json"
 
 
@@ -212,7 +211,7 @@ def remove_owned(folder: Path) -> None:
     """Delete `folder` if it exists. Raises LsmtuneError when it does not bear the marker."""
     if not folder.exists():
         return
-    if folder.is_symlink() or not (folder / MARKER).is_file():
+    if not is_owned(folder):
         why = f"has no {MARKER} file, so it was not made by lsmtune and is left alone"
         raise LsmtuneError(f"{folder}: {why}; next step: move it away")
     shutil.rmtree(folder)

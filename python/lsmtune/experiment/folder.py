@@ -36,7 +36,6 @@ from lsmtune.experiment.files import (
     claim,
     damaged,
     explained,
-    is_owned,
     lock_folder,
     marker_of,
     not_ours,
@@ -45,7 +44,7 @@ from lsmtune.experiment.files import (
 )
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.store import MeasurementStore, is_empty, refuse_older
-from lsmtune.machine.files import Lock, write_whole
+from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
