@@ -82,6 +82,11 @@ def chosen_format(text: str, path: Path, format_name: str | None = None) -> Impo
     raise InputError(str(path), why="is in no format that can be imported", allowed=allowed)
 
 
+def own_format(engine_name: str) -> ExportFormat | None:
+    """The form that the engine itself reads; its own comes before the shared ones."""
+    return next((each for each in EXPORTERS.values() if engine_name in each.engines), None)
+
+
 def export(
     format_name: str,
     engine_name: str,
