@@ -109,10 +109,7 @@ def _ten_times(number: int) -> str:
     ("text", "why"),
     [
         (
-            "a0: &a0 {x: 1}\n"
-            + "".join(
-                f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
-            ),
+            "a0: &a0 {x: 1}\n" + "".join(map(_ten_times, range(1, 9))),
             "holds more than 20000 values where aliases are followed",
         ),
         ("a: &a [*a]\n", "an alias of what it stands in"),

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Whole = NDArray[np.int64]
-DB_BENCH = "db_bench"
 
 
 def histogram(values: Whole) -> dict[str, Any]:

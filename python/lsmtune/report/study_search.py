@@ -284,10 +284,6 @@ def _outcome_cell(row: TrialRow) -> Cell:
     return Cell(ended, tone="fail" if bad else "", below=(*again, *broken))
 
 
-def _failed(outcome: Outcome) -> Cell:
-    return Cell(text.outcome(outcome), tone="fail")
-
-
 def failures_section(analysis: StudyAnalysis) -> Section:
     """How the runs ended, and what failed ones said."""
     counts = "; ".join(
