@@ -352,3 +352,29 @@ def test_what_the_user_can_mend_is_an_input_error(request_: RunRequest, tmp_path
         CommandRunner(program(command=(str(text),))).run(request_)
     with pytest.raises(InputError, match="folder"):
         CommandRunner(program("ok")).run(replace(request_, directory=tmp_path / "missing"))
+
+
+SCRIPT = """\
+set -eu
+test -s "$LSMTUNE_PARAMETERS"
+test "$LSMTUNE_DIRECTORY" = "$1"
+cd "$LSMTUNE_DIRECTORY"
+echo '{"score": 1}' >>"$LSMTUNE_RESULTS"
+"""
+
+
+def test_a_run_in_a_directory_named_from_here_is_found_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program starts in the folder of its study file, wherever lsmtune was started."""
+    study, here = tmp_path / "study", tmp_path / "here"
+    (here / "run").mkdir(parents=True)
+    study.mkdir()
+    (study / "bench.sh").write_text(SCRIPT)
+    monkeypatch.chdir(here)
+    spec = CommandSpec(
+        ("sh", "bench.sh", "{directory}"), study, results=JsonLines(), metrics=("score",)
+    )
+    measurement = CommandRunner(spec).run(replace(REQUEST, directory=Path("run")))
+    assert measurement.outcome is Outcome.OK, measurement.error
+    assert measurement.reported == {"score": 1.0}

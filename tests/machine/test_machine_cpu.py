@@ -1,4 +1,4 @@
-"""Processors, on made-up machines."""
+"""Processors, and what is said of a machine, on made-up ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from fake_root import put
 
 from lsmtune.machine import host as cpu
+from lsmtune.machine.facts import machine_facts
 from lsmtune.machine.host import RESOURCES, waiting_share
 
 
@@ -37,3 +38,21 @@ def test_pressure_is_the_share_of_the_last_minute(tmp_path: Path) -> None:
     put(tmp_path, "proc/pressure/io", text)
     assert waiting_share("io", tmp_path) == 0.125
     assert waiting_share("memory", tmp_path) is None
+
+
+# --- what is said of a machine
+
+
+def test_this_machine_says_where_databases_lie(tmp_path: Path) -> None:
+    facts = machine_facts(tmp_path)
+    assert int(facts["processors"]) >= 1
+    assert facts["memory"].endswith("iB")
+    assert " on " in facts["filesystem"]
+
+
+def test_what_a_machine_does_not_tell_is_left_out(tmp_path: Path) -> None:
+    put(tmp_path, "proc/cpuinfo", "processor : 0\nmodel name : Abacus 3000\n")
+    facts = machine_facts(tmp_path, root=tmp_path)
+    assert facts["processor"] == "Abacus 3000"
+    assert "governor" not in facts
+    assert "filesystem" not in facts

@@ -6,8 +6,8 @@ import pytest
 
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.goal import Direction, Objective, default_direction
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.model.metrics import METRICS
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
+from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from made_up import made_up_phase
 
 
@@ -67,3 +67,17 @@ def test_better_follows_the_direction_and_equal_is_not_better() -> None:
     assert not Objective(direction=Direction.MAXIMIZE).better(1.0, 1.0)
     assert Objective(direction=Direction.MINIMIZE).better(1.0, 2.0)
     assert not Objective(direction=Direction.MINIMIZE).better(1.0, 1.0)
+
+
+# --- totals of all measure phases
+
+
+def timed(kind: str, elapsed_s: float, drain_s: float) -> PhaseMeasurement:
+    return made_up_phase(kind, kind=kind, elapsed_s=elapsed_s, drain_s=drain_s)
+
+
+def test_only_measure_phases_count() -> None:
+    run = measured(timed("load", 9.0, 9.0), timed("measure", 1.0, 0.5), timed("measure", 2.0, 0.0))
+    assert [total_metric(run, name) for name in TOTAL_METRICS] == [3.0, 3.5]
+    assert total_metric(run, "elapsed_s") is None
+    assert total_metric(measured(timed("load", 1.0, 1.0)), TOTAL_METRICS[0]) is None
