@@ -17,6 +17,7 @@ from lsmtune.driver import runner as run_directory
 from lsmtune.errors import InputError
 from lsmtune.machine.files import write_output
 from patience import PATIENCE_S, wait_until
+from troubles import disk_is_full
 
 BENCH = ("bench", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 EXPORT = ("export", "write_buffer_size=4MiB", "--engine", "rocksdb", "--format", "db_bench")
@@ -87,10 +88,7 @@ def test_a_study_that_met_a_full_disk_goes_on_without_a_spoiled_trial(
 def test_an_output_file_is_written_whole_or_not_at_all(
     lsmtune: Any, home: Path, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
 ) -> None:
-    def fill_disk(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fill_disk)
+    monkeypatch.setattr(os, "fsync", disk_is_full)
     said = lsmtune(*command, "made")
     assert (said.status, said.out, said.err.count("\n")) == (1, "", 1)
     assert said.err.startswith("lsmtune: made: the disk is full; ")

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lsmtune.cli.proof_progress import MinimisationObserver, display_plan
 from lsmtune.driver import library_facts, native
 from lsmtune.driver.messages import Message
-from lsmtune.engines.ready import preset
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Build, Config, EngineIdentity
-from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
-from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.minimise import minimise
-from lsmtune.proof.paired import ProofPlan
-from lsmtune.proof.paired_steps import PairedSteps, told_apart
-from lsmtune.proof.standalone import Verification
-from lsmtune.workloads.stated import make_workload
+from lsmtune.model.request import RunRequest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 
@@ -54,7 +41,6 @@ def speed(options: dict[str, object]) -> float:
 
 def use(monkeypatch: pytest.MonkeyPatch, runner: KillableRunner) -> None:
     """`runner` in place of lsmtune's driver: of `minimise`, and of `verify`."""
-    monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
     monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
 
 
@@ -428,83 +414,6 @@ def test_an_engine_without_a_file_of_options(lsmtune: Any) -> None:
     flags = ("--engine", "memory", "--workload", "fillrandom", "default", "a=1")
     refusal = lsmtune("minimise", *flags, "--output", "OPTIONS").refusal
     assert "--output: memory reads no file of options; allowed: with rocksdb" in refusal
-
-
-def test_a_difference_is_one_only_where_the_default_is_known() -> None:
-    baseline, candidate = (
-        Config({"max_background_jobs": 2}),
-        Config({"write_buffer_size": 64 * MIB}),
-    )
-    told, same = told_apart(baseline, candidate, ROCKSDB)
-    assert (told.options, same) == (
-        {"max_background_jobs": 2},
-        ("max_background_jobs", "write_buffer_size"),
-    )
-    unknown = EngineIdentity("rocksdb")
-    assert told_apart(baseline, candidate, unknown) == (candidate, ())
-    winner = Config(preset("rocksdb-gist-winner").options)
-    assert told_apart(Config(), winner, ROCKSDB)[0].options
-
-
-class TestTime:
-    """Steps on a clock of their own: a run takes a second."""
-
-    def steps(
-        self, path: Path, budget_s: float
-    ) -> tuple[Any, MinimisationObserver, KillableRunner]:
-        runner = KillableRunner(speed=speed, noise=0.005, engine=ROCKSDB)
-        workload = make_workload("fillrandom", {"num": 1000}, "test")
-        asked = Verification(
-            Arm(ROCKSDB, Config()),
-            Arm(
-                ROCKSDB,
-                Config({"write_buffer_size": 128 * MIB, "max_background_jobs": 6, "idle": 1}),
-            ),
-            workload,
-            Objective(),
-            LIMITS_DEFAULT,
-            1,
-            ProofPlan(pairs=10, deadline_s=budget_s),
-        )
-        observer = MinimisationObserver(display_plan(asked, 30), runner.clock)
-        folder = StudyFolder.create_or_resume(path / "s", asked)
-        with closing(folder):
-            measurer = Measurer(
-                folder,
-                runner,
-                (workload,),
-                LIMITS_DEFAULT,
-                observer,
-                threading.Event(),
-                runner.clock,
-            )
-            steps = PairedSteps(asked, measurer, observer)
-            found = minimise(asked.baseline.config, asked.candidate.config, steps, confidence=0.95)
-        return found, observer, runner
-
-    def test_enough_of_it(self, tmp_path: Path) -> None:
-        found, observer, runner = self.steps(tmp_path, 400.0)
-        assert [effect.option for effect in found.kept] == [
-            "max_background_jobs",
-            "write_buffer_size",
-        ]
-        assert found.is_proven
-        assert runner.now_s < 400
-        assert not [note for note in observer.notes if "are left for" in note]
-
-    def test_too_little_of_it_keeps_what_is_not_known(self, tmp_path: Path) -> None:
-        found, observer, runner = self.steps(tmp_path, 60.0)
-        assert runner.now_s <= 62
-        assert len(found.kept) == 3
-        assert all(effect.why.startswith("not known: ") for effect in found.kept)
-        assert found.is_proven
-        (warning,) = [note for note in observer.notes if "are left for 5 steps" in note]
-        assert "an option of which nothing is known is kept" in warning
-
-    def test_the_closing_proof_has_its_share(self, tmp_path: Path) -> None:
-        found, _observer, runner = self.steps(tmp_path, 150.0)
-        assert runner.now_s <= 152
-        assert found.gain.outcome is VerdictOutcome.BETTER
 
 
 @pytest.mark.engine

@@ -10,6 +10,7 @@ import pytest
 
 from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.programs.ekvsb import summary_of_phase
+from made_up import made_up_phase
 
 
 def record(number: int, method: str, elapsed: float, exists: bool | None) -> str:
@@ -60,14 +61,8 @@ def test_a_run_of_ours_has_a_summary_for_each_phase(lsmtune: Any, home: Path) ->
 
 
 def phase(**changes: object) -> PhaseMeasurement:
-    fields: dict[str, Any] = {
-        **{"name": "run", "kind": "measure", "operation": "mix", "threads": 1},
-        **{"operations": 10, "elapsed_s": 1.0, "drain_s": None, "throughput_ops_s": 10.0},
-        **{"sustained_throughput_ops_s": None, "cut_short": False, "user_bytes_written": None},
-        **{"user_bytes_read": None, "rss_bytes_max": None, "database_bytes": None},
-        **{"started_unix_us": 0, "finished_unix_us": 1},
-    }
-    return PhaseMeasurement(**fields | changes)
+    operations = {"operation": "mix", "operations": 10, "throughput_ops_s": 10.0}
+    return made_up_phase("run", **operations | changes)
 
 
 def test_the_time_of_a_mix_is_that_of_its_types() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -23,11 +23,29 @@ MakeRequest = Callable[..., RunRequest]
 @pytest.fixture
 def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An executable that speaks the protocol; the option `fake` says how it misbehaves."""
+    return _executable(HERE / "fake_driver.py", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def fake_sliced_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One that takes turns."""
+    return _executable(HERE / "fake_sliced_driver.py", tmp_path, monkeypatch)
+
+
+def _executable(script: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LSMTUNE_TEST_GOLDEN", str(GOLDEN))
-    path = tmp_path / "lsmtune-driver"
-    path.write_text(f"#!{sys.executable} -S\n{(HERE / 'fake_driver.py').read_text()}")
+    path = folder / "lsmtune-driver"
+    path.write_text(f"#!{sys.executable} -S\n{script.read_text()}")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(params=["memory", "rocksdb", "leveldb"])
+def engine(request: pytest.FixtureRequest) -> EngineIdentity:
+    name = str(request.param)
+    if name == "memory":
+        return EngineIdentity(name)
+    return EngineIdentity(name, library=str(request.getfixturevalue(f"{name}_library")))
 
 
 @pytest.fixture
@@ -57,7 +75,12 @@ def make_request(tmp_path: Path) -> MakeRequest:
     return make
 
 
-@pytest.fixture
-def no_leftovers() -> Callable[[], list[str]]:
-    """Command lines of this process's descendants that are still there."""
-    return lambda: [" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)]
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No process and no open file by the time that a run is over, however it ended."""
+    open_files = Path("/proc/self/fd")
+    before = len(list(open_files.iterdir()))
+    yield
+    descendants = psutil.Process().children(recursive=True)
+    assert [" ".join(each.cmdline()) for each in descendants] == []
+    assert len(list(open_files.iterdir())) <= before

@@ -16,6 +16,7 @@ from lsmtune.model.text import NotPlainError, open_plain
 from lsmtune.model.workload import Workload
 from lsmtune.programs import command as command_results
 from lsmtune.programs.command import CommandRunner
+from troubles import why_not_ok
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
 WHY = {
@@ -51,8 +52,7 @@ def test_no_file_in_the_place_of_the_results_is_invalid(
     place = tmp_path / "run-1" / "results.jsonl"
     measurement = run(tmp_path, JsonLines(), "misplace", thing, str(place), lives_s)
     assert measurement.outcome is Outcome.INVALID
-    assert measurement.error is not None
-    assert measurement.error.message == f"results.jsonl: {WHY[thing]}"
+    assert why_not_ok(measurement) == f"results.jsonl: {WHY[thing]}"
 
 
 @THINGS
@@ -62,8 +62,7 @@ def test_no_file_in_the_place_of_a_document_is_invalid(tmp_path: Path, thing: st
     place = tmp_path / "run-1" / "work" / "out.json"
     measurement = run(tmp_path, results, "misplace", thing, str(place), "0")
     assert measurement.outcome is Outcome.INVALID
-    assert measurement.error is not None
-    assert measurement.error.message == f"{place}: {WHY[thing]}"
+    assert why_not_ok(measurement) == f"{place}: {WHY[thing]}"
 
 
 def test_a_document_that_is_too_long_is_invalid(
@@ -73,8 +72,7 @@ def test_a_document_that_is_too_long_is_invalid(
     results = JsonPointers({"score": "/a"}, "out.json")
     measurement = run(tmp_path, results, "document", '{{"a": 1234567890}}')
     assert measurement.outcome is Outcome.INVALID
-    assert measurement.error is not None
-    assert measurement.error.message.endswith("out.json: more than 10 bytes")
+    assert why_not_ok(measurement).endswith("out.json: more than 10 bytes")
 
 
 def test_a_pointer_behind_the_end_of_a_list_is_invalid(tmp_path: Path) -> None:
@@ -82,8 +80,7 @@ def test_a_pointer_behind_the_end_of_a_list_is_invalid(tmp_path: Path) -> None:
     results = JsonPointers({"score": "/-"}, "out.json")
     measurement = run(tmp_path, results, "document", "[1, 2]")
     assert measurement.outcome is Outcome.INVALID
-    assert measurement.error is not None
-    assert measurement.error.message.endswith("/-: points behind the end of a list")
+    assert why_not_ok(measurement).endswith("/-: points behind the end of a list")
 
 
 def test_plain_files_and_links_to_them_are_opened(tmp_path: Path) -> None:

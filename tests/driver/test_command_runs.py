@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +27,13 @@ from lsmtune.model.command import (
     Results,
 )
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.command import CommandRunner
 from lsmtune.programs.command_process import CommandProcess
 from patience import PATIENCE_S, in_time, wait_until_over
+from troubles import why_not_ok
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
 LINES = JsonLines()
@@ -45,12 +46,6 @@ REQUEST = RunRequest(
     limits=Limits(PATIENCE_S, 1 << 30, 1 << 30),
     trial=3,
 )
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    yield
-    assert no_leftovers() == []
 
 
 @pytest.fixture
@@ -68,12 +63,6 @@ def program(*arguments: str, results: Results = LINES, **more: object) -> Comman
 def literal(arguments: tuple[str, ...]) -> tuple[str, ...]:
     """`arguments` as they have to be written to arrive as they are."""
     return tuple(text.replace("{", "{{").replace("}", "}}") for text in arguments)
-
-
-def said(measurement: Measurement) -> str:
-    assert measurement.error is not None
-    assert "\n" not in measurement.error.message
-    return measurement.error.message
 
 
 def wait_until_its_child_is_over(request: RunRequest) -> None:
@@ -168,7 +157,7 @@ def test_a_template_is_rendered(request_: RunRequest) -> None:
 def test_a_parameter_without_a_value_is_invalid_and_starts_nothing(request_: RunRequest) -> None:
     measurement = CommandRunner(program("ok", "{bits}")).run(request_)
     assert measurement.outcome is Outcome.INVALID
-    assert said(measurement) == "command[4]: {bits} has no value in this configuration"
+    assert why_not_ok(measurement) == "command[4]: {bits} has no value in this configuration"
     assert list(request_.directory.iterdir()) == []
 
 
@@ -237,7 +226,7 @@ def test_useless_results_are_invalid_and_say_why(
     spec = program(*literal(arguments), results=results)
     measurement = CommandRunner(spec).run(request_)
     assert measurement.outcome is Outcome.INVALID
-    assert why in said(measurement)
+    assert why in why_not_ok(measurement)
 
 
 def test_a_bad_line_ends_the_run_at_once(request_: RunRequest) -> None:
@@ -260,7 +249,7 @@ def test_a_program_that_fails_has_crashed_whatever_it_reported(
 ) -> None:
     measurement = CommandRunner(program("crash", str(number))).run(request_)
     assert measurement.outcome is outcome
-    assert why in said(measurement)
+    assert why in why_not_ok(measurement)
     assert measurement.error is not None
     assert measurement.error.found == "Assertion `n < 2' failed."
     assert measurement.reported == {"score": 1}
@@ -309,18 +298,11 @@ def test_a_child_does_not_outlive_a_good_run(request_: RunRequest) -> None:
     wait_until_its_child_is_over(request_)
 
 
-def test_a_run_past_its_deadline_is_killed(request_: RunRequest) -> None:
-    limited = replace(request_, limits=replace(request_.limits, deadline_s=0.5))
-    measurement = CommandRunner(program("hang")).run(limited)
-    assert measurement.outcome is Outcome.TIMEOUT
-    assert "not done at its deadline of 500ms" in said(measurement)
-
-
 def test_the_memory_of_the_whole_tree_counts(request_: RunRequest) -> None:
     limited = replace(request_, limits=replace(request_.limits, memory_bytes=150 << 20))
     measurement = CommandRunner(program("eat_memory")).run(limited)
     assert measurement.outcome is Outcome.OUT_OF_MEMORY
-    assert "over the limit of 150MiB" in said(measurement)
+    assert "over the limit of 150MiB" in why_not_ok(measurement)
 
 
 def test_shared_memory_counts_once(request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,14 +339,6 @@ def test_processor_time_is_counted(request_: RunRequest) -> None:
     measurement = CommandRunner(program("spin")).run(request_)
     assert measurement.cpu_s is not None
     assert 0.5 <= measurement.cpu_s < 5
-
-
-def test_what_the_callback_raises_ends_the_run(request_: RunRequest) -> None:
-    def on_message(_message: Message) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        CommandRunner(program("hang")).run(request_, on_message)
 
 
 def test_what_the_user_can_mend_is_an_input_error(request_: RunRequest, tmp_path: Path) -> None:

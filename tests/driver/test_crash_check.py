@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +18,6 @@ pytestmark = pytest.mark.engine
 
 NUM = 400_000
 LOAD = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=NUM)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    yield
-    assert no_leftovers() == []
 
 
 @pytest.fixture(params=["rocksdb", "leveldb"])

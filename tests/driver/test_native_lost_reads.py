@@ -14,43 +14,18 @@ from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind
 from lsmtune.workloads.stated import make_workload
+from made_up import made_up_phase
+from troubles import why_not_ok
 
 NUM = 1000
 
 
 def phase(operation: str, operations: int = NUM, missing: int | None = None) -> PhaseMeasurement:
-    return PhaseMeasurement(
-        name=operation,
-        kind="measure",
-        operation=operation,
-        threads=1,
-        operations=operations,
-        elapsed_s=1.0,
-        drain_s=0.0,
-        throughput_ops_s=float(operations),
-        sustained_throughput_ops_s=float(operations),
-        cut_short=False,
-        user_bytes_written=0,
-        user_bytes_read=0,
-        rss_bytes_max=0,
-        database_bytes=0,
-        started_unix_us=0,
-        finished_unix_us=0,
-        keys_missing=missing,
-    )
+    return made_up_phase(operation, operations=operations, keys_missing=missing)
 
 
 def run(*phases: PhaseMeasurement, engine: str = "rocksdb") -> Measurement:
-    return Measurement(
-        outcome=Outcome.OK,
-        engine=EngineIdentity(engine),
-        options={},
-        workload="w",
-        seed=1,
-        started_unix_s=0.0,
-        elapsed_s=1.0,
-        phases=phases,
-    )
+    return Measurement(Outcome.OK, EngineIdentity(engine), {}, "w", 1, 0.0, 1.0, phases)
 
 
 def test_keys_that_an_earlier_run_put_count_too() -> None:
@@ -69,8 +44,7 @@ def test_a_read_that_misses_a_key_that_was_put_is_data_loss(read: str) -> None:
     delete = phase("deleteuniquerandom")
     judged = with_lost_reads(run(phase("filluniquerandom"), phase(read, missing=3), delete), NUM)
     assert judged.outcome is Outcome.DATA_LOSS
-    assert judged.error is not None
-    assert judged.error.message == f"3 of 1000 keys that were put not found in {read}"
+    assert why_not_ok(judged) == f"3 of 1000 keys that were put not found in {read}"
     assert len(judged.phases) == 3
 
 
@@ -115,5 +89,4 @@ def test_fifo_compaction_that_drops_data_fails_although_all_keys_are_deleted_in_
     )
     measurement = NativeRunner(driver).run(request, lambda _message: None)
     assert measurement.outcome is Outcome.DATA_LOSS, measurement.error
-    assert measurement.error is not None
-    assert "was written, and a read did not find it" in measurement.error.message
+    assert "was written, and a read did not find it" in why_not_ok(measurement)

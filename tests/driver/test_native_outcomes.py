@@ -8,8 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,20 +33,9 @@ from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from patience import PATIENCE_S, wait_until_over
+from troubles import why_not_ok
 
 MakeRequest = Callable[..., RunRequest]
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    before = open_files()
-    yield
-    assert no_leftovers() == []
-    assert open_files() <= before
 
 
 @pytest.fixture
@@ -56,12 +44,6 @@ def run(fake_driver: Path, make_request: MakeRequest) -> Callable[..., Measureme
         return NativeRunner(fake_driver).run(make_request(behaviour, **changes))
 
     return run_it
-
-
-def message_of(measurement: Measurement) -> str:
-    assert measurement.error is not None
-    assert "\n" not in measurement.error.message
-    return measurement.error.message
 
 
 def wait_until_its_child_is_over(tmp_path: Path) -> None:
@@ -124,7 +106,7 @@ def test_a_run_past_its_deadline_is_killed(
 ) -> None:
     measurement = run_past_deadline(behaviour)
     assert measurement.outcome is Outcome.TIMEOUT
-    assert "deadline of 700ms" in message_of(measurement)
+    assert "deadline of 700ms" in why_not_ok(measurement)
     assert measurement.phases == ()
     assert measurement.intervals_unfinished
     assert measurement.phase_unfinished == "fillrandom"
@@ -135,7 +117,7 @@ def test_a_run_that_says_nothing_is_killed_at_its_deadline(run: Callable[..., Me
     measurement = run("silent", deadline_s=0.7)
     assert measurement.outcome is Outcome.TIMEOUT
     assert 0.7 <= time.monotonic() - started_s < PATIENCE_S
-    assert "deadline of 700ms" in message_of(measurement)
+    assert "deadline of 700ms" in why_not_ok(measurement)
     assert (measurement.phases, measurement.intervals_unfinished) == ((), ())
 
 
@@ -157,7 +139,7 @@ def test_a_child_of_the_driver_does_not_outlive_a_good_run(
 def test_memory_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
     measurement = run("eat_memory", memory_bytes=100 << 20)
     assert measurement.outcome is Outcome.OUT_OF_MEMORY
-    assert "over the limit of 100MiB" in message_of(measurement)
+    assert "over the limit of 100MiB" in why_not_ok(measurement)
     assert len(measurement.intervals_unfinished) == 1
 
 
@@ -168,7 +150,7 @@ def test_without_a_control_group_resident_memory_is_watched(
     measurement = runner.run(make_request("eat_memory", memory_bytes=100 << 20))
     assert measurement.outcome is Outcome.OUT_OF_MEMORY
     assert measurement.memory_limited_by == "watch"
-    assert "resident memory of" in message_of(measurement)
+    assert "resident memory of" in why_not_ok(measurement)
 
 
 def test_a_control_group_holds_the_run_where_one_can_be_made(
@@ -180,7 +162,7 @@ def test_a_control_group_holds_the_run_where_one_can_be_made(
     measurement = run("eat_memory", memory_bytes=100 << 20)
     assert measurement.outcome is Outcome.OUT_OF_MEMORY
     assert measurement.memory_limited_by == "cgroup"
-    assert "limit of 100MiB of its control group" in message_of(measurement)
+    assert "limit of 100MiB of its control group" in why_not_ok(measurement)
     group = memory_group(1 << 30)
     assert group is not None
     with group:  # beside those of the run, of which nothing is left
@@ -209,7 +191,7 @@ def test_a_control_group_that_refuses_the_run_is_said_and_memory_watched(
 def test_disk_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
     measurement = run("fill_disk", disk_bytes=16 << 20)
     assert measurement.outcome is Outcome.DISK_FULL
-    assert "over the limit of 16MiB" in message_of(measurement)
+    assert "over the limit of 16MiB" in why_not_ok(measurement)
 
 
 def test_too_little_free_space_is_said_before_anything_runs(
@@ -228,8 +210,8 @@ def test_a_crash_names_its_signal_and_keeps_the_engines_last_words(
 ) -> None:
     measurement = run("crash", signal=signal.Signals[name].value)
     assert measurement.outcome is Outcome.CRASHED
-    assert f"killed by {name} in phase fillrandom" in message_of(measurement)
-    assert "Assertion `n < 2' failed" in message_of(measurement)
+    assert f"killed by {name} in phase fillrandom" in why_not_ok(measurement)
+    assert "Assertion `n < 2' failed" in why_not_ok(measurement)
     assert measurement.error is not None
     assert measurement.error.found == "db.cc:12: void f(): Assertion `n < 2' failed."
 
@@ -242,7 +224,7 @@ def test_who_kills_a_driver_from_outside_is_not_guessed(
     assert measurement.outcome is Outcome.DISTURBED
     assert measurement.error is not None
     assert measurement.error.kind == KILLED
-    assert f"killed by {name} in phase fillrandom, by whom is not known" in message_of(measurement)
+    assert f"killed by {name} in phase fillrandom, by whom is not known" in why_not_ok(measurement)
 
 
 def test_out_of_memory_is_said_where_the_kernel_has_counted_it() -> None:
@@ -267,7 +249,7 @@ def test_an_exit_without_a_last_message_is_a_crash(
 ) -> None:
     measurement = run("stop_early", status=status)
     assert measurement.outcome is Outcome.CRASHED
-    assert f"exited with status {status} before it had finished" in message_of(measurement)
+    assert f"exited with status {status} before it had finished" in why_not_ok(measurement)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +269,7 @@ def test_a_driver_that_breaks_the_protocol_has_crashed(
     monkeypatch.setattr(process, "_LINE_BYTES_MAX", 4 << 20)
     measurement = run(behaviour)
     assert measurement.outcome is Outcome.CRASHED
-    assert why in message_of(measurement)
+    assert why in why_not_ok(measurement)
 
 
 def test_a_driver_of_another_version_is_refused(run: Callable[..., Measurement]) -> None:
@@ -306,7 +288,7 @@ def test_the_drivers_own_failures_pass_through(
     for line in (1, 2, 3):
         measurement = NativeRunner(fake_driver).run(make_request("fail", line=line))
         outcomes.append(measurement.outcome)
-        assert message_of(measurement)
+        assert why_not_ok(measurement)
         (tmp_path / "run-1").rename(tmp_path / f"done-{line}")
         if line == 1:
             assert measurement.error is not None
@@ -345,20 +327,9 @@ def test_cancel_asks_first_and_kills_after_a_grace(
 
     measurement = NativeRunner(fake_driver).run(make_request(behaviour), on_message, cancel)
     assert measurement.outcome is Outcome.CANCELLED
-    killed = "killed because it did not stop" in message_of(measurement)
+    killed = "killed because it did not stop" in why_not_ok(measurement)
     assert killed == (behaviour == "hang")
     assert len(measurement.intervals_unfinished) == 1
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_what_the_callback_raises_ends_the_run(
-    fake_driver: Path, make_request: MakeRequest, error: type[BaseException]
-) -> None:
-    def on_message(_message: Message) -> None:
-        raise error
-
-    with pytest.raises(error):
-        NativeRunner(fake_driver).run(make_request("hang"), on_message)
 
 
 def test_what_the_user_can_mend_is_an_input_error(
@@ -377,20 +348,6 @@ def test_what_the_user_can_mend_is_an_input_error(
         )
     with pytest.raises(InputError, match="folder"):
         NativeRunner(fake_driver).run(replace(request, directory=tmp_path / "missing"))
-
-
-def test_runs_in_several_threads_do_not_disturb_each_other(
-    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
-) -> None:
-    request = make_request("ok")
-
-    def one(number: int) -> Outcome:
-        directory = tmp_path / f"thread-{number}"
-        directory.mkdir()
-        return NativeRunner(fake_driver).run(replace(request, directory=directory)).outcome
-
-    with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(one, range(8))) == {Outcome.OK}
 
 
 def test_a_disk_that_fails_is_no_outcome_of_a_run(run: Callable[..., Measurement]) -> None:

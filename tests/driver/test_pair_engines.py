@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,14 +39,6 @@ WORKLOAD = Workload(
 )
 
 
-@pytest.fixture(params=["memory", "rocksdb", "leveldb"])
-def engine(request: pytest.FixtureRequest) -> EngineIdentity:
-    name = str(request.param)
-    if name == "memory":
-        return EngineIdentity(name)
-    return EngineIdentity(name, library=str(request.getfixturevalue(f"{name}_library")))
-
-
 @pytest.fixture
 def requests(engine: EngineIdentity, tmp_path: Path) -> tuple[RunRequest, RunRequest]:
     """The same run twice, each with a folder of its own."""
@@ -60,12 +51,6 @@ def requests(engine: EngineIdentity, tmp_path: Path) -> tuple[RunRequest, RunReq
         )
 
     return request("first"), request("second")
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    yield
-    assert no_leftovers() == []
 
 
 def phase_of(measurement: Measurement, name: str) -> PhaseMeasurement:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,35 +22,16 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import SLICES_DEFAULT, Limits, PairMethod, RunRequest, slices_for
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from patience import PATIENCE_S, wait_until, wait_until_over
+from patience import PATIENCE_S
 
-HERE = Path(__file__).parent
-GOLDEN = HERE.parents[1] / "protocol" / "golden"
 SLICES = PairMethod.SLICES
 LOAD = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=10)
 MEASURE = Phase("measure", PhaseKind.MEASURE, "overwrite", operations_per_thread=10)
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    yield
-    assert no_leftovers() == []
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
-
-
 @pytest.fixture
-def driver_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LSMTUNE_TEST_GOLDEN", str(GOLDEN))
-    path = tmp_path / "lsmtune-driver"
-    path.write_text(f"#!{sys.executable} -S\n{(HERE / 'fake_sliced_driver.py').read_text()}")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def runner(driver_path: Path) -> NativeRunner:
-    return NativeRunner(driver_path)
+def runner(fake_sliced_driver: Path) -> NativeRunner:
+    return NativeRunner(fake_sliced_driver)
 
 
 Make = Callable[..., RunRequest]
@@ -110,7 +88,7 @@ def test_two_runs_take_turns_and_never_run_at_once(runner: NativeRunner, make: M
         assert [s.steal_s for s in of_measure] == [None] * 4
 
 
-def test_a_frozen_run_takes_no_time(driver_path: Path, make: Make) -> None:
+def test_a_frozen_run_takes_no_time(fake_sliced_driver: Path, make: Make) -> None:
     """The second needs little time of its own, and with that of the first more than it may.
 
     By the clock here each message of the first takes a fifth of a second, each of the second a
@@ -125,7 +103,7 @@ def test_a_frozen_run_takes_no_time(driver_path: Path, make: Make) -> None:
         return now_s[0]
 
     runner, requests = (
-        NativeRunner(driver_path, clock=clock),
+        NativeRunner(fake_sliced_driver, clock=clock),
         (make("a"), make("b", deadline_s=1.0)),
     )
     measured = run_pair(runner, *requests, SLICES, on_message=on_message, clock=clock)
@@ -345,62 +323,6 @@ def test_slices_are_as_long_as_wished_and_even_in_number() -> None:
     assert slices_for(1e6) == 400
     assert all(slices_for(s / 10) % 2 == 0 for s in range(100))
     assert SLICES_DEFAULT % 2 == 0
-
-
-PARENT = """
-import sys
-from pathlib import Path
-from lsmtune.model.config import Config
-from lsmtune.model.config import EngineIdentity
-from lsmtune.model.request import PairMethod
-from lsmtune.model.request import Limits, RunRequest
-from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.driver.messages import Paused
-from lsmtune.driver.native import NativeRunner
-from lsmtune.driver.pair import run_pair
-
-def request(name):
-    directory = Path(sys.argv[2]) / name
-    directory.mkdir()
-    return RunRequest(
-        engine=EngineIdentity("memory"),
-        config=Config({"slice_ms": 60000}) if name == "second" else Config(),
-        workload=Workload("fill", (Phase("m", PhaseKind.MEASURE, "fillseq", 10),), num=10),
-        seed=1,
-        directory=directory,
-        limits=Limits(60.0, 1 << 30, 1 << 30),
-        slices=4,
-    )
-
-run_pair(
-    NativeRunner(Path(sys.argv[1])),
-    request("first"),
-    request("second"),
-    PairMethod.SLICES,
-    on_message=lambda arm, said: print(arm, getattr(said, "slice", -1), flush=True),
-)
-"""
-
-
-def test_neither_the_frozen_nor_the_running_one_outlives_a_tuner_that_was_killed(
-    driver_path: Path, tmp_path: Path
-) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(driver_path), str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with parent:
-        assert parent.stdout is not None
-        for line in parent.stdout:
-            if line.strip() == "0 1":  # one slice is over, and the long one of the other begins
-                break
-        drivers = children_of(parent.pid)
-        wait_until(lambda: drivers[0].status() == psutil.STATUS_STOPPED)
-        assert len(drivers) == 2
-        os.kill(parent.pid, signal.SIGKILL)
-        parent.wait()
-    wait_until_over(drivers)
 
 
 def children_of(pid: int) -> list[psutil.Process]:

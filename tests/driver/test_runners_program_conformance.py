@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -20,15 +20,10 @@ from lsmtune.programs.find import find_program
 from lsmtune.programs.program import NEVER_TOLD
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.programs.runner import ProgramRunner
+from troubles import why_not_ok
 
 LIMITS = Limits(20.0, 1 << 30, 1 << 30)
 Run = Callable[..., Measurement]
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
-    yield
-    assert no_leftovers() == []
 
 
 @pytest.fixture(params=sorted(PROGRAMS))
@@ -117,9 +112,7 @@ def test_how_a_program_ends_is_the_outcome(
 ) -> None:
     measurement = run(fake)
     assert (measurement.outcome, measurement.phases) == (outcome, ())
-    assert measurement.error is not None
-    assert said in measurement.error.message
-    assert "\n" not in measurement.error.message
+    assert said in why_not_ok(measurement)
 
 
 def test_a_refused_flag_comes_with_the_nearest_spelling(name: str, run: Run) -> None:
@@ -164,6 +157,5 @@ def test_what_it_cannot_perform_is_one_line_before_anything_starts(
 def test_a_configuration_that_it_has_no_spelling_of_is_invalid(run: Run) -> None:
     measurement = run(config=Config({"no_such_option": 1}))
     assert measurement.outcome is Outcome.INVALID
-    assert measurement.error is not None
-    assert "no_such_option" in measurement.error.message
+    assert "no_such_option" in why_not_ok(measurement)
     assert measurement.phases == ()

@@ -12,6 +12,7 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from made_up import made_up_phase
 
 RESULTS = Path(__file__).parents[3] / "shared" / "data" / "dku-contest" / "results"
 PROPERTIES = RESULTS.parent / "properties"
@@ -55,23 +56,12 @@ def run(
 
 def phase(name: str, throughput_ops_s: float) -> PhaseMeasurement:
     """A measure phase of one second."""
-    return PhaseMeasurement(
-        name=name,
-        kind="measure",
+    return made_up_phase(
+        name,
         operation="put",
-        threads=1,
         operations=round(throughput_ops_s),
-        elapsed_s=1.0,
-        drain_s=0.0,
         throughput_ops_s=throughput_ops_s,
         sustained_throughput_ops_s=throughput_ops_s / 2,
-        cut_short=False,
-        user_bytes_written=0,
-        user_bytes_read=0,
-        rss_bytes_max=1,
-        database_bytes=1,
-        started_unix_us=0,
-        finished_unix_us=1,
     )
 
 

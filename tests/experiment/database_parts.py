@@ -12,9 +12,10 @@ from pathlib import Path
 from lsmtune.driver.messages import Message
 from lsmtune.experiment.database_files import database_files
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Durability, Phase, PhaseKind, Workload
+from made_up import made_up_phase
 
 LOAD = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=100)
 SETTLE = Phase("settle", PhaseKind.SETTLE)
@@ -22,23 +23,13 @@ READ = Phase("readrandom", PhaseKind.MEASURE, "readrandom", operations_per_threa
 READS = Workload("readrandom", (LOAD, SETTLE, READ), num=100)
 LIMITS = Limits(deadline_s=20.0, memory_bytes=1 << 30, disk_bytes=1 << 30)
 TABLE_BYTES = 8192
-SETTLED = PhaseMeasurement(
-    name="settle",
+SETTLED = made_up_phase(
+    "settle",
     kind="settle",
     operation=None,
-    threads=1,
     operations=0,
     elapsed_s=0.0,
-    drain_s=0.0,
     throughput_ops_s=0.0,
-    sustained_throughput_ops_s=0.0,
-    cut_short=False,
-    user_bytes_written=0,
-    user_bytes_read=0,
-    rss_bytes_max=0,
-    database_bytes=0,
-    started_unix_us=0,
-    finished_unix_us=0,
     files_per_level=(0, 2),
     bytes_per_level=(0, 2 * TABLE_BYTES),
 )

@@ -10,8 +10,9 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.experiment.sweep import Axis, AxisKind, Sweep, SweepEngine, SweepWorkload
 from lsmtune.experiment.sweep_grid import GridCell, grid
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.workload import PhaseKind
+from made_up import made_up_phase
 
 ENGINE = EngineIdentity("leveldb", "1.22", "/lib.so", Build.RELEASE)
 
@@ -55,23 +56,16 @@ def run_of(
     moved = workload.num * (workload.key_bytes + workload.value_bytes)
     whole_s = elapsed_s + (drain_s or 0.0)
     phases = tuple(
-        PhaseMeasurement(
-            name=phase.name,
-            kind="measure",
+        made_up_phase(
+            phase.name,
             operation=phase.operation,
-            threads=1,
             operations=workload.num,
             elapsed_s=elapsed_s,
             drain_s=drain_s,
             throughput_ops_s=rate,
             sustained_throughput_ops_s=None if drain_s is None else workload.num / whole_s,
-            cut_short=False,
             user_bytes_written=moved,
-            user_bytes_read=0,
-            rss_bytes_max=1,
             database_bytes=moved,
-            started_unix_us=0,
-            finished_unix_us=1,
             latency_us_p99=1e6 / rate * 3,
             compactions=number,
             compaction_write_bytes=moved,

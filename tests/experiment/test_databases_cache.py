@@ -20,6 +20,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
 from lsmtune.model.workload import Workload
+from troubles import disk_is_full
 
 pytestmark = pytest.mark.usefixtures("synced")
 
@@ -372,9 +373,6 @@ def test_tables_are_copied_with_the_reason_where_links_do_not_reach(
 def test_a_full_disk_is_a_clear_error(
     cache: DatabaseCache, make_request: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_arguments: object, **_named: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "link", full)
+    monkeypatch.setattr(os, "link", disk_is_full)
     with pytest.raises(LsmtuneError, match="the disk is full"):
         cache.prepare(make_request())

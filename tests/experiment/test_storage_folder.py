@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import sqlite3
@@ -22,6 +21,7 @@ from lsmtune.machine.files import write_whole
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Outcome
+from troubles import disk_is_full
 
 NOBODY = 65534
 
@@ -166,11 +166,8 @@ def test_the_result_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Mo
         path = folder.write_result("result.json", {"verdict": None})
         assert path.read_text() == '{\n  "verdict": null\n}\n'
 
-        def full(_descriptor: int) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", full)
+            patch.setattr(os, "fsync", disk_is_full)
             with pytest.raises(LsmtuneError, match="the disk is full"):
                 folder.write_result("result.json", "half")
         assert path.read_text() == '{\n  "verdict": null\n}\n'
@@ -179,11 +176,8 @@ def test_the_result_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_full_disk_at_the_start_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", disk_is_full)
         with pytest.raises(LsmtuneError, match="the disk is full"):
             create(tmp_path / "s")
     create(tmp_path / "s").close()  # what was left behind is ours, and is taken up
@@ -234,12 +228,9 @@ def test_a_folder_that_is_not_named_in_utf_8_is_not_made(tmp_path: Path) -> None
 def test_what_cannot_be_written_whole_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     path = tmp_path / "report.html"
     write_whole(path, "before")
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", disk_is_full)
     with pytest.raises(OSError, match="No space"):
         write_whole(path, "after")
     assert path.read_text() == "before"

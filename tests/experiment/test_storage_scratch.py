@@ -22,6 +22,7 @@ from lsmtune.experiment.files import (
     sweep_leftovers,
 )
 from lsmtune.machine.files import temporary_folder
+from troubles import disk_is_full
 
 
 def leftover(parent: Path, name: str = "run-old") -> Path:
@@ -66,10 +67,7 @@ def test_a_link_to_a_marked_folder_is_not_ours(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_arguments: object, **_named: object) -> str:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    monkeypatch.setattr(tempfile, "mkdtemp", disk_is_full)
     with pytest.raises(LsmtuneError, match="the disk is full"), run_directory(tmp_path):
         pass
 

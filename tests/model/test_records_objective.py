@@ -8,26 +8,16 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.model.goal import Direction, Objective, default_direction
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import METRICS
+from made_up import made_up_phase
 
 
 def phase(name: str, kind: str, ops_s: float) -> PhaseMeasurement:
-    return PhaseMeasurement(
-        name=name,
+    return made_up_phase(
+        name,
         kind=kind,
-        operation=name,
-        threads=1,
-        operations=10,
-        elapsed_s=1.0,
         drain_s=1.0,
         throughput_ops_s=2 * ops_s,
         sustained_throughput_ops_s=ops_s,
-        cut_short=False,
-        user_bytes_written=0,
-        user_bytes_read=0,
-        rss_bytes_max=0,
-        database_bytes=0,
-        started_unix_us=0,
-        finished_unix_us=0,
     )
 
 

@@ -3,26 +3,11 @@ from __future__ import annotations
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
 from lsmtune.model.metrics import TOTAL_METRICS
+from made_up import made_up_phase
 
 
 def phase(kind: str, elapsed_s: float, drain_s: float) -> PhaseMeasurement:
-    counts = dict.fromkeys(("operations", "user_bytes_written", "user_bytes_read"), 0)
-    sizes = dict.fromkeys(("rss_bytes_max", "database_bytes"), 0)
-    times = dict.fromkeys(("started_unix_us", "finished_unix_us"), 0)
-    rates = dict.fromkeys(("throughput_ops_s", "sustained_throughput_ops_s"), 1.0)
-    return PhaseMeasurement(
-        name=kind,
-        kind=kind,
-        operation=None,
-        threads=1,
-        elapsed_s=elapsed_s,
-        drain_s=drain_s,
-        cut_short=False,
-        **counts,
-        **sizes,
-        **times,
-        **rates,
-    )
+    return made_up_phase(kind, kind=kind, elapsed_s=elapsed_s, drain_s=drain_s)
 
 
 def measured(*phases: PhaseMeasurement) -> Measurement:

@@ -48,7 +48,6 @@ ROW = Distribution.of(
     "row", fields=10, names_bytes=60, length=Distribution.of("constant", size=100)
 )
 MIX = Mix((("get", 3.0), ("update", 1.0)), records=1000, value_sizes=ROW)
-INSERTS = Mix((("insert", 1.0),), records=0, value_sizes=ROW)
 YCSB = Workload(
     "ycsb-a",
     (

@@ -9,5 +9,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 
 from files_library import files_library
 from memory_folder import tmp_path
+from proof_parts import folder
 
-__all__ = ["files_library", "tmp_path"]
+__all__ = ["files_library", "folder", "tmp_path"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
 from fake_runner import ENGINE, MIB, FakeRunner
 
 from lsmtune.driver.messages import Message
@@ -46,6 +47,12 @@ class Searchless:
 
 def open_folder(path: Path) -> StudyFolder:
     return StudyFolder.create_or_resume(path, Searchless())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[StudyFolder]:
+    with open_folder(tmp_path / "s") as opened:
+        yield opened
 
 
 class Recorder(Observer):

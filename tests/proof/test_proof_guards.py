@@ -9,7 +9,7 @@ import pytest
 from fake_runner import ENGINE
 
 from lsmtune.errors import InputError
-from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.measurement import Latency, Measurement, Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
 from lsmtune.proof.guards import (
@@ -21,6 +21,7 @@ from lsmtune.proof.guards import (
     violations,
 )
 from lsmtune.space.constraint import Constraint
+from made_up import made_up_phase
 
 FILL = Workload("fill", (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom"),), num=1000)
 MIX = Mix((("get", 1.0), ("update", 1.0), ("delete_oldest", 1.0)))
@@ -31,28 +32,13 @@ VERDICT = Verdict(VerdictOutcome.BETTER, "throughput_ops_s", "maximize", 0.95, 6
 
 def run(latencies: Mapping[str, float] | None = None, **metrics: float) -> Measurement:
     """A run of one phase; `latencies` are p99 by operation type."""
-    phase = PhaseMeasurement(
-        name="run",
-        kind="measure",
-        operation=None,
-        threads=1,
-        operations=1000,
-        elapsed_s=1.0,
-        drain_s=0.0,
-        throughput_ops_s=1000.0,
-        sustained_throughput_ops_s=1000.0,
-        cut_short=False,
-        user_bytes_written=1,
-        user_bytes_read=1,
-        rss_bytes_max=1,
-        database_bytes=1,
-        started_unix_us=0,
-        finished_unix_us=1,
+    phase = made_up_phase(
+        "run",
         latencies={
             kind: Latency(1, us, us, latency_us_p99=us) for kind, us in (latencies or {}).items()
         },
+        **metrics,
     )
-    phase = replace(phase, **metrics)  # type: ignore[arg-type]
     return Measurement(Outcome.OK, ENGINE, {}, "run", 1, 0.0, 1.0, phases=(phase,))
 
 

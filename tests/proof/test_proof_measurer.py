@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
-from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of, open_folder
+from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, Run
@@ -20,12 +18,6 @@ from lsmtune.model.request import PairMethod, RunRequest
 
 FIRST: Run = (arm(CANDIDATE), Slot(Role.PROOF_CANDIDATE, 0, pair=0))
 SECOND: Run = (arm(BASELINE), Slot(Role.PROOF_BASELINE, 0, pair=0))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with open_folder(tmp_path / "s") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from proof_parts import (
     Recorder,
     arm,
     measurer_of,
-    open_folder,
     proof,
     proved,
 )
@@ -123,12 +121,6 @@ class Stalling(FakeRunner):
         value = 2e5 if in_slices else 5e4
         seen = replace(phase(value if request.config.options else 1e5), stall_s=0.3)
         return replace(found, phases=(seen,))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with open_folder(tmp_path / "s") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, default_speed, phase
@@ -14,7 +12,6 @@ from proof_parts import (
     WORKLOAD,
     Recorder,
     measurer_of,
-    open_folder,
     proof,
     proved,
 )
@@ -31,12 +28,6 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.paired import ProofPlan
 
 A, B = Role.PROOF_BASELINE, Role.PROOF_CANDIDATE
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with open_folder(tmp_path / "s") as opened:
-        yield opened
 
 
 def equal(noise: float = 0.01) -> FakeRunner:

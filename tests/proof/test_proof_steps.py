@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof import paired_steps
 from lsmtune.proof.crash_test import CrashOutcome
-from lsmtune.proof.minimise import Comparison, Kind, Step
+from lsmtune.proof.minimise import Comparison, Kind, Step, minimise
 from lsmtune.proof.paired import ProofPlan
 from lsmtune.proof.paired_steps import (
     Minimised,
@@ -281,12 +281,6 @@ class OneByOne:
         return found
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with open_folder(tmp_path) as opened:
-        yield opened
-
-
 LEAST = pairs_at_least(0.99)  # a pair takes 2 s
 
 
@@ -346,6 +340,20 @@ def test_a_budget_that_just_suffices_is_not_warned_of(folder: StudyFolder, tmp_p
             ask = OneByOne(other, time_s)
             ask(Kind.WHOLE, 5)
             assert len(ask.observer.of("warning")) == warnings
+
+
+@pytest.mark.parametrize(("time_s", "kept"), [(400.0, 2), (150.0, 2), (60.0, 3)])
+def test_what_is_not_known_when_the_time_is_over_is_kept(
+    folder: StudyFolder, time_s: float, kept: int
+) -> None:
+    """The closing proof has its share of the time, however little there is."""
+    ask = OneByOne(folder, time_s)
+    found = minimise(BASELINE, ALL_ON, ask.steps, confidence=0.95)
+    assert ask.runner.now_s <= time_s + 2.0
+    assert found.is_proven
+    assert len(found.kept) == kept
+    if kept == 3:
+        assert all(effect.why.startswith("not known: ") for effect in found.kept)
 
 
 def test_a_step_says_how_runs_of_either_side_failed(folder: StudyFolder) -> None:

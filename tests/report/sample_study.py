@@ -24,7 +24,7 @@ from lsmtune.model.measurement import (
     RunError,
     Verification,
 )
-from lsmtune.model.metrics import PERCENTILES
+from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
@@ -33,11 +33,20 @@ from lsmtune.search.searcher import OUTCOME
 from lsmtune.search.suggestion import suggestion_of
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
+from made_up import made_up_phase
 
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", "/opt/lsmtune/librocksdb.so", Build.RELEASE)
 LEVELDB = EngineIdentity("leveldb", "1.23", "/usr/lib/libleveldb.so.1d", Build.ASSERTIONS_ON)
 STARTED_UNIX_S = 1_795_226_400.0
 Options = Mapping[str, OptionValue]
+# Of the space of STUDY.
+BEST: dict[str, OptionValue] = {
+    "write_buffer_size": 8 << 20,
+    "min_write_buffer_number_to_merge": 2,
+    "level0_file_num_compaction_trigger": 4,
+    "compression": "kLZ4Compression",
+    "block_based_table_factory.block_size": 4096,
+}
 
 STUDY = """\
 version: 1
@@ -305,29 +314,18 @@ def _phase(draws: random.Random, throughput_ops_s: float) -> PhaseMeasurement:
     mean_ns = 1e9 / throughput_ops_s
     tail = [int(mean_ns * draws.paretovariate(1.6)) for _ in range(3000)]
     latency = _latency(sorted(int(0.6 * t) + 200 for t in tail))
-    return PhaseMeasurement(
-        name="fillrandom",
-        kind="measure",
-        operation="fillrandom",
-        threads=1,
+    return made_up_phase(
         operations=operations,
         elapsed_s=elapsed_s,
         drain_s=drain_s,
         throughput_ops_s=operations / elapsed_s,
         sustained_throughput_ops_s=throughput_ops_s,
-        cut_short=False,
         user_bytes_written=120 * operations,
-        user_bytes_read=0,
         rss_bytes_max=210_000_000,
         database_bytes=74_000_000,
         started_unix_us=int(STARTED_UNIX_S * 1e6),
         finished_unix_us=int((STARTED_UNIX_S + elapsed_s) * 1e6),
-        latency_us_mean=latency.latency_us_mean,
-        latency_us_p50=latency.latency_us_p50,
-        latency_us_p95=latency.latency_us_p95,
-        latency_us_p99=latency.latency_us_p99,
-        latency_us_p999=latency.latency_us_p999,
-        latency_us_max=latency.latency_us_max,
+        **{name: getattr(latency, name) for name in LATENCIES},
         latencies={"put": latency},
         intervals=_intervals(draws, elapsed_s, operations / elapsed_s),
         write_amplification=2.1,

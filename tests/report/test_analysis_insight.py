@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from optuna.trial import TrialState
-from sample_study import STUDY, SampleStudy, analysed
+from sample_study import BEST, STUDY, SampleStudy, analysed
 
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.report.analysis import StudyAnalysis
@@ -23,13 +23,6 @@ from lsmtune.study.loop import REFUSED
 
 Make = Callable[[str], SampleStudy]
 
-BEST: dict[str, OptionValue] = {
-    "write_buffer_size": 8 << 20,
-    "min_write_buffer_number_to_merge": 2,
-    "level0_file_num_compaction_trigger": 4,
-    "compression": "kLZ4Compression",
-    "block_based_table_factory.block_size": 4096,
-}
 IN_TIME = STUDY + "pruner: {name: median, rungs: {every: 1s}}\n"
 IN_SIZE = STUDY + "pruner: {name: median, rungs: {num: [10000, 100000, 1000000]}}\n"
 SEVERAL = STUDY + (

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sample_study import (
+    BEST,
     LEVELDB_STUDY,
     STUDY,
     SampleStudy,
@@ -23,21 +23,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.tables import Arm, Severity, Status
 
-BEST: dict[str, OptionValue] = {
-    "write_buffer_size": 8 << 20,
-    "min_write_buffer_number_to_merge": 2,
-    "level0_file_num_compaction_trigger": 4,
-    "compression": "kLZ4Compression",
-    "block_based_table_factory.block_size": 4096,
-}
 OTHER: dict[str, OptionValue] = {**BEST, "write_buffer_size": 16 << 20}
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Iterator[SampleStudy]:
-    sample = SampleStudy(tmp_path)
-    yield sample
-    sample.close()
 
 
 def titles(analysis: StudyAnalysis, kind: str) -> list[str]:

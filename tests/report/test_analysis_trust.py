@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sample_study import STUDY, SampleStudy, analysed, fill, speed_of
+from sample_study import BEST, STUDY, SampleStudy, analysed, fill, speed_of
 
 from lsmtune.experiment.run_length import run_length
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
-from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import LevelWork, Measurement, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
@@ -24,21 +22,7 @@ from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least
 
-OPTIONS: dict[str, OptionValue] = {
-    "write_buffer_size": 8 << 20,
-    "min_write_buffer_number_to_merge": 2,
-    "level0_file_num_compaction_trigger": 4,
-    "compression": "kLZ4Compression",
-    "block_based_table_factory.block_size": 4096,
-}
 COLD = STUDY.replace("value_bytes: 100}", "value_bytes: 100, page_cache: cold}")
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Iterator[SampleStudy]:
-    sample = SampleStudy(tmp_path)
-    yield sample
-    sample.close()
 
 
 def notices(found: StudyAnalysis, kind: str) -> list[tuple[Severity, str]]:
@@ -57,10 +41,10 @@ def halved(sample: SampleStudy) -> None:
     sample.add_baseline()
     for number in range(16):
         speed = 1.0 if number < 7 else 0.5
-        sample.add_trial(number, OPTIONS, sample.measured(OPTIONS, 1.2 * speed))
+        sample.add_trial(number, BEST, sample.measured(BEST, 1.2 * speed))
         sample.add_anchor(number, speed)
-    again = sample.measured(OPTIONS, 0.6)
-    sample.add_trial(7, OPTIONS, again, repeat=1)
+    again = sample.measured(BEST, 0.6)
+    sample.add_trial(7, BEST, again, repeat=1)
 
 
 def test_a_change_is_seen_in_the_anchors_and_taken_out_of_the_trials(study: SampleStudy) -> None:
@@ -89,7 +73,7 @@ def test_a_change_is_seen_in_the_anchors_and_taken_out_of_the_trials(study: Samp
 
 def test_times_of_anchors_are_those_that_the_study_worked(study: SampleStudy) -> None:
     study.add_baseline()
-    study.add_trial(0, OPTIONS, study.measured(OPTIONS))
+    study.add_trial(0, BEST, study.measured(BEST))
     study.add_anchor(0)
     walls = [stored.wall_s for stored in study.folder.measurements.all()]
     (series,) = analysed(study).anchors
@@ -100,7 +84,7 @@ def test_times_of_anchors_are_those_that_the_study_worked(study: SampleStudy) ->
 
 def test_a_trial_that_waits_to_be_run_again_is_named(study: SampleStudy) -> None:
     halved(study)
-    study.add_trial(16, OPTIONS, study.measured(OPTIONS, 0.6))
+    study.add_trial(16, BEST, study.measured(BEST, 0.6))
     # The machine becomes fast again, and nothing has been run again yet.
     for number in range(16, 30):
         study.add_anchor(number, 1.0)
@@ -113,10 +97,10 @@ def test_a_trial_that_waits_to_be_run_again_is_named(study: SampleStudy) -> None
 
 def test_repeated_trials_have_a_spread_and_what_the_sampler_was_told(study: SampleStudy) -> None:
     study.add_baseline()
-    study.add_trial(0, OPTIONS, study.measured(OPTIONS, 1.0))
+    study.add_trial(0, BEST, study.measured(BEST, 1.0))
     for repeat in (1, 2):
-        study.add_trial(0, OPTIONS, study.measured(OPTIONS, 1.0 + repeat / 10), repeat=repeat)
-    other = {**OPTIONS, "write_buffer_size": 4 << 20}
+        study.add_trial(0, BEST, study.measured(BEST, 1.0 + repeat / 10), repeat=repeat)
+    other = {**BEST, "write_buffer_size": 4 << 20}
     study.add_trial(1, other, study.failed(Outcome.CRASHED, "signal 11", other))
     row, failed = analysed(study).history.trials
     values = sorted(run.value for run in row.runs if run.value is not None)
@@ -216,7 +200,7 @@ def test_corrected_intervals_need_more_pairs(study: SampleStudy) -> None:
 
 
 def test_a_pair_by_another_method_is_shown_and_does_not_count(study: SampleStudy) -> None:
-    study.add_proof(OPTIONS, 1.4, pairs=3)
+    study.add_proof(BEST, 1.4, pairs=3)
     rows = study.folder.measurements.all()
     found = analysed(study)
     assert [row.method for row in found.pairs] == ["", "", ""]
@@ -235,7 +219,7 @@ def test_a_pair_by_another_method_is_shown_and_does_not_count(study: SampleStudy
 
 def test_burst_sustained_and_drain_are_medians_of_both_arms(study: SampleStudy) -> None:
     study.add_baseline()
-    study.add_proof(OPTIONS, 1.5, pairs=3)
+    study.add_proof(BEST, 1.5, pairs=3)
     found = {row["metric"]: row for row in analysed(study).performance}
     runs = study.folder.measurements.of(Role.PROOF_CANDIDATE)
     bursts = sorted(run.measurement.phases[0].throughput_ops_s for run in runs)
@@ -249,7 +233,7 @@ def test_burst_sustained_and_drain_are_medians_of_both_arms(study: SampleStudy) 
 def test_levels_have_what_is_in_them_and_what_was_written_there(study: SampleStudy) -> None:
     levels = (LevelWork(1, 4, 400), LevelWork(3, 0, 0))
     run = with_phase(
-        study.measured(OPTIONS),
+        study.measured(BEST),
         levels=levels,
         flushes=7,
         flush_bytes=70,
@@ -268,9 +252,9 @@ def test_levels_have_what_is_in_them_and_what_was_written_there(study: SampleStu
 
 
 def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleStudy) -> None:
-    run = with_phase(study.measured(OPTIONS), flushes=5, compactions=0)
+    run = with_phase(study.measured(BEST), flushes=5, compactions=0)
     study.add(Role.BASELINE, run, study.baseline)
-    study.add_trial(0, OPTIONS, run)
+    study.add_trial(0, BEST, run)
     ((severity, text),) = notices(analysed(study), "run_length")
     assert severity is Severity.WARNING
     for line in run_length(run):
@@ -280,7 +264,7 @@ def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleS
 
 
 def test_long_runs_are_not_warned_of(study: SampleStudy) -> None:
-    run = with_phase(study.measured(OPTIONS), flushes=40, compactions=0, intervals=())
+    run = with_phase(study.measured(BEST), flushes=40, compactions=0, intervals=())
     study.add(Role.BASELINE, run, study.baseline)
     assert notices(analysed(study), "run_length") == []
 
@@ -316,7 +300,7 @@ def test_stolen_time_is_a_share_of_all_processors(study: SampleStudy) -> None:
     assert steal_share(study.measured({}), 2) is None
     disturbed = with_phase(quiet, steal_s=0.8)
     for number, run in enumerate((quiet, quiet, disturbed)):
-        study.add_trial(number, OPTIONS, run)
+        study.add_trial(number, BEST, run)
     study.folder.measurements.set_fact("machine", {"processors": "2"})
     found = analysed(study)
     assert (found.conditions.steal_runs, found.conditions.steal_runs_disturbed) == (3, 1)
@@ -325,7 +309,7 @@ def test_stolen_time_is_a_share_of_all_processors(study: SampleStudy) -> None:
     assert severity is Severity.INFO  # most runs were left alone
     assert text.startswith(f"More than {100 * STEAL_SHARE_MAX:.0f} % in 1 of 3 runs, at most 10 %")
     for number in (3, 4):
-        study.add_trial(number, OPTIONS, disturbed)
+        study.add_trial(number, BEST, disturbed)
     ((severity, _),) = notices(analysed(study), "steal")
     assert severity is Severity.WARNING
 

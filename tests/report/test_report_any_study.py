@@ -36,6 +36,7 @@ from lsmtune.report.source import StudyRecords, study_records
 from lsmtune.report.study import FORMATS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
+from made_up import made_up_phase
 
 HISTOGRAMS = ["", "broken", histogram_base64([]), histogram_base64([900, 2000, 2000])]
 NUMBER = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, 1.0, -1.0, 1e-9])
@@ -61,23 +62,17 @@ def phases(draw: st.DrawFn) -> PhaseMeasurement:
     )
     interval = Interval(0.25, 0.25, 10, 10, draw(NUMBER), 1)
     whole = draw(st.integers(0, 10))
-    return PhaseMeasurement(
-        name="fillrandom",
+    return made_up_phase(
         kind=draw(st.sampled_from(["measure", "load"])),
-        operation="fillrandom",
-        threads=1,
         operations=whole,
         elapsed_s=draw(NUMBER),
         drain_s=draw(NUMBER),
         throughput_ops_s=draw(NUMBER),
         sustained_throughput_ops_s=draw(NUMBER),
-        cut_short=False,
         user_bytes_written=whole,
         user_bytes_read=whole,
         rss_bytes_max=whole,
         database_bytes=whole,
-        started_unix_us=0,
-        finished_unix_us=0,
         latency_us_p99=draw(MAYBE),
         latencies={"put": latency},
         intervals=(interval,) * draw(st.integers(0, 2)),

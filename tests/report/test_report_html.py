@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,6 @@ SECTIONS = (
     *("verdict", "deploy", "machine", "history", "pairs", "latency", "slices", "trials"),
     *("failures", "warnings"),
 )
-
-
-@pytest.fixture
-def study(tmp_path: Path) -> Iterator[SampleStudy]:
-    sample = SampleStudy(tmp_path)
-    yield sample
-    sample.close()
 
 
 @pytest.fixture(scope="module")

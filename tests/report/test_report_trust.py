@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from page import figures_of, read
-from sample_study import SampleStudy, analysed, changed
+from sample_study import BEST, SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import LevelWork, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
@@ -38,13 +37,6 @@ from lsmtune.report.tables import (
     TrialRun,
 )
 
-OPTIONS: dict[str, OptionValue] = {
-    "write_buffer_size": 8 << 20,
-    "min_write_buffer_number_to_merge": 2,
-    "level0_file_num_compaction_trigger": 4,
-    "compression": "kLZ4Compression",
-    "block_based_table_factory.block_size": 4096,
-}
 SEGMENT = AnchorSegment(0.0, 10.0, 100.0, 4)
 CHANGE = MachineChange(10.0, 12.0, 0.81, 15, 17, run_again=(16,))
 PROVEN = Verdict(
@@ -75,13 +67,13 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
         sample.add_calibration(pair, (1.0, 1.0 + pair / 50), "slices")
     for number in range(16):
         speed = 1.0 if number < 7 else 0.5
-        sample.add_trial(number, OPTIONS, sample.measured(OPTIONS, 1.2 * speed))
+        sample.add_trial(number, BEST, sample.measured(BEST, 1.2 * speed))
         sample.add_anchor(number, speed)
-    run = sample.measured(OPTIONS, 0.6)
+    run = sample.measured(BEST, 0.6)
     levels = (LevelWork(1, 30, 300 << 20),)
     phase = replace(run.phases[0], flushes=40, levels=levels, bytes_per_level=(0, 5 << 20))
     tree = replace(run, phases=(phase,), memory_limited_by="cgroup", paired_by="slices")
-    sample.add_trial(7, OPTIONS, run, repeat=1)
+    sample.add_trial(7, BEST, run, repeat=1)
     config = sample.folder.measurements.of(Role.TRIAL)[0].config
     sample.add(Role.PROOF_BASELINE, tree, sample.baseline, pair=0)
     sample.add(Role.PROOF_CANDIDATE, tree, config, pair=0)

@@ -12,7 +12,7 @@ from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
 from lsmtune.cli.tune_result import value_text
 from lsmtune.cli.verify import OPT_IN, config_document
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.engines.formats import EXPORTERS, export
+from lsmtune.engines.formats import export, own_format
 from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
@@ -158,11 +158,12 @@ def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
     if result.is_proven:
         text, engine = config_text(result.config), verification.engine.name
         lines.append(f"minimal configuration: {text}")
-        lines += [
-            f"lsmtune export {shlex.quote(text)} --engine {engine} --format {each.name} "
-            f"--output {each.file_name}"
-            for each in _formats(engine)[:1]
-        ]
+        own = own_format(engine)
+        if own is not None:
+            lines.append(
+                f"lsmtune export {shlex.quote(text)} --engine {engine} --format {own.name} "
+                f"--output {own.file_name}"
+            )
     elif result.gain.outcome is VerdictOutcome.NOT_PROVEN:
         more = "give it more time (--budget) or pairs (--pairs)"
         lines.append(f"{name} is proved better, what is left of it is not: {more}")
@@ -175,18 +176,13 @@ def config_text(config: Config) -> str:
     return ",".join(pairs) or "default"
 
 
-def _formats(engine_name: str) -> list[ExportFormat]:
-    """Those that serve the engine; its own comes before the shared ones."""
-    return [each for each in EXPORTERS.values() if engine_name in each.engines]
-
-
 def format_for(engine_name: str) -> ExportFormat:
     """The format of `--output`. Raises InputError for an engine that reads no file of options."""
-    formats = _formats(engine_name)
-    if not formats:
+    own = own_format(engine_name)
+    if own is None:
         why = f"{engine_name} reads no file of options"
         raise InputError("--output", why=why, allowed=f"with {', '.join(ENGINE_KINDS)}")
-    return formats[0]
+    return own
 
 
 def exported(asked: Minimising, minimised: Minimised) -> str:

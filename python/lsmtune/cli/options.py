@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, engine_kind
 from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.codec import encode
 from lsmtune.report.options import (
     option_view,
     options_table,
@@ -74,7 +74,7 @@ def _options(
         raise InputError(COMMAND, "ENGINE", why="missing", allowed=", ".join(ENGINE_KINDS))
     elif name is None:
         infos = option_catalogue(engine).values()
-        document = {"engine": engine, "options": [_plain(info) for info in infos]}
+        document = {"engine": engine, "options": [encode(info) for info in infos]}
         _say(options_table(infos), document, as_json, _PIPE_WIDTH)
     else:
         _say_one(engine, name, as_json)
@@ -86,11 +86,11 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
     views: list[RenderableType] = []
     if spaces:
         ready = [s for s in READY_SPACES.values() if engine in (None, s.engine)]
-        document["spaces"] = [_plain(space) for space in ready]
+        document["spaces"] = [_space_document(space) for space in ready]
         views.append(spaces_table(ready))
     if presets:
         known = [p for p in PRESETS.values() if engine in (None, p.engine)]
-        document["presets"] = [_plain(preset) for preset in known]
+        document["presets"] = [encode(preset) for preset in known]
         views.append(presets_table(known))
     for index, view in enumerate(views if not as_json else views[:1]):
         if index:
@@ -102,15 +102,16 @@ def _say_one(engine: str, name: str, as_json: bool) -> None:
     entry = find(engine, name)
     infos = option_catalogue(engine)
     view: RenderableType
-    width = _WIDE_PAGE_WIDTH
+    width, document = _WIDE_PAGE_WIDTH, encode(entry)
     if isinstance(entry, OptionInfo):
         width = _PAGE_WIDTH
         kind, view = "option", option_view(engine, entry, _users(engine, entry.name))
     elif isinstance(entry, ReadySpace):
         kind, view = "space", space_view(entry)
+        document = _space_document(entry)
     else:
         kind, view = "preset", preset_view(entry, infos)
-    _say(view, {"engine": engine, kind: _plain(entry)}, as_json, width)
+    _say(view, {"engine": engine, kind: document}, as_json, width)
 
 
 def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
@@ -159,30 +160,26 @@ def _users(engine: str, option: str) -> Mapping[str, list[str]]:
     return {"in spaces": spaces, "in presets": presets}
 
 
-def _plain(value: object) -> Any:
-    """`value` as JSON has it: every field of the record, by its name."""
-    if isinstance(value, Parameter):
-        numbers = value.numbers
-        return {
-            "name": value.name,
-            "type": value.kind,
-            "unit": value.unit,
-            "default": value.default,
-            "low": numbers.low if numbers else None,
-            "high": numbers.high if numbers else None,
-            "log": numbers.log if numbers else False,
-            "step": numbers.step if numbers else None,
-            "choices": list(value.choices),
-            "special": [special.value for special in value.specials],
-            "when": {c.name: list(c.values) for c in value.conditions},
-        }
-    if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
+def _space_document(space: ReadySpace) -> dict[str, object]:
+    """Every field by its name, and each parameter as a study file has it."""
+    return {**encode(space), "parameters": [_parameter_document(p) for p in space.parameters]}
+
+
+def _parameter_document(parameter: Parameter) -> dict[str, object]:
+    numbers = parameter.numbers
+    return {
+        "name": parameter.name,
+        "type": parameter.kind,
+        "unit": parameter.unit,
+        "default": parameter.default,
+        "low": numbers.low if numbers else None,
+        "high": numbers.high if numbers else None,
+        "log": numbers.log if numbers else False,
+        "step": numbers.step if numbers else None,
+        "choices": list(parameter.choices),
+        "special": [special.value for special in parameter.specials],
+        "when": {each.name: list(each.values) for each in parameter.conditions},
+    }
 
 
 def _say(view: RenderableType, document: object, as_json: bool, pipe_width: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from lsmtune.cli.output import verdict_lines
 from lsmtune.cli.tune_progress import shown_value
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.formats import EXPORTERS, export
+from lsmtune.engines.formats import export, own_format
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
@@ -64,8 +64,7 @@ def _write_deployable(
         return ResultFiles(trouble=(f"no configuration to deploy: {_without_best(result)}",))
     trouble: tuple[str, ...] = ()
     if spec.command is None:
-        # Its own format comes before the shared ones.
-        own = next((each for each in EXPORTERS.values() if name in each.engines), None)
+        own = own_format(name)
         if own is None:
             return ResultFiles(trouble=(f"{name} reads no file of options",))
         try:

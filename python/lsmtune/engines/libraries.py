@@ -92,8 +92,8 @@ class Registry:
     Every method reads the file afresh: an object of this class holds no state but the path.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.path = (folder or engines_folder()) / "registry.json"
+    def __init__(self) -> None:
+        self.path = engines_folder() / "registry.json"
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries; none when there is no registry yet.

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import IO
 
 from lsmtune.engines.library import engines_folder, file_sha256
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.files import file_lock
+from lsmtune.machine.files import MARKER, file_lock, is_owned
 
 Progress = Callable[[str], None]
 
@@ -42,14 +42,7 @@ def require_programs(names: Sequence[str], purpose: str) -> None:
     )
 
 
-def run_step(
-    what: str,
-    command: Sequence[str],
-    log: IO[str],
-    progress: Progress,
-    *,
-    environment: Mapping[str, str] | None = None,
-) -> None:
+def run_step(what: str, command: Sequence[str], log: IO[str], progress: Progress) -> None:
     """Run `command`, its output into `log`; percentages in the output become progress lines.
 
     `what` is the step in words ("building LevelDB"). Raises LsmtuneError with the last lines
@@ -66,7 +59,6 @@ def run_step(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env={**os.environ, **(environment or {})},
         start_new_session=True,
     ) as process:
         try:
@@ -115,7 +107,6 @@ def open_log(folder: Path, name: str) -> IO[str]:
 # A folder that lsmtune may delete bears the marker file. `installed.json` says what the folder
 # holds, with the library's checksum, so that a later command can tell that it is still whole.
 
-MARKER = ".lsmtune-owned"
 _RECORD = "installed.json"
 
 
@@ -220,7 +211,7 @@ def remove_owned(folder: Path) -> None:
     """Delete `folder` if it exists. Raises LsmtuneError when it does not bear the marker."""
     if not folder.exists():
         return
-    if folder.is_symlink() or not (folder / MARKER).is_file():
+    if not is_owned(folder):
         why = f"has no {MARKER} file, so it was not made by lsmtune and is left alone"
         raise LsmtuneError(f"{folder}: {why}; next step: move it away")
     shutil.rmtree(folder)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE
 from lsmtune.experiment.database_key import LEDGER
-from lsmtune.experiment.files import GOLDEN, is_owned, remove_owned
+from lsmtune.experiment.files import GOLDEN, remove_owned
+from lsmtune.machine.files import is_owned
 from lsmtune.model.codec import decode
 from lsmtune.model.measurement import PhaseMeasurement
 

@@ -36,9 +36,9 @@ from lsmtune.experiment.database_files import (
 )
 from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order_of
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
-from lsmtune.experiment.files import GOLDEN, MARKER, claim, explained, is_owned, not_ours
+from lsmtune.experiment.files import GOLDEN, claim, explained, not_ours
 from lsmtune.experiment.observer import Observer, Preparation
-from lsmtune.machine.files import Clock, try_lock, wait_for_lock, write_whole
+from lsmtune.machine.files import MARKER, Clock, is_owned, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome

@@ -21,7 +21,7 @@ import sqlalchemy.exc
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
-from lsmtune.machine.files import Lock, folder_in_use, try_lock
+from lsmtune.machine.files import MARKER, Lock, folder_in_use, is_owned, try_lock
 from lsmtune.model.text import NotPlainError, open_plain
 
 MEASUREMENTS_DB, STUDY_DB = "measurements.db", "study.db"
@@ -199,13 +199,6 @@ def lock_folder(folder: Path) -> Lock:
 #
 # The marker is the first thing written into a directory and the last thing deleted from it, so
 # that a kill at any moment leaves a directory that is either marked or empty.
-
-MARKER = ".lsmtune-owned"
-
-
-def is_owned(directory: Path) -> bool:
-    """Whether `directory` is a real directory (no symbolic link) that bears the marker."""
-    return not directory.is_symlink() and (directory / MARKER).is_file()
 
 
 def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import optuna
-from optuna.samplers import BaseSampler
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
@@ -37,7 +36,6 @@ from lsmtune.experiment.files import (
     claim,
     damaged,
     explained,
-    is_owned,
     lock_folder,
     marker_of,
     not_ours,
@@ -46,7 +44,7 @@ from lsmtune.experiment.files import (
 )
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.store import MeasurementStore, is_empty, refuse_older
-from lsmtune.machine.files import Lock, write_whole
+from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
@@ -312,17 +310,13 @@ class StudyFolder:
         """Where the result is, once there is one."""
         return self.path / "result"
 
-    def optuna_study(self, sampler: BaseSampler | None = None) -> optuna.Study:
+    def optuna_study(self) -> optuna.Study:
         """The Optuna study. Raises InputError when the folder has none."""
         path = self.path / STUDY_DB
         if not path.is_file():
             raise InputError(str(path), why="there is no study here")
         with readable(path), quiet_optuna():
-            return optuna.load_study(
-                study_name=STUDY_NAME,
-                storage=self._optuna_storage(),
-                sampler=sampler,
-            )
+            return optuna.load_study(study_name=STUDY_NAME, storage=self._optuna_storage())
 
     def _optuna_storage(self) -> RDBStorage:
         if self._storage is None:

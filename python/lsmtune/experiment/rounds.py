@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
-from lsmtune.experiment.files import MEASUREMENTS_DB, is_owned, not_ours
+from lsmtune.experiment.files import MEASUREMENTS_DB, not_ours
 from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Cell, Slot, run_seed, shuffled
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.machine.files import Clock
+from lsmtune.machine.files import Clock, is_owned
 from lsmtune.model.request import Limits
 
 

@@ -22,6 +22,15 @@ _RETRY_S = 0.05
 Clock = Callable[[], float]  # gives seconds that never go back
 
 
+# The marker file: lsmtune deletes only directories that bear it.
+MARKER = ".lsmtune-owned"
+
+
+def is_owned(directory: Path) -> bool:
+    """Whether `directory` is a real directory (no symbolic link) that bears the marker."""
+    return not directory.is_symlink() and (directory / MARKER).is_file()
+
+
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
     """Replace `path` by `text`, or by its parts: a reader, or a kill, sees the old or the new.
 

@@ -89,13 +89,13 @@ STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def refused(
-    allowed: str, field: str = "", *, found: object = None, nearest: str = "", why: str = ""
+    allowed: str, field: str = "", *, found: object = None, nearest: str = ""
 ) -> PydanticCustomError:
     """What a validator raises for a value, or for a `field` in it, that is not `allowed`.
 
-    Without `found` and `why`, the value is what was found.
+    Without `found`, the value is what was found.
     """
-    error = InputError("", field, found=found, allowed=allowed, nearest=nearest, why=why)
+    error = InputError("", field, found=found, allowed=allowed, nearest=nearest)
     return PydanticCustomError("refused", "{error}", {"error": error})
 
 

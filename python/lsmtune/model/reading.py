@@ -36,24 +36,14 @@ class ProtocolError(LsmtuneError):
     """The other side of the protocol said something that is not in it; `str()` names the field."""
 
 
-def read(
-    kind: type[T],
-    data: object,
-    where: str,
-    *,
-    omit: frozenset[str] = frozenset(),
-    optional: frozenset[str] = frozenset(),
-) -> T:
+def read(kind: type[T], data: object, where: str, *, optional: frozenset[str] = frozenset()) -> T:
     """`data`, as parsed from JSON, as the dataclass `kind`.
 
-    `where` is the path that errors start with. The fields in `omit` may not be in `data`, those in
-    `optional` need not be; they keep their defaults then. Raises ProtocolError that names the first
-    field that is wrong.
+    `where` is the path that errors start with. The fields in `optional` need not be in `data`; they
+    keep their defaults then. Raises ProtocolError that names the first field that is wrong.
     """
-    for name in omit & data.keys() if isinstance(data, dict) else ():
-        raise ProtocolError(f"{where}.{name}: unknown field")
     try:
-        made: T = _validator(cast("Any", kind), omit | optional).validate_python(data)
+        made: T = _validator(cast("Any", kind), optional).validate_python(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
         first = min(details, key=lambda detail: detail["type"] != _UNKNOWN)

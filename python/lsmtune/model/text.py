@@ -80,12 +80,12 @@ def read_text(
 
 
 @contextmanager
-def open_text(path: Path, what: str = "a text file", made_by: str = "") -> Iterator[TextIO]:
+def open_text(path: Path, what: str = "a text file") -> Iterator[TextIO]:
     """The text of the file at `path`, which should be `what`, for who reads it in parts.
 
     What is raised within for a text that is not UTF-8 becomes an InputError.
     """
-    with TextIOWrapper(open_input(path, what, made_by), encoding="utf-8-sig") as file:
+    with TextIOWrapper(open_input(path, what), encoding="utf-8-sig") as file:
         try:
             yield file
         except UnicodeDecodeError as error:

@@ -20,7 +20,6 @@ from lsmtune.units import whole_number
 _AFTER = 20  # characters of what stands at a mistake
 
 _NOT_YAML: re.Pattern[str] = Reader.NON_PRINTABLE
-_NULL = "tag:yaml.org,2002:null"
 
 
 class RefusedError(yaml.MarkedYAMLError):

@@ -36,15 +36,9 @@ class _Programs(Mapping[str, "Program"]):
 PROGRAMS: Mapping[str, Program] = _Programs()
 
 
-def program_named(
-    name: str, source: str, field: str = "", *, also: tuple[str, ...] = ()
-) -> Program:
-    """The program `name`.
-
-    Raises InputError, naming `source` and `field`; `also` are names that are allowed there too.
-    """
+def program_named(name: str, source: str, field: str = "") -> Program:
+    """The program `name`. Raises InputError, naming `source` and `field`, for one that is none."""
     if name not in _PLACES:
-        known = (*also, *_PLACES)
-        nearest = nearest_name(name, known)
-        raise InputError(source, field, found=name, allowed=", ".join(known), nearest=nearest)
+        nearest = nearest_name(name, _PLACES)
+        raise InputError(source, field, found=name, allowed=", ".join(_PLACES), nearest=nearest)
     return PROGRAMS[name]

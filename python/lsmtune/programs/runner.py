@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,14 +76,12 @@ class ProgramRunner:
         executable: FoundProgram,
         arguments: tuple[str, ...] = (),
         *,
-        environment: Mapping[str, str] = os.environ,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
     ) -> None:
         self.program = program
         self.executable = executable
         self._arguments = arguments
-        self._environment = environment
         self._clock = clock
         self._wall_clock = wall_clock
 
@@ -164,7 +161,7 @@ class ProgramRunner:
         started_us = round(self._wall_clock() * _PER_S)
         process = CommandProcess(
             [str(self.executable.path), *step.arguments, *self._arguments],
-            self._environment,
+            os.environ,
             folder,
             stdout,
             stderr,

@@ -34,6 +34,7 @@ from lsmtune.report.document import (
     words,
 )
 from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Row
+from lsmtune.units import format_bytes
 from lsmtune.workloads.describe import mixed_phases
 
 _DURABILITY = {
@@ -193,7 +194,7 @@ def machine_section(analysis: StudyAnalysis) -> Section:
     facts += analysis.machine.items() or [("machine", "not recorded")]
     for weighted in analysis.workloads:
         workload = weighted.workload
-        sizes = f"{text.size(workload.key_bytes)} and {text.size(workload.value_bytes)}"
+        sizes = f"{format_bytes(workload.key_bytes)} and {format_bytes(workload.value_bytes)}"
         facts += [
             ("workload", weighted.label),
             ("keys", text.number(workload.num)),

@@ -42,6 +42,7 @@ from lsmtune.report.document import Table as ReportTable
 from lsmtune.report.figures import axis, bars, finite, scatter
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
+from lsmtune.units import format_bytes
 
 FORMAT_VERSION = 1
 # A drain of less than this share of a phase changes no digit that is shown.
@@ -257,7 +258,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _size(value: float | None) -> str:
-    return NOT_KNOWN if value is None else text.size(round(value))
+    return NOT_KNOWN if value is None else format_bytes(round(value))
 
 
 def _factor(value: float | None) -> str:

@@ -176,8 +176,3 @@ def seconds(elapsed_s: float | None) -> str:
     """A duration."""
     known = elapsed_s is not None and math.isfinite(elapsed_s) and elapsed_s >= 0
     return format_duration(elapsed_s) if known and elapsed_s is not None else _NOT_KNOWN
-
-
-def size(size_bytes: int) -> str:
-    """A number of bytes."""
-    return format_bytes(size_bytes)

@@ -6,7 +6,6 @@ follows a sample of them, and `sampling` says of what share: figures of keys are
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -292,7 +291,6 @@ def inspect_trace(
     ranges: int = RANGES_DEFAULT,
     key_number: dict[str, object] | None = None,
     on_progress: OnProgress | None = None,
-    cancel: threading.Event | None = None,
 ) -> TraceSummary:
     """What `trace` holds, up to its damage where it has any.
 
@@ -313,9 +311,7 @@ def inspect_trace(
 
     document = inspect_request(trace.resolve(), ranges, key_number)
     with temporary_folder("trace") as folder:
-        judgement = converse(
-            *(driver, document, folder, LIMITS, Collector(), cancel), on_message=hear
-        )
+        judgement = converse(driver, document, folder, LIMITS, Collector(), on_message=hear)
     if judgement.outcome is Outcome.OK and heard:
         return heard[0]
     why = "the driver said nothing of the trace"

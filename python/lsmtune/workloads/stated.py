@@ -63,12 +63,12 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
     return complete
 
 
-def find_family(name: str, source: str, field: str = "name") -> WorkloadFamily:
+def find_family(name: str, source: str) -> WorkloadFamily:
     """The family `name`. Raises `InputError` with the nearest name for one that is none."""
     if name not in FAMILIES:
         raise InputError(
             source,
-            field,
+            "name",
             found=name,
             allowed=", ".join(FAMILIES),
             nearest=nearest_name(name, FAMILIES),

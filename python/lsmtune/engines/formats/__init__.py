@@ -52,14 +52,10 @@ def import_text(request: ImportRequest, format_name: str | None = None) -> Impor
 
 
 def import_file(
-    path: Path,
-    format_name: str | None = None,
-    *,
-    engine: str | None = None,
-    keep_defaults: bool = False,
+    path: Path, format_name: str | None = None, *, engine: str | None = None
 ) -> Imported:
     """As `import_text`, of the file at `path`; raises InputError when it cannot be read."""
-    request = ImportRequest(read_text(path, TO_IMPORT), path, engine, keep_defaults)
+    request = ImportRequest(read_text(path, TO_IMPORT), path, engine)
     return import_text(request, format_name)
 
 
@@ -84,6 +80,11 @@ def chosen_format(text: str, path: Path, format_name: str | None = None) -> Impo
             return format_
     allowed = "; ".join(format_.summary for format_ in IMPORTERS.values())
     raise InputError(str(path), why="is in no format that can be imported", allowed=allowed)
+
+
+def own_format(engine_name: str) -> ExportFormat | None:
+    """The form that the engine itself reads; its own comes before the shared ones."""
+    return next((each for each in EXPORTERS.values() if engine_name in each.engines), None)
 
 
 def export(

@@ -1,0 +1,33 @@
+"""Measurements that tests make up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsmtune.model.measurement import PhaseMeasurement
+
+
+def made_up_phase(name: str = "fillrandom", **fields: Any) -> PhaseMeasurement:
+    """A measure phase of one second with one operation; `fields` are those that a test is about.
+
+    What is sustained is the throughput unless `fields` say otherwise.
+    """
+    throughput_ops_s = fields.get("throughput_ops_s", 1.0)
+    others: dict[str, Any] = {
+        "kind": "measure",
+        "operation": name,
+        "threads": 1,
+        "operations": 1,
+        "elapsed_s": 1.0,
+        "drain_s": 0.0,
+        "throughput_ops_s": throughput_ops_s,
+        "sustained_throughput_ops_s": throughput_ops_s,
+        "cut_short": False,
+        "user_bytes_written": 0,
+        "user_bytes_read": 0,
+        "rss_bytes_max": 1,
+        "database_bytes": 1,
+        "started_unix_us": 0,
+        "finished_unix_us": 1,
+    }
+    return PhaseMeasurement(name=name, **others | fields)
