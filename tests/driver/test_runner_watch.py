@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 from pathlib import Path
@@ -47,6 +48,19 @@ def test_disk_bytes_while_files_come_and_go(tmp_path: Path) -> None:
     finally:
         stop.set()
         thread.join()
+
+
+def test_pages_of_files_are_no_memory_of_the_process_that_maps_them(tmp_path: Path) -> None:
+    """The text of a library, and files that an engine maps, can be dropped at any time."""
+    path = tmp_path / "large"
+    path.write_bytes(bytes(64 << 20))
+    before = resident_bytes(os.getpid())
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert sum(mapped[::4096]) == 0  # every page is resident now
+        assert resident_bytes(os.getpid()) - before < 16 << 20
+    with mmap.mmap(-1, 64 << 20) as shared:
+        shared[::4096] = bytes(len(shared) // 4096)
+        assert resident_bytes(os.getpid()) - before > 48 << 20, "shared memory is its own"
 
 
 def test_resident_bytes_of_a_process_and_of_none() -> None:

@@ -22,7 +22,7 @@ from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult, verdict_document
-from lsmtune.study.size import PROCESS_BYTES, can_change, longer_by, stored_size
+from lsmtune.study.size import PROCESS_BYTES, THREAD_BYTES, can_change, longer_by, stored_size
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import PROMOTED_MAX
 
@@ -172,8 +172,9 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     assert float(str(model.config.options["write_buffer_size"])) == pytest.approx(
         search / 1e7 * (64 << 20), rel=0.01
     )
+    fixed = PROCESS_BYTES + THREAD_BYTES
     assert model.limits.memory_bytes == pytest.approx(
-        PROCESS_BYTES + search / 1e7 * ((1 << 30) - PROCESS_BYTES), rel=0.01
+        fixed + search / 1e7 * ((1 << 30) - fixed), rel=0.01
     )
     # What is recommended, and the rows, are those of the target.
     assert result.best is not None

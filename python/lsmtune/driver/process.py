@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -22,11 +23,18 @@ from lsmtune.model.reading import ProtocolError
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of process `pid`; 0 when it has ended."""
+    """Resident memory of process `pid` without pages of files; 0 when it has ended.
+
+    Like the kernel's control groups, which count such pages as cache: they can be dropped, and
+    those of a library belong to whoever read them first.
+    """
     try:
-        return int(psutil.Process(pid).memory_info().rss)
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return 0
+    # Anonymous and shared memory, in kB (proc_pid_status(5)); a zombie has neither.
+    resident = re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$", status, re.MULTILINE)
+    return 1024 * sum(map(int, resident))
 
 
 def resident_bytes_of_all(processes: Iterable[psutil.Process], limit: int) -> int:
