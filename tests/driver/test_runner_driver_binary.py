@@ -1,4 +1,4 @@
-"""Where the driver is looked for, in which order, and what is said when it is nowhere."""
+"""Where the driver is looked for, what is said when it is nowhere; what it says of a library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from lsmtune.driver.conversation import DRIVER_NAME, find_driver
-from lsmtune.errors import InputError
+from lsmtune.driver.native import probe
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.request import Limits
 
 
 def program(folder: Path, name: str = DRIVER_NAME) -> Path:
@@ -64,3 +67,28 @@ def test_nowhere_lists_every_place_and_the_next_step(tmp_path: Path) -> None:
     assert "/no/path" in text
     assert "make setup" in text
     assert "\n" not in text
+
+
+# --- what it says of a library, without an engine
+
+
+def test_a_probe_says_what_the_library_is(fake_driver: Path, tmp_path: Path) -> None:
+    found = probe(fake_driver, "leveldb", None, tmp_path)
+    assert found.identity == EngineIdentity("leveldb", "1.22", "/opt/leveldb/libleveldb.so.1")
+    assert found.compressions == ("none", "snappy")
+    assert found.options == (("write_buffer_size", "4194304"), ("compression", "snappy"))
+
+
+def test_a_library_that_is_not_there_is_the_users_to_mend(
+    fake_driver: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        probe(fake_driver, "leveldb", tmp_path / "libleveldb.so", tmp_path)
+
+
+def test_a_probe_that_hangs_or_lies_fails(fake_driver: Path, tmp_path: Path) -> None:
+    text = fake_driver.read_text()
+    fake_driver.write_text(text.replace('get("fake", "ok")', 'get("fake", "silent")'))
+    limits = Limits(0.5, 1 << 30, 1 << 30)
+    with pytest.raises(LsmtuneError, match="probing it as leveldb failed: not done"):
+        probe(fake_driver, "leveldb", None, tmp_path, limits)

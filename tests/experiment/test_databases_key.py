@@ -5,12 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from database_parts import LOAD, READ, READS, SETTLE, Requests, phases
+from database_parts import LIMITS, LOAD, READ, READS, SETTLE, Requests, phases
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lsmtune.experiment.database_key import LibraryDigests, Order, load_and_run, order_of
-from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.errors import InputError
+from lsmtune.experiment.database_key import LibraryDigests, Order, layout_of, load_and_run, order_of
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.request import SEED_MAX, BulkLoad, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
+from lsmtune.proof.crash_test import load_of
+from lsmtune.workloads.stated import make_workload
 
 WARMUP = replace(READ, name="warmup", kind=PhaseKind.WARMUP)
 FILL = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100)
@@ -228,3 +234,148 @@ def test_a_request_with_a_database_of_its_own_is_left_alone(make_request: Reques
         replace(request, save_ledger=ledger),
     ):
         assert order_of(own, LibraryDigests()) is None
+
+
+# --- mixes
+
+
+def digest(make_request: Requests, workload: Workload) -> str:
+    order = order_of(replace(make_request(), workload=workload), LibraryDigests())
+    assert order is not None
+    return order.digest
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("ycsb-a", {"recordcount": 500}),
+        ("ycsb-a", {"fieldlength": 50}),
+        ("ycsb-a", {"fieldlengthdistribution": "uniform"}),
+        ("ycsb-a", {"insertorder": "ordered"}),
+        ("ycsb-a", {"zeropadding": 30}),
+        ("ycsb-a", {"insertstart": 5}),
+        ("ycsb-a", {"threadcount": 2}),
+        ("ycsb-a", {"column_families": 2}),
+        ("udb", {}),
+    ],
+)
+def test_what_is_loaded_otherwise_is_another_database(
+    make_request: Requests, name: str, given: dict[str, object]
+) -> None:
+    changed = make_workload(name, given, "test")
+    assert digest(make_request, changed) != digest(
+        make_request, make_workload("ycsb-a", {}, "test")
+    )
+
+
+def test_workloads_that_load_alike_share_a_database(make_request: Requests) -> None:
+    alike = [make_workload(f"ycsb-{letter}", {}, "test") for letter in "abcdef"]
+    alike.append(make_workload("ycsb-a", {"operationcount": 5, "target": 9}, "test"))
+    assert len({digest(make_request, workload) for workload in alike}) == 1
+
+
+def test_several_databases_are_not_copied(make_request: Requests) -> None:
+    workload = make_workload("ycsb-a", {"databases": 2}, "test")
+    assert order_of(replace(make_request(), workload=workload), LibraryDigests()) is None
+
+
+def test_the_load_that_is_killed_has_plain_keys_of_the_same_size() -> None:
+    workload = make_workload("udb", {"databases": 2, "column_families": 3}, "test")
+    load = load_of(workload, LIMITS, 1_000_000)
+    assert (load.key_bytes, load.key_sizes, load.databases, load.column_families) == (
+        27,
+        None,
+        1,
+        1,
+    )
+    assert load.num == 1_000_000 // (27 + workload.value_bytes)
+    ycsb = load_of(make_workload("ycsb-a", {}, "test"), LIMITS, 1_000_000)
+    assert (ycsb.keys, ycsb.key_bytes) == (None, 23)
+
+
+# --- the layout, which is the part of a configuration that shapes a database
+
+
+CATALOGUE = option_catalogue("rocksdb")
+SOME = st.dictionaries(st.sampled_from([*CATALOGUE, "an_option_of_a_fork"]), st.integers(0, 9))
+
+
+@given(SOME)
+def test_an_option_of_the_layout_keeps_its_value(options: dict[str, int]) -> None:
+    assert layout_of(Config(options), "rocksdb").options.items() <= options.items()
+
+
+@given(SOME)
+def test_no_option_of_the_layout_is_left_to_the_run(options: dict[str, int]) -> None:
+    runtime = options.keys() - layout_of(Config(options), "rocksdb").options.keys()
+    assert all(CATALOGUE[name].effect == "runtime" for name in runtime)
+
+
+@given(SOME)
+def test_the_layout_of_a_layout_is_itself(options: dict[str, int]) -> None:
+    layout = layout_of(Config(options), "rocksdb")
+    assert layout_of(layout, "rocksdb") == layout
+
+
+@pytest.mark.parametrize(
+    ("option", "side"),
+    [
+        ("compression", "layout"),
+        ("write_buffer_size", "layout"),
+        ("max_write_buffer_number", "layout"),
+        ("block_based_table_factory.filter_policy", "layout"),
+        ("block_based_table_factory.format_version", "layout"),
+        ("num_levels", "layout"),
+        ("max_subcompactions", "layout"),
+        ("comparator", "layout"),
+        ("block_based_table_factory.block_cache", "runtime"),
+        ("max_background_jobs", "runtime"),
+        ("max_open_files", "runtime"),
+        ("level0_slowdown_writes_trigger", "runtime"),
+    ],
+)
+def test_where_an_option_belongs(option: str, side: str) -> None:
+    layout = layout_of(Config({option: 1}), "rocksdb")
+    assert (option in layout.options) == (side == "layout")
+
+
+@pytest.mark.parametrize(
+    ("option", "side"),
+    [
+        ("block_size", "layout"),
+        ("max_file_size", "layout"),
+        ("filter_bits", "layout"),
+        ("compression", "layout"),
+        ("write_buffer_size", "layout"),
+        ("cache_size", "runtime"),
+        ("max_open_files", "runtime"),
+    ],
+)
+def test_where_an_option_of_leveldb_belongs(option: str, side: str) -> None:
+    layout = layout_of(Config({option: 1}), "leveldb")
+    assert (option in layout.options) == (side == "layout")
+
+
+def test_what_a_layout_cannot_do_without_goes_with_it() -> None:
+    vector: dict[str, OptionValue] = {
+        "memtable_factory.id": "vector",
+        "allow_concurrent_memtable_write": False,
+    }
+    assert layout_of(Config(vector), "rocksdb").options == vector
+    alone = Config({"allow_concurrent_memtable_write": False})
+    assert not layout_of(alone, "rocksdb").options
+
+
+def test_what_is_tied_through_another_option_goes_with_it_too() -> None:
+    triggers = {
+        "level0_file_num_compaction_trigger": 30,
+        "level0_slowdown_writes_trigger": 40,
+        "level0_stop_writes_trigger": 50,
+    }
+    config = Config({**triggers, "max_background_jobs": 4})
+    assert layout_of(config, "rocksdb").options == triggers
+
+
+def test_an_engine_without_a_catalogue_is_refused() -> None:
+    with pytest.raises(InputError, match="memory"):
+        layout_of(Config(), "memory")

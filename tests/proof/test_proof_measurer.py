@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
 from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of
 
+from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, Run
+from lsmtune.experiment.observer import Preparation
 from lsmtune.experiment.schedule import Slot, load_seed_of
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
@@ -143,3 +146,18 @@ def test_a_trial_that_runs_again_does_so_on_another_tree(
     alone, shared = ([load_seed_of(side, 7, shared=one) for side in sides] for one in (False, True))
     assert len({*alone, *shared}) == 12
     assert len({*again, *alone}) == 11
+
+
+def test_what_is_wrong_with_every_database_of_a_search_is_said_once(tmp_path: Path) -> None:
+    recorder = Recorder()
+    cache = DatabaseCache(tmp_path, FakeRunner(), 1024, observer=recorder)
+    for size in ("1.38MiB", "2.45MiB"):
+        note = f"the loaded database was not kept: {size} do not fit into the 1KiB"
+        cache.report(Preparation(True, note=note))
+    cache.report(Preparation(True))
+    cache.report(Preparation(False, note="loading the database ended crashed: by SIGSEGV"))
+    told = [text for (text,) in recorder.of("warning")]
+    assert told == [
+        "the loaded database was not kept: 1.38MiB do not fit into the 1KiB",
+        "loading the database ended crashed: by SIGSEGV",
+    ]
