@@ -17,7 +17,7 @@ from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PageCache
 from lsmtune.programs.find import find_program
-from lsmtune.programs.program import NEVER_TOLD
+from lsmtune.programs.program import NEVER_TOLD, FoundProgram, StepOutput
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.programs.runner import ProgramRunner
 from troubles import why_not_ok
@@ -159,3 +159,66 @@ def test_a_configuration_that_it_has_no_spelling_of_is_invalid(run: Run) -> None
     assert measurement.outcome is Outcome.INVALID
     assert "no_such_option" in why_not_ok(measurement)
     assert measurement.phases == ()
+
+
+# --- which keys YCSB-cpp found, counted as lsmtune's driver counts them
+
+
+FIGURES = "Max=9.00 Min=1.00 Avg=2.00 90=2.00 99=3.00 99.9=4.00 99.99=5.00"
+
+
+def looked_up(
+    tmp_path: Path, mix: dict[str, float], counts: dict[str, int]
+) -> tuple[int | None, int | None]:
+    """Keys found and missing in a run with `mix` that printed `counts` by type."""
+    workload = workload_for("ycsb-cpp")
+    *before, run = workload.phases
+    assert run.mix is not None
+    mixed = replace(run, mix=replace(run.mix, operations=tuple(mix.items())))
+    request = RunRequest(
+        EngineIdentity("leveldb"),
+        Config(),
+        replace(workload, phases=(*before, mixed)),
+        1,
+        tmp_path,
+        LIMITS,
+    )
+    total = sum(counts.values())
+    types = " ".join(f"[{name}: Count={count} {FIGURES}]" for name, count in counts.items())
+    log = tmp_path / "stdout.log"
+    log.write_text(
+        f"2026-01-01 00:00:01 1 sec: {total} operations; {types}\n"
+        f"Run runtime(sec): 1\nRun operations(ops): {total}\nRun throughput(ops/sec): {total}\n"
+    )
+    found = FoundProgram("ycsb-cpp", tmp_path / "ycsb")
+    step = PROGRAMS["ycsb-cpp"].plan(request, found).steps[-1]
+    measured = step.read(StepOutput(log, log, 0, 1, 0.0, None, 0)).phases[2]
+    return measured.keys_found, measured.keys_missing
+
+
+@pytest.mark.parametrize(
+    ("mix", "counts", "expected"),
+    [
+        ({"get": 1}, {"READ": 90, "READ-FAILED": 10}, (90, 10)),
+        # An update begins with a lookup, here and there.
+        ({"get": 1, "update": 1}, {"READ": 40, "UPDATE": 50, "UPDATE-FAILED": 3}, (90, 3)),
+        # A read-modify-write is one lookup there, and a read and an update here.
+        ({"get": 1, "read_modify_write": 1}, {"READ": 100, "UPDATE": 50}, (100, 0)),
+        (
+            {"get": 1, "read_modify_write": 1, "update": 1},
+            {"READ": 100, "UPDATE": 50},
+            (None, None),
+        ),
+        # A scan never fails.
+        ({"scan": 1, "insert": 1}, {"SCAN": 95, "INSERT": 5}, (None, None)),
+        ({"scan": 1, "get": 1}, {"SCAN": 95, "READ": 5}, (None, None)),
+        ({"insert": 1}, {"INSERT": 5}, (None, None)),
+    ],
+)
+def test_lookups_are_counted_as_by_the_driver(
+    tmp_path: Path,
+    mix: dict[str, float],
+    counts: dict[str, int],
+    expected: tuple[int | None, int | None],
+) -> None:
+    assert looked_up(tmp_path, mix, counts) == expected
