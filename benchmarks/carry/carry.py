@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from lsmtune.engines.library import engines_folder
 from lsmtune.units import parse_bytes
 
 LARGER = 10  # times the size of a proof that was at the target
@@ -47,9 +48,16 @@ KEPT = ("outcome", "ratio", "ratio_low", "ratio_high", "pairs", "why", "guards",
 
 
 def lsmtune(*arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of one command."""
+    """Exit status, stdout and stderr of one command.
+
+    It has the engines of the user's home and nothing else of it: no study begins with what another
+    one has proved.
+    """
     command = [str(Path(sys.executable).with_name("lsmtune")), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "engines").symlink_to(engines_folder())
+        environment = {**os.environ, "LSMTUNE_HOME": home}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
