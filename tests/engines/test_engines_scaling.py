@@ -78,6 +78,12 @@ def test_the_whole_scale_and_unknown_engines_change_nothing() -> None:
             scaled("rocksdb", options, scale)
 
 
+def test_a_size_of_no_whole_pages_does_not_grow_at_a_scale_near_one() -> None:
+    """32,893,257 bytes are 8,030.6 pages, and 0.99999 of them 8,030.5: the nearest is larger."""
+    found = scaled("rocksdb", {"max_bytes_for_level_base": 32_893_257}, 0.99999)
+    assert found["max_bytes_for_level_base"] == 8030 * PAGE_BYTES
+
+
 @given(st.sampled_from(["rocksdb", "leveldb"]), st.floats(1e-6, 1.0), st.data())
 def test_sizes_are_whole_pages_and_never_grow(
     engine: str, scale: float, data: st.DataObject

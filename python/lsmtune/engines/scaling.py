@@ -89,5 +89,6 @@ def _scaled(info: OptionInfo, value: int | float, scale: float) -> int | float:
     if value <= 0 or value in [special for special, _ in info.specials]:
         return value
     least = min(least_of(info), value)
-    pages = round(value * scale / PAGE_BYTES)
+    # At a scale near 1 the nearest page may lie above a value that is no whole number of them.
+    pages = min(round(value * scale / PAGE_BYTES), int(value // PAGE_BYTES))
     return max(least, pages * PAGE_BYTES)
