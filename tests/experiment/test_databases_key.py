@@ -318,41 +318,31 @@ def test_the_layout_of_a_layout_is_itself(options: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "side"),
+    ("engine", "option", "side"),
     [
-        ("compression", "layout"),
-        ("write_buffer_size", "layout"),
-        ("max_write_buffer_number", "layout"),
-        ("block_based_table_factory.filter_policy", "layout"),
-        ("block_based_table_factory.format_version", "layout"),
-        ("num_levels", "layout"),
-        ("max_subcompactions", "layout"),
-        ("comparator", "layout"),
-        ("block_based_table_factory.block_cache", "runtime"),
-        ("max_background_jobs", "runtime"),
-        ("max_open_files", "runtime"),
-        ("level0_slowdown_writes_trigger", "runtime"),
+        ("rocksdb", "compression", "layout"),
+        ("rocksdb", "write_buffer_size", "layout"),
+        ("rocksdb", "max_write_buffer_number", "layout"),
+        ("rocksdb", "block_based_table_factory.filter_policy", "layout"),
+        ("rocksdb", "block_based_table_factory.format_version", "layout"),
+        ("rocksdb", "num_levels", "layout"),
+        ("rocksdb", "max_subcompactions", "layout"),
+        ("rocksdb", "comparator", "layout"),
+        ("rocksdb", "block_based_table_factory.block_cache", "runtime"),
+        ("rocksdb", "max_background_jobs", "runtime"),
+        ("rocksdb", "max_open_files", "runtime"),
+        ("rocksdb", "level0_slowdown_writes_trigger", "runtime"),
+        ("leveldb", "block_size", "layout"),
+        ("leveldb", "max_file_size", "layout"),
+        ("leveldb", "filter_bits", "layout"),
+        ("leveldb", "compression", "layout"),
+        ("leveldb", "write_buffer_size", "layout"),
+        ("leveldb", "cache_size", "runtime"),
+        ("leveldb", "max_open_files", "runtime"),
     ],
 )
-def test_where_an_option_belongs(option: str, side: str) -> None:
-    layout = layout_of(Config({option: 1}), "rocksdb")
-    assert (option in layout.options) == (side == "layout")
-
-
-@pytest.mark.parametrize(
-    ("option", "side"),
-    [
-        ("block_size", "layout"),
-        ("max_file_size", "layout"),
-        ("filter_bits", "layout"),
-        ("compression", "layout"),
-        ("write_buffer_size", "layout"),
-        ("cache_size", "runtime"),
-        ("max_open_files", "runtime"),
-    ],
-)
-def test_where_an_option_of_leveldb_belongs(option: str, side: str) -> None:
-    layout = layout_of(Config({option: 1}), "leveldb")
+def test_where_an_option_belongs(engine: str, option: str, side: str) -> None:
+    layout = layout_of(Config({option: 1}), engine)
     assert (option in layout.options) == (side == "layout")
 
 

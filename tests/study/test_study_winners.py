@@ -9,15 +9,12 @@ import pytest
 from fake_runner import FakeRunner
 from study_parts import make_spec, tuned
 
-from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
 from lsmtune.study.winners import remember_winner, with_winners
-
-DEFAULTS = catalogue_defaults("rocksdb")
 
 
 def spec_of(path: Path, workload: str = "fillrandom", memory: str = "1GiB") -> Spec:
@@ -29,7 +26,7 @@ def spec_of(path: Path, workload: str = "fillrandom", memory: str = "1GiB") -> S
 
 def begun(spec: Spec, folder: Path) -> list[tuple[str, object]]:
     with StudyFolder.create_or_resume(folder, spec) as opened:
-        start = with_winners(spec, opened, DEFAULTS).start
+        start = with_winners(spec, opened, None).start
     return [(config.label, config.options["write_buffer_size"]) for config in start]
 
 

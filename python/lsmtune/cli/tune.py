@@ -56,7 +56,6 @@ def _tune(
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.facts import machine_facts
     from lsmtune.study.build import load_spec
-    from lsmtune.study.feasible import engine_defaults
     from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget
     from lsmtune.study.start import refuse_short
@@ -71,7 +70,7 @@ def _tune(
     with StudyFolder.create_or_resume(directory or default_folder(study), spec) as folder:
         if folder.measurements.fact("machine") is None:
             folder.measurements.set_fact("machine", machine_facts(folder.path))
-        spec = with_winners(spec, folder, engine_defaults(spec, chosen.engine.version))
+        spec = with_winners(spec, folder, chosen.engine.version)
         result = _search_and_prove(spec, folder, chosen, clock, begun_s)
         spec = at_length(spec, folder)
         try:

@@ -255,6 +255,8 @@ class Layouts:
 
         Of points (n, dimensions), by what loads took so far.
         """
+        if not self._matters:
+            return lambda points: np.zeros(len(points))
         noises = [noise_of(trial) for trial in history.trials]
         keys = [row.tobytes() for row in history.points[:, self._mine]]
         loaded, longer = set[bytes](), []
@@ -263,7 +265,7 @@ class Layouts:
                 longer.append(math.log(max(1.0, noise.seconds / noise.run_seconds)))
             loaded.add(key)
         loaded |= {row.tobytes() for row in history.running[:, self._mine]}
-        extra = min(float(np.median(longer)), _LOAD_MAX) if longer and self._matters else 0.0
+        extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
 
         def loads_of(points: FloatArray) -> FloatArray:
             is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]

@@ -244,15 +244,14 @@ class Judgement:
         By its value where some values are not above zero and have no logarithm. Of trials that hold
         at a larger size the best there, whatever a small one says.
         """
-        if self._promoted:
-            return max(self._promoted, key=lambda n: (self._sign * self._promoted[n], -n))
-        return next(iter(self.ranked()), None)
+        return next(iter(self._by_value(self._promoted) or self.ranked()), None)
 
     def ranked(self) -> list[int]:
         """The trials that may be the best, by the search alone, from the best on."""
-        if self._in_logs:
-            return self._race.ranked()
-        return sorted(self._numbers, key=lambda n: (self._sign * self._numbers[n], -n))[::-1]
+        return self._race.ranked() if self._in_logs else self._by_value(self._numbers)
+
+    def _by_value(self, values: Mapping[int, float]) -> list[int]:
+        return sorted(values, key=lambda n: (self._sign * values[n], -n), reverse=True)
 
     def next_repeat(self, runs_max: int) -> int | None:
         """The trial that is to be run again before a new one, if any.

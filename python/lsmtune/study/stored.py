@@ -167,10 +167,10 @@ class Round:
     """One run under every workload, of a trial or of the baseline: what it came to.
 
     It is in rows `first` to `last` of the store, and took `wall_s` seconds, of which its runs on
-    loaded databases took `run_s`. `values` has one value
-    per objective as measured, None unless all runs ended `ok`. `violations` and `pickable` are as
-    in a TrialEnd. `reached`, of a run that its deadline ended in its measure phase, is the rate up
-    to there: what it was to do would have taken longer, so that its value is no better.
+    loaded databases took `run_s`. `values` has one value per objective as measured, None unless all
+    runs ended `ok`. `violations` and `pickable` are as in a TrialEnd. `reached`, of a run that its
+    deadline ended in its measure phase, is the rate up to there: what it was to do would have taken
+    longer, so that its value is no better.
     """
 
     first: int
@@ -228,7 +228,8 @@ def trial_rounds(
     if first is None:
         first = round_of(trial.runs, spec, feasibility)
         if first is not None and trial.rungs:
-            first = _round(runs, Outcome.OK, first)
+            whole = _round(runs, Outcome.OK)
+            first = replace(first, first=whole.first, wall_s=whole.wall_s, run_s=whole.run_s)
     if first is None and pruned:
         first = _round(trial.all, Outcome.PRUNED)
     if first is None:
@@ -261,13 +262,10 @@ def round_of(
     )
 
 
-def _round(runs: Sequence[StoredMeasurement], outcome: Outcome, like: Round | None = None) -> Round:
-    """What `runs` took; all else as in `like`."""
+def _round(runs: Sequence[StoredMeasurement], outcome: Outcome) -> Round:
     rows = [run.id for run in runs]
-    first, last = min(rows), max(rows)
     wall_s, run_s = sum(r.wall_s for r in runs), sum(r.measurement.elapsed_s for r in runs)
-    known = like or Round(first, last, outcome)
-    return replace(known, first=first, last=last, outcome=outcome, wall_s=wall_s, run_s=run_s)
+    return Round(min(rows), max(rows), outcome, wall_s, run_s=run_s)
 
 
 def reached_by(measurement: Measurement, spec: Spec) -> float | None:

@@ -312,7 +312,8 @@ class Trials:
                 "put back the file, or use another folder (--dir DIR)"
             )
         self._stored[number] = dict(trial.system_attrs)
-        self._promises += [p for p in [trial.system_attrs.get(PROMISE)] if p is not None]
+        if PROMISE in trial.system_attrs:
+            self._promises.append(trial.system_attrs[PROMISE])
         return number, proposal.values
 
     def promise(self) -> float | None:

@@ -24,6 +24,7 @@ from lsmtune.search.auto import KIND as AUTO
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import projected
 from lsmtune.search.unit_space import make_unit_space
+from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
 from lsmtune.workloads.distributions import data_bytes
@@ -58,10 +59,10 @@ class Winner:
         return kinds + sum(abs(math.log10(size)) for size in sizes) * _NEAR
 
 
-def with_winners(spec: Spec, folder: StudyFolder, defaults: Mapping[str, OptionValue]) -> Spec:
+def with_winners(spec: Spec, folder: StudyFolder, version: str | None) -> Spec:
     """`spec` with the nearest winners at the end of its `start`, where `auto` searches.
 
-    They are moved into the space where they lie outside. `defaults` are the engine's.
+    They are moved into the space where they lie outside. `version` is the engine's.
     """
     if spec.sampler.name != AUTO.name or spec.engine_name not in ENGINE_KINDS:
         return spec
@@ -69,7 +70,7 @@ def with_winners(spec: Spec, folder: StudyFolder, defaults: Mapping[str, OptionV
     if fact is None:
         fact = encode(_nearest(spec))
         folder.measurements.set_fact(_FACT, fact)
-    unit_space = make_unit_space(spec.space)
+    unit_space, defaults = make_unit_space(spec.space), engine_defaults(spec, version)
     start, notes = [*spec.start], [*spec.notes]
     for winner in (decode(Winner, each) for each in fact):
         point = projected(unit_space, {**defaults, **winner.options}, defaults)
