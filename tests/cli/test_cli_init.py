@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +100,30 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         init("--output", tmp_path, "--force")
     with pytest.raises(InputError, match="no such folder"):
         init("--output", tmp_path / "none" / "study.yaml")
+
+
+def test_a_terminal_is_asked_what_the_answer_must_hold_for(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    ours, theirs = pty.openpty()
+    os.write(ours, b"ycsb-q\nycsb-a\n1e6\n2e6\n2\nsync\n4 Gb\n2GiB\n\n")
+    command = [sys.executable, "-m", "lsmtune.cli.main", "init", "--output", str(path)]
+    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, check=True)
+    os.close(ours)
+    os.close(theirs)
+    for asked_again in ("did you mean ycsb-f?", "found '4 Gb'"):
+        assert asked_again in done.stderr
+    spec = load_spec(path)
+    last = spec.workload.phases[-1]
+    assert (spec.workload.name, spec.workload.num) == ("ycsb-a", 1_000_000)
+    assert (last.operations, last.threads) == (2_000_000, 2)
+    assert spec.workload.durability.value == "sync"
+    assert (spec.limits.memory_bytes, spec.budget.time_s) == (2 << 30, 600)
+    assert f"next: lsmtune tune {path}" in done.stdout
+
+
+def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    command = [sys.executable, "-m", "lsmtune.cli.main", "init", "--output", str(path)]
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=True)
+    assert "memory" not in done.stderr
+    assert load_spec(path).workload.name == "fillrandom"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -23,8 +26,14 @@ from lsmtune.machine.files import write_output
 from lsmtune.search.samplers import SAMPLERS, sampler_kind
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
+from lsmtune.workloads.parameter import WorkloadParameter
+from lsmtune.workloads.stated import find_family
 
 DEFAULT_WORKLOAD = "fillrandom"
+BUDGET = "Time for the whole study."
+MEMORY = "Of the machine, its page cache included."
+# Of the target, beside its sizes: how many threads, and what a write survives.
+ASKED = ("threads", "threadcount", "durability")
 EXAMPLES = (
     "lsmtune init --workload fillrandom -w num=1000000 --memory 8GiB",
     "lsmtune init --engine leveldb --workload ycsb-a --budget 30m --output ycsb.yaml",
@@ -39,17 +48,25 @@ def _init(
     engine: str = option("--engine NAME", ", ".join(TEMPLATE_ENGINES), "rocksdb"),
     workload: WorkloadOption = None,
     given: WorkloadFlags,
-    budget: str = option("--budget TIME", "Time for the whole study.", "10m"),
-    memory: str = option("--memory SIZE", "Of the machine, its page cache included.", "4GiB"),
+    budget: str = option("--budget TIME", BUDGET, "10m"),
+    memory: str = option("--memory SIZE", MEMORY, "4GiB"),
     space: str | None = option("--space", "A ready space (lsmtune options ENGINE --spaces).", None),
     sampler: str = option("--sampler NAME", ", ".join(SAMPLERS), "auto"),
     output: Path = option("--output FILE", "The file to write.", Path("study.yaml")),
     force: ForceOption = False,
 ) -> None:
-    """Write a commented study file to start from."""
+    """Write a commented study file to start from.
+
+    In a terminal, without a workload, it asks for one, its sizes, the memory and the time.
+    """
     check_name(engine, TEMPLATE_ENGINES, "init", "--engine")
     if workload is None and not given.properties and not given.property_set:
         workload = DEFAULT_WORKLOAD
+        if sys.stdin.isatty() and not given.workload_set:
+            workload, parameters = _ask_workload()
+            given = replace(given, workload_set=parameters)
+            memory = _ask("memory", MEMORY, memory, lambda text: bytes_of("memory", text))
+            budget = _ask("budget", BUDGET, budget, lambda text: duration_of("budget", text))
     choice = given.choice(workload, engine)
     duration_of("--budget", budget)
     bytes_of("--memory", memory)
@@ -76,3 +93,35 @@ def _init(
     check_new(output, "--output", force=force)
     write_output(output, text)
     echo_beside(f"wrote {output}\nnext: lsmtune tune {output}", output)
+
+
+def _ask_workload() -> tuple[str, list[str]]:
+    """A workload and its `name=value` parameters, as somebody in a terminal says."""
+    typer.echo("What must the answer hold for? Enter takes what is in brackets.\n", err=True)
+    about = "`lsmtune workload list` says what each is."
+    name = _ask("workload", about, DEFAULT_WORKLOAD, lambda text: find_family(text, "workload"))
+    family = find_family(name, "workload")
+    said: list[str] = []
+    for parameter in family.parameters.values():
+        if parameter.name in (*family.sizes, *ASKED) and parameter.default is not None:
+
+            def check(text: str, parameter: WorkloadParameter = parameter) -> object:
+                return parameter.parse(text, name)
+
+            default = str(parameter.default)
+            answer = _ask(parameter.name, f"{parameter.description}.", default, check)
+            if answer != default:
+                said.append(f"{parameter.name}={answer}")
+    return name, said
+
+
+def _ask(name: str, about: str, default: str, check: Callable[[str], object]) -> str:
+    """An answer that `check` takes; what it raises InputError for is asked again."""
+    while True:
+        answer: str = typer.prompt(f"{about}\n  {name}", default=default, err=True)
+        try:
+            check(answer)
+        except InputError as error:
+            typer.echo(str(error), err=True)
+        else:
+            return answer
