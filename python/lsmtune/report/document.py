@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-# A Plotly figure as plain data. Names of the page's CSS variables (`"--tuned"`) stand for colours
-# under keys that end in `color`, so that one figure serves light and dark.
-Figure = dict[str, Any]
+from lsmtune.report.chart import Chart
+
 NOT_KNOWN = "\N{EN DASH}"
 
 
@@ -182,64 +181,31 @@ class Files:
 
 @dataclass(frozen=True)
 class Plot:
-    """A Plotly figure; `name` is unique on the page."""
+    """A chart; `label` is for those who do not see it."""
 
-    name: str
     label: str
-    figure: Figure
-    small: bool = False
+    chart: Chart
     kind: ClassVar[str] = "plot"
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One run of a strip at `place`."""
+class Copy:
+    """Lines to copy, with a button that does it."""
 
-    place: float
-    round: int
-    is_outlier: bool
-
-
-@dataclass(frozen=True)
-class Strip:
-    """One row of a dot plot; places in percent of the width. No interval: `low`, `high` None."""
-
-    team: str
-    marks: tuple[Mark, ...]
-    mean: float
-    low: float | None
-    high: float | None
+    text: str
+    label: str
+    kind: ClassVar[str] = "copy"
 
 
 @dataclass(frozen=True)
-class Strips:
-    """A dot plot that needs no script, beside a table that tells the same."""
+class Download:
+    """A file that the page carries: its name, its type and its bytes."""
 
-    rows: Sequence[Strip]
-    note: str
-    kind: ClassVar[str] = "strips"
-
-
-@dataclass(frozen=True)
-class IntervalBar:
-    """Positions in percent of the bar's width; `one` is where the ratio is 1."""
-
-    one: float
-    low: float
-    high: float
-    ratio: float
-    label: str = ""
-    ends: str = ""
-
-    @property
-    def width(self) -> float:
-        """Width of the interval."""
-        return self.high - self.low
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the ends can be written below it, beside the word at `one`."""
-        return self.low - self.one > 15 or self.one - self.high > 15
+    name: str
+    type: str
+    content: bytes
+    about: str
+    kind: ClassVar[str] = "download"
 
 
 @dataclass(frozen=True)
@@ -249,20 +215,25 @@ class Answer:
     label: str
     figure: str
     lead: str
-    bar: IntervalBar | None = None
     kind: ClassVar[str] = "answer"
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Groups of blocks that stand side by side where there is room: `slices` or `pair`."""
+    """Groups of blocks that stand side by side where there is room: `slices` or `pair`.
+
+    Where `fold` is not empty, a page shows them after a click on this.
+    """
 
     groups: Sequence[Sequence[Block]]
     style: str
+    fold: str = ""
     kind: ClassVar[str] = "beside"
 
 
-Block = Table | Paragraph | Heading | Notices | Facts | Files | Plot | Strips | Answer | Beside
+Block = (
+    Table | Paragraph | Heading | Notices | Facts | Files | Plot | Copy | Download | Answer | Beside
+)
 
 
 @dataclass(frozen=True)
@@ -287,30 +258,18 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `scripts` False makes a page that has none, and so no plots."""
+    """A whole report."""
 
     title: str
     subtitle: str
     sections: Sequence[Section]
     page_title: str
     footer: str
-    scripts: bool = True
-
-    def figures(self) -> dict[str, Figure]:
-        """Every figure by its name."""
-        return {
-            block.name: block.figure
-            for section in self.sections
-            for block in flat(section.blocks)
-            if isinstance(block, Plot)
-        }
 
 
-def plot_blocks(
-    name: str, label: str, figure: Figure | None, *, small: bool = False
-) -> list[Block]:
+def plot_blocks(label: str, chart: Chart | None) -> list[Block]:
     """The plot; nothing where there is nothing to draw."""
-    return [] if figure is None else [Plot(name, label, figure, small)]
+    return [] if chart is None else [Plot(label, chart)]
 
 
 def headed(table: Table) -> list[Block]:

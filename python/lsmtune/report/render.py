@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from hashlib import sha256
 from html import escape
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,17 +19,20 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from lsmtune.report.chart import draw
 from lsmtune.report.document import (
     NOT_KNOWN,
     Answer,
     Block,
     Cell,
+    Copy,
     Document,
     Facts,
     Files,
     Heading,
     Notices,
     Paragraph,
+    Plot,
     Table,
     flat,
 )
@@ -38,36 +42,45 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 
 def to_html(document: Document) -> str:
-    """One self-contained page that needs no network, and no script for its text."""
-    environment = jinja2.Environment(
+    """One self-contained page that needs no network, and no script but to sort and to copy."""
+    style, script = (read_asset(name) for name in ("report.css", "report.js"))
+    page = environment().get_template("document.html")
+    return page.render(d=document, style=style, script=script, sources=_hashes(style, script))
+
+
+def environment() -> jinja2.Environment:
+    """How templates are filled in: everything that is put into a page is escaped."""
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,  # everything that is put into the page
+        autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(breakable=_breakable, sort_key=_sort_key)
-    figures = document.figures()
-    return environment.get_template("document.html").render(
-        d=document,
-        figures=figures,
-        plotly=_plotly() if figures else None,
-        style=_asset("report.css"),
-        script=_asset("report.js"),
-    )
+    made.filters.update(breakable=_breakable, sort_key=_sort_key, draw=_draw, encoded=_encoded)
+    return made
 
 
-def _asset(name: str) -> Markup:
+def read_asset(name: str) -> Markup:
     """A style sheet or script of ours, which is not to be escaped."""
     return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
 
 
-@cache
-def _plotly() -> Markup:
-    """Plotly's script, some megabytes; imported when a page has plots."""
-    from plotly.offline import get_plotlyjs
+def _hashes(style: str, script: str) -> Markup:
+    """What a page's policy lets run: these two and nothing else."""
+    digests = (
+        base64.b64encode(sha256(f"\n{text}\n".encode()).digest()).decode()
+        for text in (style, script)
+    )
+    return Markup("style-src 'sha256-{}'; script-src 'sha256-{}'").format(*digests)
 
-    return Markup(get_plotlyjs())
+
+def _draw(plot: Plot) -> Markup:
+    return Markup(draw(plot.chart, plot.label))
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def _breakable(name: str) -> Markup:
@@ -113,6 +126,8 @@ def _markdown(block: Block) -> str:
         )
     if isinstance(block, Facts):
         return _markdown_table(("fact", "value"), block.rows)
+    if isinstance(block, Copy):
+        return f"```\n{block.text}\n```\n"
     if isinstance(block, Files):
         return "".join(f"- {safe(path)}\n" for path in block.paths)
     if isinstance(block, Table):

@@ -12,7 +12,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import write_output
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import METRICS
-from lsmtune.report import sentences, study_proof, study_search
+from lsmtune.report import sentences, study_proof, study_search, study_trust
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
@@ -25,7 +25,7 @@ FORMAT_VERSION = 1
 
 def study_document(analysis: StudyAnalysis) -> Document:
     """Everything that the page and Markdown say."""
-    head, front = sentences.headline(analysis), analysis.front
+    head = sentences.headline(analysis)
     engines = [f"{e.name} {e.version or ''}".strip() for e in analysis.engines[:1]]
     labels = ", ".join(weighted.label for weighted in analysis.workloads)
     goals = "; ".join(
@@ -33,26 +33,22 @@ def study_document(analysis: StudyAnalysis) -> Document:
         for o in analysis.objectives
     )
     unfinished = " The study is unfinished." if analysis.status.value == "unfinished" else ""
+    verdict, failed = analysis.verdict, bool(analysis.failures)
+    sections = [
+        study_proof.verdict_section(analysis, head),
+        *([] if verdict is None else [study_proof.price_section(analysis, verdict)]),
+        study_proof.deploy_section(analysis, head.tone == "good"),
+        study_proof.compared_section(analysis),
+        study_search.found_section(analysis),
+        study_trust.trust_section(analysis),
+        *([study_trust.failures_section(analysis)] if failed else []),
+        *([study_search.trials_section(analysis)] if analysis.history.trials else []),
+        study_trust.raw_section(analysis, runs_csv(analysis)),
+    ]
     return Document(
         title=analysis.name,
         subtitle=" · ".join([*engines, labels, goals]),
-        sections=[
-            study_proof.verdict_section(analysis, head),
-            study_proof.deploy_section(analysis, head.tone == "good"),
-            study_proof.warnings_section(analysis),
-            study_proof.machine_section(analysis),
-            study_proof.pairs_section(analysis),
-            study_proof.sustained_section(analysis),
-            study_proof.latency_section(analysis),
-            study_search.noise_section(analysis),
-            study_search.history_section(analysis),
-            *([] if front is None else [study_search.front_section(analysis, front)]),
-            study_search.importance_section(analysis),
-            study_search.slices_section(analysis),
-            study_search.statistics_section(analysis),
-            study_search.trials_section(analysis),
-            study_search.failures_section(analysis),
-        ],
+        sections=sections,
         page_title=f"{head.figure} · {analysis.name} · lsmtune",
         footer=f"Written by lsmtune {lsmtune.__version__} from stored measurements alone."
         f"{unfinished}",
