@@ -244,7 +244,7 @@ class Section:
         short: its name among the links to all sections; the title where it is empty.
         tone: `good`, `bad`, `neutral` or `open` for the section that holds the Answer.
         top: whether it stands beside the other ones at the top.
-        omit: the forms that leave it out: `markdown`, `terminal`.
+        terminal: whether a terminal shows it.
     """
 
     id: str
@@ -253,7 +253,7 @@ class Section:
     short: str = ""
     tone: str = ""
     top: bool = False
-    omit: tuple[str, ...] = ()
+    terminal: bool = True
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def to_terminal(document: Document) -> RenderableType:
     blocks: list[Block] = [Paragraph(document.title, "title")]
     if document.subtitle:
         blocks.append(Paragraph(document.subtitle))
-    for section in (each for each in document.sections if "terminal" not in each.omit):
+    for section in (each for each in document.sections if each.terminal):
         blocks += [Paragraph(""), Paragraph(section.title, "title"), *section.blocks]
     return blocks_view(blocks)
 
