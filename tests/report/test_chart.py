@@ -179,15 +179,14 @@ def test_words_of_others_are_escaped() -> None:
 def test_many_marks_are_one_small_path(form: Form) -> None:
     """Each trial's options under the pointer, in every plot, were most of a page of a megabyte."""
     few, many = HOVERS_MAX, 20 * HOVERS_MAX
-    hover = "write_buffer_size=64MiB\n" * 10
-    html = [
-        drawn(of([Point(n, math.sin(n), hover) for n in range(count)], form))
-        for count in (few, many)
-    ]
-    assert html[0].count("<title>") == few
-    assert html[1].count("<title>") == 0
-    assert len(html[1]) < 20 * many
-    assert html[1].count("h0") == many
+    points = [Point(n, math.sin(n), "write_buffer_size=64MiB\n" * 10) for n in range(many)]
+    html = drawn(of(points[:few], form))
+    assert html.count("<title>") == few
+    best = Series(Form.STAR, "tuned", points[:1])
+    html = drawn(Chart(Axis(), Axis(), [Series(form, "warn", points, "trials"), best]))
+    assert html.count("<title>") == 1  # that of the few
+    assert html.count("h0") == many
+    assert len(html) < 20 * many
 
 
 def test_round_numbers_are_short() -> None:

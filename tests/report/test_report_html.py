@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 from page import Page, read
-from sample_study import BEST, LEVELDB_STUDY, SampleStudy, fill, finished
+from sample_study import BEST, LEVELDB_STUDY, SampleStudy, fill, finished, speed_of
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
-from lsmtune.report.study import write_report
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.render import to_html
+from lsmtune.report.source import study_records
+from lsmtune.report.study import study_document, write_report
 
 SECTIONS = ("verdict", "deploy", "compared", "found", "trust", "raw")
 # Where there is something to say.
@@ -80,6 +84,24 @@ def test_every_plot_is_in_the_page_and_says_what_it_shows(finished_html: str) ->
         "Objective over compression",
     } <= set(page.plots)
     assert len(finished_html) < 250_000
+
+
+def test_a_study_of_two_thousand_trials_is_a_page_below_a_megabyte(study: SampleStudy) -> None:
+    run = study.measured(BEST)
+    failed = study.failed(Outcome.TIMEOUT, "deadline of 60 s passed", BEST)
+    rows = [StoredMeasurement(1, Role.BASELINE, None, None, study.baseline, run)]
+    for number in range(2000):
+        options = study.draw()
+        rate = 320_000.0 * speed_of(options) * study.random.gauss(1.0, 0.02)
+        phase = replace(run.phases[0], sustained_throughput_ops_s=rate, latencies={}, intervals=())
+        made = failed if number % 7 == 3 else replace(run, phases=(phase,))
+        rows.append(StoredMeasurement(number + 2, Role.TRIAL, number, None, Config(options), made))
+    analysis = StudyAnalysis(study_records(study.spec, study.path, tuple(rows)), None)
+    html = to_html(study_document(analysis))
+    page = checked(html)
+    assert len(html) < 1_000_000
+    assert "The best 300 of 2,000 trials; the raw figures have all of them" in page.text
+    assert html.count("<tr") < 450
 
 
 def test_the_price_stands_beside_the_verdict(study: SampleStudy) -> None:

@@ -42,6 +42,7 @@ class Form(StrEnum):
     WHISKER = "whisker"  # from `low` to `high` of each point, along x
     ERROR = "error"  # from `low` to `high` of each point, along y
     TICK = "tick"  # a short stroke across x
+    CROWD = "crowd"  # dots that say nothing under the pointer; many marks become these
 
 
 @dataclass(frozen=True)
@@ -259,9 +260,10 @@ _SYMBOLS = {
     Form.TICK: "M0-9V9",
 }
 _MARKS = frozenset({Form.DOT, Form.RING, *_SYMBOLS})
-# A series with more marks than this is one path of dots, and none says anything under the pointer:
-# the page stays small.
+# In a plot with more marks than this, a series with more than a few is one path of dots, which say
+# nothing under the pointer: the page stays small.
 HOVERS_MAX = 300
+_FEW = 30
 
 
 def draw(chart: Chart, label: str) -> str:
@@ -273,7 +275,7 @@ def draw(chart: Chart, label: str) -> str:
     x = _Scale(chart.x, [*_numbers(xs), *rules[0], *(s.low for s in chart.spans)])
     y = _Scale(chart.y, [*_numbers(ys), *rules[1]], _ROW_CENTRE)
     stretched, above = list(_grid(chart, x, y)), list(_words(chart, x, y))
-    shown = [_as_drawn(series) for series in chart.series]
+    shown = _as_drawn(chart.series)
     for series in shown:
         lines, marks = _series(series, x, y)
         stretched += lines
@@ -289,10 +291,15 @@ def draw(chart: Chart, label: str) -> str:
     )
 
 
-def _as_drawn(series: Series) -> Series:
-    """`series`, whose marks are dots where there are many."""
-    many = len(series.points) > HOVERS_MAX
-    return replace(series, form=Form.DOT) if many and series.form in _MARKS else series
+def _as_drawn(series: Sequence[Series]) -> Sequence[Series]:
+    """`series`; those with many marks as a crowd where there are too many of them."""
+    marks = [each for each in series if each.form in _MARKS]
+    if sum(len(each.points) for each in marks) <= HOVERS_MAX:
+        return series
+    return [
+        replace(each, form=Form.CROWD) if each in marks and len(each.points) > _FEW else each
+        for each in series
+    ]
 
 
 def _bounds(chart: Chart, point: Point, way: str) -> tuple[float | None, ...]:
@@ -399,9 +406,9 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
         for point, across, share in known
         if point.text
     ]
-    if series.form is Form.DOT and len(series.points) > HOVERS_MAX:
+    if series.form is Form.CROWD:
         path = "".join(f"M{1000 * across:.0f} {_down(share)}h0" for _, across, share in known)
-        return [f'<path class="many {series.tone} {series.style}" d="{path}"/>'], texts
+        return [f'<path class="{classes}" d="{path}"/>'], texts
     return [], [*(_mark(series, classes, *each) for each in known), *texts]
 
 
