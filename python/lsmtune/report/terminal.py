@@ -22,7 +22,7 @@ from lsmtune.report.document import (
 )
 
 _STYLES = {"title": "bold", "note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
-_MARKS = {"best": "green", "tuned": "green", "same": "dim"}
+_MARKS = {"best": "green", "tuned": "green"}
 
 
 def to_terminal(document: Document) -> RenderableType:
