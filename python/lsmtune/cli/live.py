@@ -161,8 +161,8 @@ def tune_view(progress: TuneProgress, now: datetime, width: int) -> RenderableTy
         parts += _below(progress, progress.best_differs)
     if progress.run_name:
         phase = progress.run.current
-        now = f"{progress.run_name}{'' if phase is None else _phase_text(phase)}"
-        parts.append(_line(f"{_LABEL.format('now')}{now}"))
+        run = f"{progress.run_name}{'' if phase is None else _phase_text(phase)}"
+        parts.append(_line(f"{_LABEL.format('now')}{run}"))
         parts += _below(progress, progress.run_differs)
     if progress.proof_so_far:
         parts.append(_line(progress.proof_so_far, "bold"))
@@ -196,7 +196,8 @@ def _below(progress: TuneProgress, differs: Differences) -> list[RenderableType]
 def _phase_text(phase: PhaseProgress) -> str:
     rates = phase.throughputs_ops_s
     speed = f" {rates[-1]:,.0f} ops/s {sparkline(tuple(rates))}" if rates else ""
-    left = f" {format_duration(round(phase.left_s))} left" if (phase.left_s or 0.0) >= 1.0 else ""
+    left_s = phase.left_s or 0.0
+    left = f" {format_duration(round(left_s))} left" if left_s >= 1.0 else ""
     return f": {phase.phase.name} {100 * phase.share:.0f} %{left}{speed}"
 
 
