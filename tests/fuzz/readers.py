@@ -143,7 +143,7 @@ def came_back(name: str, request: ImportRequest) -> None:
         parse_document(render_study(dict(found.study), found.comments), "study.yaml")
         return
     for format_ in EXPORTERS.values():
-        if found.engine not in format_.engines:
+        if found.engine not in format_.engines or format_.name not in IMPORTERS:
             continue
         try:
             text = export(format_.name, found.engine, found.options)
