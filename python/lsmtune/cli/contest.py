@@ -15,6 +15,7 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     LimitFlags,
+    QuietOption,
     RunsDirOption,
     SeedOption,
     WorkloadOption,
@@ -68,7 +69,7 @@ class ContestFlags:
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="What each team handed in; NAME=FILE names the team.",
             show_default=False,
         ),
@@ -109,6 +110,7 @@ def _contest(
     context: typer.Context,
     given: ContestFlags,
     limits: LimitFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Rank configurations of several teams, phase by phase and in total."""
@@ -133,7 +135,7 @@ def _contest(
         warn(board.warnings)
         _tell(board, outputs, as_json)
     else:
-        _tell(held(given, limits), outputs, as_json)
+        _tell(held(given, limits, quiet=quiet), outputs, as_json)
 
 
 def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
@@ -141,7 +143,7 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if name in used or source is None or source.name != "COMMANDLINE":
+        if name in (*used, "quiet", "no_color") or source is None or source.name != "COMMANDLINE":
             continue
         flag = "FILE" if name == "files" else parameter.opts[0]
         raise InputError(flag, why=f"has no effect beside {switch}")
@@ -175,7 +177,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     print_json({"source": source, "rules": documents})
 
 
-def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
+def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Leaderboard:
     """Check the entries, run those that meet the rules, and rank them.
 
     Raises InputError for what the user can mend, and typer.Exit when interrupted.
@@ -208,7 +210,7 @@ def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
     out = {each.team for each in disqualified}
     allowed = [entry for entry in entries if entry.name not in out]
     cells = [Cell(entry.name, engine, entry.config, workload) for entry in allowed]
-    runs = _rounds(given, limit, cells, driver) if cells else ()
+    runs = _rounds(given, limit, cells, driver, quiet=quiet) if cells else ()
     return leaderboard_of_runs(
         runs,
         entries,
@@ -265,21 +267,21 @@ def _warnings(
 
 
 def _rounds(
-    given: ContestFlags, limits: Limits, cells: Sequence[Cell], driver: Path
+    given: ContestFlags, limits: Limits, cells: Sequence[Cell], driver: Path, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
-    from lsmtune.cli.live import bench_display, stderr_console
+    from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.verify import proof_folder
     from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
 
-    runner, is_terminal = NativeRunner(driver), stderr_console().is_terminal
-    observer = ContestObserver(cells[0].workload, given.rounds, prints_lines=not is_terminal)
+    runner, prints = NativeRunner(driver), not (quiet or is_live(stderr_console(), quiet=quiet))
+    observer = ContestObserver(cells[0].workload, given.rounds, prints_lines=prints)
     with (
         proof_folder(given.directory) as folder,
-        bench_display(observer.progress, lambda: observer.title),
+        bench_display(observer.progress, lambda: observer.title, quiet=quiet),
         stop_on_interrupt(observer.note) as stop,
     ):
         runs = perform(
@@ -352,14 +354,17 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
 
     for path in outputs:
         write_leaderboard(board, path)
-    if as_json:
-        print_json(document(board))
-    else:
-        print_view(to_terminal(board_document(board)))
-        for path in outputs:
-            typer.echo(str(path))
+    failure = None
     if board.standings is None:
         out = {"disqualified": board.disqualified, "failed": board.failed}
         counts = ", ".join(f"{len(teams)} {what}" for what, teams in out.items() if teams)
         why = f": {counts}" if counts else ""
-        raise LsmtuneError(f"{COMMAND}: no team could be ranked{why}")
+        failure = LsmtuneError(f"{COMMAND}: no team could be ranked{why}")
+    if as_json:
+        print_json(document(board), failure)
+    else:
+        print_view(to_terminal(board_document(board)))
+        for path in outputs:
+            typer.echo(str(path))
+    if failure is not None:
+        raise failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -17,8 +17,11 @@ from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, V
 NOT_KNOWN = "-"
 
 
-def print_json(document: object) -> None:
-    """One JSON document on stdout."""
+def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
+    """One JSON document on stdout, with the `failure` that the command will end with."""
+    if failure is not None:
+        document = {**document, "error": failure.document()}
+        failure.in_document = True
     typer.echo(json.dumps(document, indent=2))
 
 
