@@ -9,11 +9,13 @@ is only parsed here, and both hand a text to RocksDB that others of these tests 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pwd
 import runpy
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from lsmtune.engines.formats import exported
 from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.install import ROCKSDB_VERSION
 from lsmtune.engines.option_names import TABLE_OPTION
-from lsmtune.model.config import OptionValue
+from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.parameter import same_value
 
 DEBIAN = "7.8.3"  # of the headers and the library of Debian 12
@@ -176,6 +178,55 @@ def test_cpp_sets_what_was_asked_and_changes_what_can_be_changed(tmp_path: Path)
     # Changed and changed back, a database is as one that nobody touched, but for what was said.
     back = written(tmp_path / "back").replace("bytes_per_sync=1048576", "bytes_per_sync=0")
     assert back == written(tmp_path / "plain")
+
+
+# Asks an open database for one change after the other, through RocksDB's C interface; in a process
+# of its own, because two RocksDBs in one process may share what they should not.
+CHANGES = """\
+import ctypes, json, pathlib, sys
+library, folder, changes = ctypes.CDLL(sys.argv[1]), sys.argv[2], json.loads(sys.stdin.read())
+text = ctypes.c_char_p
+library.rocksdb_options_create.restype = library.rocksdb_open.restype = ctypes.c_void_p
+options, trouble = ctypes.c_void_p(library.rocksdb_options_create()), text()
+library.rocksdb_options_set_create_if_missing(options, ctypes.c_ubyte(1))
+database = ctypes.c_void_p(library.rocksdb_open(options, folder.encode(), ctypes.byref(trouble)))
+version = next(pathlib.Path(folder).glob("OPTIONS-*")).read_text()
+taken = []
+for name, option, value in changes:
+    trouble = text()
+    one = ((text * 1)(option.encode()), (text * 1)(value.encode()), ctypes.byref(trouble))
+    library.rocksdb_set_options(database, 1, *one)
+    taken += [name] if trouble.value is None else []
+print(json.dumps([version.partition("rocksdb_version=")[2].split()[0], taken]))
+"""
+# RocksDB takes these, and the catalogue does not trust it: blocks would be in two caches.
+ANOTHER_CACHE = (CACHE, f"{TABLE_OPTION}.no_block_cache")
+
+
+@pytest.mark.engine
+def test_an_open_database_takes_the_changes_that_the_catalogue_says(
+    rocksdb_library: Path, tmp_path: Path
+) -> None:
+    infos = [i for i in option_catalogue("rocksdb").values() if i.scope != "db"]
+    changes = []
+    for info in infos:
+        value = next((v for v in (info.default, *info.choices, info.low) if v is not None), 1)
+        head, _, part = info.name.partition(".")
+        text = option_text(value)
+        for name in reversed(part.split(".") if part else []):
+            text = f"{{{name}={text}}}"
+        changes.append((info.name, head, text))
+    done = subprocess.run(
+        [sys.executable, "-c", CHANGES, str(rocksdb_library), str(tmp_path / "db")],
+        input=json.dumps(changes),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    version, taken = json.loads(done.stdout)
+    known = [i for i in infos if i.exists_in(version) and not i.name.startswith(ANOTHER_CACHE)]
+    assert len(known) > 100
+    assert [i.name for i in known if (i.name in taken) != i.mutable_in(version)] == []
 
 
 LEVELDB_CPP = """\

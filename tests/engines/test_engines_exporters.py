@@ -286,6 +286,17 @@ def said_of(name: str, options: Mapping[str, OptionValue], version: str = NEWEST
     return exported(name, ExportRequest("rocksdb", options, version, "a study.yaml#3"))
 
 
+def test_the_documents_name_every_format_and_its_engines() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "exporting.md").read_text()
+    table = page.partition("| format | engines | what it is |")[2].partition("\n\n")[0]
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    shown = {"rocksdb": "RocksDB", "leveldb": "LevelDB"}
+    known = {
+        name: {shown[engine] for engine in format_.engines} for name, format_ in EXPORTERS.items()
+    }
+    assert {name: set(engines.split(", ")) for name, engines in rows} == known
+
+
 # What a format cannot say stands in its comments; flags and JSON have none.
 @pytest.mark.parametrize(
     ("name", "options", "lines"),

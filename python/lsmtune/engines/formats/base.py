@@ -366,7 +366,7 @@ class Exported:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A format: its name on the command line, what it is, the engines it serves, a file name.
+    """A format: its name on the command line, the engines it serves, the name of a file in it.
 
     `write` gives a file without its first lines. `comment` begins a line of comment there, and is
     empty for a format that has none. `lacks` says that the format has no word for an `{option}` of
@@ -374,7 +374,6 @@ class ExportFormat:
     """
 
     name: str
-    summary: str
     engines: tuple[str, ...]
     file_name: str
     write: Callable[[ExportRequest], Exported]

@@ -138,7 +138,6 @@ def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, st
 
 EXPORT = ExportFormat(
     "benchmark.sh",
-    "variables and flags of RocksDB's tools/benchmark.sh, for a shell to source",
     ("rocksdb",),
     "benchmark.env",
     write,

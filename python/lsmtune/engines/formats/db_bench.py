@@ -321,7 +321,6 @@ def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
 
 EXPORT = ExportFormat(
     "db_bench",
-    "flags of db_bench, one line for a shell",
     ("rocksdb", "leveldb"),
     "db_bench.flags",
     write,

@@ -96,11 +96,4 @@ def write(request: ExportRequest) -> Exported:
     return Exported(shlex.join(words) + "\n", left_out)
 
 
-EXPORT = ExportFormat(
-    "ekvsb",
-    "flags of ekvsb, one line for a shell",
-    ("rocksdb",),
-    "ekvsb.flags",
-    write,
-    lacks=_LACKS,
-)
+EXPORT = ExportFormat("ekvsb", ("rocksdb",), "ekvsb.flags", write, lacks=_LACKS)

@@ -274,7 +274,6 @@ def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue
 
 EXPORT = ExportFormat(
     "properties",
-    "a .properties file of YCSB-cpp",
     ("leveldb", "rocksdb"),
     "lsmtune.properties",
     write,

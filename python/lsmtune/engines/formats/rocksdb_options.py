@@ -438,7 +438,6 @@ def structure(fields: Mapping[str, str]) -> str:
 
 EXPORT = ExportFormat(
     "rocksdb-options",
-    "an OPTIONS file of RocksDB",
     ("rocksdb",),
     "OPTIONS",
     write,

@@ -113,7 +113,6 @@ def _top_level(options: Mapping[str, str]) -> dict[str, str]:
 
 EXPORT = ExportFormat(
     "set-options",
-    "calls in C++ that change an open RocksDB, and the way back",
     ("rocksdb",),
     "set_options.h",
     write,

@@ -251,12 +251,12 @@ $lines}
 _INT_MAX, _SIZE_MAX = 2**31 - 1, 2**63 - 1
 
 
-def _within(spelling: Spelling, before: str, after: str, none: str) -> Spelling:
-    """`spelling` with its value as an argument of something; 0 is said by `none`."""
+def _within(spelling: Spelling, call: str, none: str) -> Spelling:
+    """`spelling` with its value in the place of `{}` in `call`; 0 is said by `none`."""
 
     def say(option: str, text: str) -> str:
         said = spelling.say(option, text)
-        return none if said == "0" else f"{before}{said}{after}"
+        return none if said == "0" else call.format(said)
 
     return replace(spelling, say=say)
 
@@ -276,16 +276,19 @@ def _of_leveldb(
     }
 
 
-_CPP_NAMES = {"cache_size": "block_cache", "filter_bits": "filter_policy"}
 _NONE, _SNAPPY = "leveldb::kNoCompression", "leveldb::kSnappyCompression"
 _IN_CPP = _of_leveldb(
-    _CPP_NAMES, ("true", "false"), {"none": _NONE, "no": _NONE, "snappy": _SNAPPY}
+    {"cache_size": "block_cache", "filter_bits": "filter_policy"},
+    ("true", "false"),
+    {"none": _NONE, "no": _NONE, "snappy": _SNAPPY},
 )
-_IN_CPP["cache_size"] = _within(_IN_CPP["cache_size"], "leveldb::NewLRUCache(", ")",
-                                "leveldb::NewLRUCache(0)")  # fmt: skip
-_IN_CPP["filter_bits"] = _within(
-    _IN_CPP["filter_bits"], "leveldb::NewBloomFilterPolicy(", ")", "nullptr"
-)
+_IN_CPP |= {
+    name: _within(_IN_CPP[name], call, none)
+    for name, call, none in (
+        ("cache_size", "leveldb::NewLRUCache({})", "leveldb::NewLRUCache(0)"),
+        ("filter_bits", "leveldb::NewBloomFilterPolicy({})", "nullptr"),
+    )
+}
 _IN_PYTHON = _of_leveldb(
     {"cache_size": "lru_cache_size", "filter_bits": "bloom_filter_bits"},
     ("True", "False"),
@@ -320,21 +323,20 @@ def _json(request: ExportRequest) -> Exported:
 
 def _format(
     name: str,
-    summary: str,
     engines: tuple[str, ...],
     file_name: str,
     write: Callable[[ExportRequest], Exported],
     comment: str = "//",
 ) -> ExportFormat:
-    return ExportFormat(name, summary, engines, file_name, write, comment, _LACKS)
+    return ExportFormat(name, engines, file_name, write, comment, _LACKS)
 
 
 _BOTH = ("rocksdb", "leveldb")
 EXPORTS = (
-    _format("c++", "a function of C++", _BOTH, "tuned_options.h", _cpp),
-    _format("java", "a class for RocksJava", ("rocksdb",), "TunedOptions.java", _java),
-    _format("rust", "a function for the crate rocksdb", ("rocksdb",), "tuned_options.rs", _rust),
-    _format("go", "a package for grocksdb", ("rocksdb",), "tuned_options.go", _go),
-    _format("python", "for rocksdict, or plyvel", _BOTH, "tuned_options.py", _python, "#"),
-    _format("json", "JSON", _BOTH, "options.json", _json, ""),
+    _format("c++", _BOTH, "tuned_options.h", _cpp),
+    _format("java", ("rocksdb",), "TunedOptions.java", _java),
+    _format("rust", ("rocksdb",), "tuned_options.rs", _rust),
+    _format("go", ("rocksdb",), "tuned_options.go", _go),
+    _format("python", _BOTH, "tuned_options.py", _python, "#"),
+    _format("json", _BOTH, "options.json", _json, ""),
 )
