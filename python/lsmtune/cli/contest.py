@@ -12,6 +12,7 @@ import typer
 
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
+    ForceOption,
     JsonOption,
     LibraryOption,
     LimitFlags,
@@ -25,10 +26,11 @@ from lsmtune.cli.flags import (
     flag,
     under_workload,
 )
-from lsmtune.cli.output import note, print_json, print_view, warn
+from lsmtune.cli.output import check_outputs, note, print_json, print_view, warn
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
 from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.experiment.observer import Observer
+from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
 from lsmtune.units import format_duration
 
@@ -100,8 +102,10 @@ class ContestFlags:
     seed: SeedOption = 1
     directory: RunsDirOption = None
     output: list[Path] | None = flag(
-        "--output FILE", "Write the leaderboard, as .html, .md, .json or .csv; again for each."
+        "--output FILE",
+        "Write the leaderboard, as .html, .md, .json or .csv; - is Markdown on stdout; repeat.",
     )
+    force: ForceOption = False
 
 
 @command(app, COMMAND, EXAMPLES)
@@ -119,12 +123,15 @@ def _contest(
     confidence = confidence_of(given.confidence)
     outputs = given.output or ()
     for path in outputs:
-        check_board(path, "--output")
+        if path != STDOUT:
+            check_board(path, "--output")
+    files = [("--output", path) for path in outputs]
+    err = check_outputs(files, force=given.force, as_json=as_json)
     if given.show_rules:
         _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
         _show_rules(given.rules, given.engine, as_json)
     elif given.from_logs:
-        used = ("files", "from_logs", "confidence", "output", "as_json")
+        used = ("files", "from_logs", "confidence", "output", "force", "as_json")
         _refuse_without_effect(context, _FROM_LOGS, used)
         if not given.files:
             raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
@@ -133,9 +140,9 @@ def _contest(
 
         board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
         warn(board.warnings)
-        _tell(board, outputs, as_json)
+        _tell(board, outputs, as_json=as_json, err=err)
     else:
-        _tell(held(given, limits, quiet=quiet), outputs, as_json)
+        _tell(held(given, limits, quiet=quiet), outputs, as_json=as_json, err=err)
 
 
 def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
@@ -347,13 +354,19 @@ class ContestObserver(Observer):
         print(text, file=sys.stderr, flush=True)
 
 
-def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
-    """Print the leaderboard and write its files. Raises LsmtuneError where nobody is ranked."""
-    from lsmtune.report.leaderboard import board_document, document, write_leaderboard
+def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:
+    """Print the leaderboard, on stderr where `err`, and write its files.
+
+    Raises LsmtuneError where nobody is ranked.
+    """
+    from lsmtune.report.leaderboard import FORMATS, board_document, document, write_leaderboard
     from lsmtune.report.terminal import to_terminal
 
     for path in outputs:
-        write_leaderboard(board, path)
+        if path == STDOUT:
+            write_output(path, FORMATS[".md"](board))
+        else:
+            write_leaderboard(board, path)
     failure = None
     if board.standings is None:
         out = {"disqualified": board.disqualified, "failed": board.failed}
@@ -363,8 +376,8 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
     if as_json:
         print_json(document(board), failure)
     else:
-        print_view(to_terminal(board_document(board)))
+        print_view(to_terminal(board_document(board)), err=err)
         for path in outputs:
-            typer.echo(str(path))
+            typer.echo(str(path), err=err)
     if failure is not None:
         raise failure
