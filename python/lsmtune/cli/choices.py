@@ -135,6 +135,25 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
     raise InputError(source, found=f"{path}#{number}", why="no such trial", allowed=allowed)
 
 
+def study_folder(study: Path, command: str) -> Path:
+    """The folder of the STUDY, a file or the folder itself. Raises InputError for none."""
+    from lsmtune.experiment.folder import default_folder
+
+    if study.is_dir():
+        return study
+    allowed = "a study file (.yaml) or a study folder"
+    if not study.exists():
+        why = "no such file or folder"
+        raise InputError(command, "STUDY", found=str(study), why=why, allowed=allowed)
+    if study.suffix not in STUDY_SUFFIXES:
+        raise InputError(command, "STUDY", found=str(study), why="not a study", allowed=allowed)
+    folder = default_folder(study)
+    if not folder.is_dir():
+        why = f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
+        raise InputError(str(study), why=why)
+    return folder
+
+
 def _best_trial(folder: StudyFolder, source: str) -> int:
     """The trial that is best by all that is known; of several objectives, the one picked."""
     from lsmtune.report.source import best_trial, read_study

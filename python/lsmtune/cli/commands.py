@@ -31,6 +31,8 @@ COMMANDS = {
     "contest": "Rank configurations of several teams under one workload.",
     "minimise": "Find the fewest options that keep a configuration's gain.",
     "sweep": "Measure a grid of workload parameters and option values.",
+    "ls": "List the studies here, with their verdicts.",
+    "show": "Show a study in one screen.",
     "report": "Write the report of a study.",
     "export": "Write a configuration in the form that another program reads.",
 }

@@ -40,6 +40,22 @@ def differences_text(differs: Differences, engine_name: str, width: int) -> str:
     return ""
 
 
+def difference_lines(
+    config: Config, baseline: Config, engine: EngineIdentity, most: int | None = None
+) -> list[str]:
+    """`most` of the options that differ, each beside the baseline's value; the rest is counted."""
+    defaults = catalogue_defaults(engine.name, engine.version) if engine.version else {}
+    differs = differences(config, baseline, engine)
+    shown = list(differs.items())[:most]
+    lines = []
+    for name, value in shown:
+        before = value_text(engine.name, name, baseline.options.get(name, defaults.get(name)))
+        lines.append(f"{name} = {value_text(engine.name, name, value)}   (baseline: {before})")
+    more, same = len(differs) - len(shown), len(config.options.keys() - differs.keys())
+    lines += [f"and {more} more"] if more else []
+    return lines + ([f"{'and' if lines else 'all'} {same} as in the baseline"] if same else [])
+
+
 def value_text(engine_name: str, name: str, value: OptionValue | None) -> str:
     """A value as a study file may say it: `600MiB` where that is exact, else as it is."""
     if value is None:

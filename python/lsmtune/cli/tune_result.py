@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lsmtune.cli.config_text import value_text
+from lsmtune.cli.config_text import difference_lines
 from lsmtune.cli.output import verdict_lines
-from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats import export, own_format
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
@@ -20,7 +19,6 @@ from lsmtune.report.notices import notices
 from lsmtune.report.source import StudyRecords, read_study
 from lsmtune.report.tables import Severity
 from lsmtune.report.words import quantity
-from lsmtune.space.parameter import same_value
 from lsmtune.study.observer import TuneResult, result_document
 from lsmtune.study.spec import Spec
 
@@ -168,23 +166,12 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
 
 
 def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
-    """The best options, each beside the baseline's; those that change nothing are only counted."""
+    """What the best differs in, each beside the baseline's; the rest is only counted."""
     if result.best is None:
         return [_without_best(result)]
-    # Of an engine of unknown version nothing is known to be at its default.
-    defaults = catalogue_defaults(engine.name, engine.version) if engine.version else {}
-    left = [n for n in result.best.options if n not in result.baseline.options]
-    same = {n for n in left if n in defaults and same_value(result.best.options[n], defaults[n])}
-    shown = {name: value for name, value in result.best.options.items() if name not in same}
-    width = max((len(name) for name in shown), default=0)
     lines = [f"tuned options (trial {result.best_trial}):"]
-    for name, value in shown.items():
-        before = result.baseline.options.get(name, defaults.get(name))
-        was = f"   (baseline: {value_text(engine.name, name, before)})" if before != value else ""
-        lines.append(f"  {name:<{width}} = {value_text(engine.name, name, value)}{was}")
-    if same:
-        lines.append(f"  {'and' if shown else 'all'} {len(same)} at the engine's default")
-    return lines
+    differing = difference_lines(result.best, result.baseline, engine)
+    return lines + [f"  {line}" for line in differing]
 
 
 def _without_best(result: TuneResult) -> str:
