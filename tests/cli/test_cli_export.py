@@ -30,10 +30,13 @@ budget: {trials: 2}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
+    return write_study(tmp_path / "small.yaml", "rocksdb")
+
+
+def write_study(path: Path, engine_name: str) -> Path:
     """A study file whose folder holds trials 0, 1 and 2, of which 1 is best, and a baseline."""
-    path = tmp_path / "small.yaml"
     path.write_text(STUDY)
-    engine = EngineIdentity("rocksdb", "9.8.7")
+    engine = EngineIdentity(engine_name, "9.8.7")
     distribution = optuna.distributions.IntDistribution(1, 1 << 30)
     with StudyFolder.create_or_resume(default_folder(path), load_spec(path)) as folder:
         trials = folder.optuna_study()
@@ -184,3 +187,12 @@ def test_flags_that_do_not_go_together_are_refused(
     flags: tuple[str, ...], message: str, lsmtune: Any
 ) -> None:
     assert message in lsmtune("export", "num_levels=5", "--engine=rocksdb", *flags).refusal
+
+
+def test_options_of_a_program_of_ones_own_are_json_and_differ(tmp_path: Path, lsmtune: Any) -> None:
+    study = write_study(tmp_path / "small.yaml", "mine")
+    document = json.loads(lsmtune("export", f"{study}#0", "--format=json").out)
+    assert (document["engine"], document["options"]) == ("mine", {"write_buffer_size": 100_000})
+    said = lsmtune("export", f"{study}#0", "--diff", f"{study}#1")
+    assert said.out.splitlines()[1].split() == ["write_buffer_size", "100,000", "200,000"]
+    assert "cannot be written for mine" in lsmtune("export", f"{study}#0", "--format=java").refusal

@@ -107,12 +107,11 @@ def exported(format_name: str, request: ExportRequest) -> Exported:
     InputError for an unknown format, an engine that the format does not serve, and unknown options.
     """
     exporter = by_name(EXPORTERS, format_name, "--format")
-    if request.engine_name not in exporter.engines:
-        allowed = ", ".join(
-            name for name, f in EXPORTERS.items() if request.engine_name in f.engines
-        )
-        why = f"cannot be written for {request.engine_name}"
-        raise InputError("--format", found=format_name, why=why, allowed=allowed)
+    engine = request.engine_name
+    serving = [name for name, f in EXPORTERS.items() if not f.engines or engine in f.engines]
+    if format_name not in serving:
+        why = f"cannot be written for {engine}"
+        raise InputError("--format", found=format_name, why=why, allowed=", ".join(serving))
     written = exporter.write(request)
     if not exporter.comment:
         return written

@@ -330,10 +330,11 @@ class ExportRequest:
 
 
 def values_of(engine_name: str, options: Mapping[str, OptionValue]) -> dict[str, str]:
-    """As `ExportRequest.values`, of any options."""
+    """As `ExportRequest.values`, of any options; an engine without a catalogue takes any name."""
     if engine_name == "rocksdb":
         return {s.name: s.value for s in settings(options, SOURCE)}
-    check_leveldb_options(options, SOURCE)
+    if engine_name == "leveldb":
+        check_leveldb_options(options, SOURCE)
     return {name: option_text(value) for name, value in options.items()}
 
 
@@ -368,9 +369,10 @@ class Exported:
 class ExportFormat:
     """A format: its name on the command line, the engines it serves, the name of a file in it.
 
-    `write` gives a file without its first lines. `comment` begins a line of comment there, and is
-    empty for a format that has none. `lacks` says that the format has no word for an `{option}` of
-    an `{engine}`, `instead` what to do then.
+    Without `engines` it serves all, those without a catalogue too. `write` gives a file without its
+    first lines. `comment` begins a line of comment there, and is empty for a format that has none.
+    `lacks` says that the format has no word for an `{option}` of an `{engine}`, `instead` what to
+    do then.
     """
 
     name: str

@@ -338,5 +338,5 @@ EXPORTS = (
     _format("rust", ("rocksdb",), "tuned_options.rs", _rust),
     _format("go", ("rocksdb",), "tuned_options.go", _go),
     _format("python", _BOTH, "tuned_options.py", _python, "#"),
-    _format("json", _BOTH, "options.json", _json, ""),
+    _format("json", (), "options.json", _json, ""),
 )
