@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
 
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
@@ -17,17 +17,25 @@ from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, V
 NOT_KNOWN = "-"
 
 
-def print_json(document: object) -> None:
-    """One JSON document on stdout."""
+def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
+    """One JSON document on stdout, with the `failure` that the command will end with."""
+    if failure is not None:
+        document = {**document, "error": failure.document()}
+        failure.in_document = True
     typer.echo(json.dumps(document, indent=2))
 
 
-def print_view(view: object, pipe_width: int = 200, *, soft_wrap: bool = False) -> None:
-    """What rich draws, on stdout. A pipe has no width of its own; its reader wants whole lines."""
+def print_view(
+    view: object, pipe_width: int = 200, *, soft_wrap: bool = False, err: bool = False
+) -> None:
+    """What rich draws, on stdout or stderr.
+
+    A pipe has no width of its own; its reader wants whole lines.
+    """
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else pipe_width
-    Console(width=width, highlight=False, soft_wrap=soft_wrap).print(view)
+    width = None if (sys.stderr if err else sys.stdout).isatty() else pipe_width
+    Console(width=width, highlight=False, soft_wrap=soft_wrap, stderr=err).print(view)
 
 
 def file_or_stdout(output: Path | None) -> Path | None:
@@ -57,6 +65,23 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
     if path.is_file() and not force:
         allowed = f"another {flag}, or --force to replace it"
         raise InputError(str(path), why="exists already", allowed=allowed)
+
+
+def check_outputs(files: Iterable[tuple[str, Path | None]], *, force: bool, as_json: bool) -> bool:
+    """As `check_new` for each file that was asked for, beside the flag that names it.
+
+    Returns whether standard output takes one, so that what people read goes to stderr. Raises
+    InputError where it would take two things.
+    """
+    taken = "--json" if as_json else ""
+    for flag, path in files:
+        if path is None:
+            continue
+        if path == STDOUT and taken:
+            raise InputError(taken, why=f"stands beside {flag} -: both would be on stdout")
+        taken = f"{flag} -" if path == STDOUT else taken
+        check_new(path, flag, force=force)
+    return taken not in ("", "--json")
 
 
 def failure_line(measurement: Measurement) -> str:
@@ -141,6 +166,14 @@ def proved_at_line(at: ProvedAt) -> str:
     work = f"; baseline and candidate: {', '.join(both)}" if both else ""
     model = f" ({at.share_of_target:.2g} of the target)" if at.share_of_target < 1.0 else ""
     return f"{at.workload}: {at.records:,} records{model}, {at.operations:,} operations{work}"
+
+
+def status_of(verdict: Verdict | None, *, equivalent: bool = False) -> ExitStatus:
+    """What a command exits with that was asked for a gain, or with `equivalent` for no loss."""
+    fine = {VerdictOutcome.BETTER, *([VerdictOutcome.EQUIVALENT] if equivalent else ())}
+    if verdict is None or verdict.outcome not in {*fine, VerdictOutcome.WORSE}:
+        return ExitStatus.NOT_PROVEN
+    return ExitStatus.DONE if verdict.outcome in fine else ExitStatus.WORSE
 
 
 def running_line(verdict: Verdict) -> str:

@@ -20,6 +20,7 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     LimitFlags,
+    QuietOption,
     RunsDirOption,
     SeedOption,
     WorkloadFlags,
@@ -31,20 +32,18 @@ from lsmtune.cli.flags import (
     share_of,
     under_workload,
 )
-from lsmtune.cli.output import note, print_json, warn
-from lsmtune.errors import ExitStatus, InputError, check_name
+from lsmtune.cli.output import note, print_json, status_of, warn
+from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
-from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
-    from lsmtune.model.config import Config
     from lsmtune.model.workload import Workload
     from lsmtune.programs.runner import RunnerChoice
     from lsmtune.proof.paired import ProofPlan
@@ -75,8 +74,10 @@ EXAMPLES = (
     "goes on from them, also with more --pairs.",
     "What is proved better is killed once in the middle of a load (--no-crash-test) and opened "
     "from states that a power loss may leave (--no-power-test), to see what its database keeps.",
-    "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
-    "come to use more than --memory, is refused without a run: 3 as well.",
+    "Exit status 0: proved better; 3: neither better nor worse is proved; 4: proved worse. A "
+    "candidate that puts data at risk, or that may come to use more than --memory, is refused "
+    "without a run: 3.",
+    "With --fail-if worse, a gate in CI, 0 also where both are proved equivalent.",
 )
 app = typer.Typer()
 
@@ -237,6 +238,28 @@ class ProofFlags:
         return make_guards(texts, engine, [workload], "--guard")
 
 
+NOT_BETTER, WORSE = "not-better", "worse"
+FAIL_IF = (NOT_BETTER, WORSE)
+
+
+@dataclass(frozen=True)
+class GateFlags:
+    """What the exit status is to say."""
+
+    fail_if: str = flag(
+        "--fail-if NAME",
+        "What is not status 0: not-better; or worse, so that equivalent is 0 as well.",
+        NOT_BETTER,
+        known=FAIL_IF,
+    )
+
+    @property
+    def equivalent_is_enough(self) -> bool:
+        """Whether no loss is enough. Raises InputError for a name that is none."""
+        check_name(self.fail_if, FAIL_IF, "--fail-if")
+        return self.fail_if == WORSE
+
+
 @command(app, "verify", EXAMPLES)
 def _verify(
     *,
@@ -247,12 +270,16 @@ def _verify(
     limits: LimitFlags,
     runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
+    gate: GateFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
     started_s = time.monotonic()
     runners = RunnerFlags(runner, program)
     runners.check(several=False)
+    if gate.equivalent_is_enough and proof.smallest_effect is None:
+        note("without --smallest-effect nothing is proved equivalent: equals end with status 3")
     if libraries.candidate_library and not compared.configs and compared.candidate is None:
         compared = replace(compared, candidate=compared.baseline or DEFAULT)
     asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
@@ -279,13 +306,12 @@ def _verify(
         result = Survived(not_proven(asked.objective, asked.plan.confidence, why))
     else:
         timed = asked.after(time.monotonic() - started_s)
-        result = _prove(timed, builds[1].runner, proof.directory)
+        result = _prove(timed, builds[1].runner, proof.directory, quiet=quiet)
     if as_json:
         print_json(_document(asked, result, refused, warnings) | {"notes": notes})
     else:
         typer.echo(_text(asked, result, refused, warnings))
-    if result.verdict.outcome is not VerdictOutcome.BETTER:
-        raise typer.Exit(ExitStatus.NOT_BETTER)
+    raise typer.Exit(status_of(result.verdict, equivalent=gate.equivalent_is_enough))
 
 
 def asked_of(
@@ -401,7 +427,7 @@ def phase_notes(asked: Verification) -> list[str]:
     return [text]
 
 
-def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survived:
+def _prove(asked: Verification, runner: Runner, directory: Path | None, *, quiet: bool) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.proof_progress import VerificationObserver, proof_display
@@ -409,7 +435,7 @@ def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survi
 
     with (
         proof_folder(directory) as path,
-        proof_display(VerificationObserver, asked, asked.plan.pairs) as observer,
+        proof_display(VerificationObserver, asked, asked.plan.pairs, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
         result = proved(asked, path, runner, observer, stop)
@@ -466,6 +492,7 @@ def _document(
 
 
 def _arm_document(arm: Arm) -> dict[str, object]:
+    from lsmtune.cli.config_text import config_document
     from lsmtune.model.codec import encode
 
     return config_document(arm.config) | {"engine": encode(arm.engine)}
@@ -476,8 +503,3 @@ def _build_text(engine: EngineIdentity) -> str:
     version = engine.version or "of unknown version"
     build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
     return f"{engine.name} {version}, {engine.library}{build}"
-
-
-def config_document(config: Config) -> dict[str, object]:
-    """A configuration as the commands' JSON has it."""
-    return {"label": config.label, "options": dict(config.options)}
