@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-# A Plotly figure as plain data. Names of the page's CSS variables (`"--tuned"`) stand for colours
-# under keys that end in `color`, so that one figure serves light and dark.
-Figure = dict[str, Any]
+from lsmtune.report.chart import Chart
+
 NOT_KNOWN = "\N{EN DASH}"
 
 
@@ -46,7 +45,7 @@ class Column:
         key: which field of a record it shows, as JSON names it, or what takes it from a record; the
             whole record where it is empty.
         number: whether its cells are numbers, which stand to the right.
-        style: `mono`, `clip` (long text) or `name` (of an option).
+        style: `mono`, `clip` (long text), `name` (of an option) or `to` (what it is to become).
         terminal: whether a terminal, which is narrow, shows it.
     """
 
@@ -88,11 +87,11 @@ class Table:
 
     Attributes:
         label: what it shows, for those who do not see it.
-        marks: by the row's index: `best`, `tuned` or `same`.
+        marks: by the row's index: `best` or `tuned`.
         fold: where it is not empty, a page shows the table after a click on this.
         header: whether the first cell of a row names the row.
         sortable: whether a page sorts it by a click on a heading.
-        style: `options`, or `compared` for the few figures of an answer.
+        style: `options`, whose cells are names and values of these.
     """
 
     columns: Sequence[Column]
@@ -182,64 +181,31 @@ class Files:
 
 @dataclass(frozen=True)
 class Plot:
-    """A Plotly figure; `name` is unique on the page."""
+    """A chart; `label` is for those who do not see it."""
 
-    name: str
     label: str
-    figure: Figure
-    small: bool = False
+    chart: Chart
     kind: ClassVar[str] = "plot"
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One run of a strip at `place`."""
+class Copy:
+    """Lines to copy, with a button that does it."""
 
-    place: float
-    round: int
-    is_outlier: bool
-
-
-@dataclass(frozen=True)
-class Strip:
-    """One row of a dot plot; places in percent of the width. No interval: `low`, `high` None."""
-
-    team: str
-    marks: tuple[Mark, ...]
-    mean: float
-    low: float | None
-    high: float | None
+    text: str
+    label: str
+    kind: ClassVar[str] = "copy"
 
 
 @dataclass(frozen=True)
-class Strips:
-    """A dot plot that needs no script, beside a table that tells the same."""
+class Download:
+    """A file that the page carries: its name, its type and its bytes."""
 
-    rows: Sequence[Strip]
-    note: str
-    kind: ClassVar[str] = "strips"
-
-
-@dataclass(frozen=True)
-class IntervalBar:
-    """Positions in percent of the bar's width; `one` is where the ratio is 1."""
-
-    one: float
-    low: float
-    high: float
-    ratio: float
-    label: str = ""
-    ends: str = ""
-
-    @property
-    def width(self) -> float:
-        """Width of the interval."""
-        return self.high - self.low
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the ends can be written below it, beside the word at `one`."""
-        return self.low - self.one > 15 or self.one - self.high > 15
+    name: str
+    type: str
+    content: bytes
+    about: str
+    kind: ClassVar[str] = "download"
 
 
 @dataclass(frozen=True)
@@ -249,7 +215,6 @@ class Answer:
     label: str
     figure: str
     lead: str
-    bar: IntervalBar | None = None
     kind: ClassVar[str] = "answer"
 
 
@@ -262,7 +227,9 @@ class Beside:
     kind: ClassVar[str] = "beside"
 
 
-Block = Table | Paragraph | Heading | Notices | Facts | Files | Plot | Strips | Answer | Beside
+Block = (
+    Table | Paragraph | Heading | Notices | Facts | Files | Plot | Copy | Download | Answer | Beside
+)
 
 
 @dataclass(frozen=True)
@@ -273,7 +240,7 @@ class Section:
         short: its name among the links to all sections; the title where it is empty.
         tone: `good`, `bad`, `neutral` or `open` for the section that holds the Answer.
         top: whether it stands beside the other ones at the top.
-        omit: the forms that leave it out: `markdown`, `terminal`.
+        terminal: whether a terminal shows it.
     """
 
     id: str
@@ -282,35 +249,23 @@ class Section:
     short: str = ""
     tone: str = ""
     top: bool = False
-    omit: tuple[str, ...] = ()
+    terminal: bool = True
 
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. `scripts` False makes a page that has none, and so no plots."""
+    """A whole report."""
 
     title: str
     subtitle: str
     sections: Sequence[Section]
     page_title: str
     footer: str
-    scripts: bool = True
-
-    def figures(self) -> dict[str, Figure]:
-        """Every figure by its name."""
-        return {
-            block.name: block.figure
-            for section in self.sections
-            for block in flat(section.blocks)
-            if isinstance(block, Plot)
-        }
 
 
-def plot_blocks(
-    name: str, label: str, figure: Figure | None, *, small: bool = False
-) -> list[Block]:
+def plot_blocks(label: str, chart: Chart | None) -> list[Block]:
     """The plot; nothing where there is nothing to draw."""
-    return [] if figure is None else [Plot(name, label, figure, small)]
+    return [] if chart is None else [Plot(label, chart)]
 
 
 def headed(table: Table) -> list[Block]:

@@ -1,305 +1,190 @@
-"""What the figures share: colours, marks, axes, and text that Plotly may take as HTML.
-
-Colours are names of the page's CSS variables under keys that end in `color` (`"--tuned"`): the
-page's script puts the scheme's colours in, so that one figure serves light and dark. All text from
-the study is escaped here, because Plotly reads its text as HTML.
-"""
+"""What plots of results share, and those of a proof, from the tables of an analysis."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median, quantiles
 from typing import Any
 
-from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.measurement import Outcome
-from lsmtune.model.metrics import HIGHER_IS_BETTER
+from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.document import Figure
-from lsmtune.report.tables import Arm, PairRow, TrialRow
+from lsmtune.report.chart import Axis, Chart, Form, Point, Rule, Series
+from lsmtune.report.sentences import guard_limit
+from lsmtune.report.tables import Arm, PairRow
 
-Trace = dict[str, Any]
-# A pruned trial is a bound, not a value: hollow. A failed one is a cross.
-MARK_PRUNED = {"size": 7, "symbol": "diamond-open", "color": "--muted"}
-MARK_FAILED = {"size": 8, "symbol": "x-thin-open", "color": "--bad"}
-# The axis of marks without a value, which stand along the bottom edge of the plot.
-BOTTOM_AXIS = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
-BOTTOM = 0.02
+_TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
 
 
-def scatter(mode: str, name: str, x: Sequence[object], y: Sequence[object], **more: Any) -> Trace:
-    """A trace of `lines`, `markers`, or both."""
-    return {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y, **more}
-
-
-def marks(
-    name: str, x: Sequence[object], y: Sequence[object], hover: Sequence[str], marker: object
-) -> Trace:
-    """A trace of marks, each with a text of its own."""
-    shown = {"text": hover, "hovertemplate": "%{text}<extra></extra>"}
-    return scatter("markers", name, x, y, marker=marker, **shown)
-
-
-def plain_line(
-    name: str, x: Sequence[object], y: Sequence[object], style: Mapping[str, object]
-) -> Trace:
-    """A trace of a line that says nothing of its own under the pointer."""
-    return scatter("lines", name, x, y, line=dict(style), hoverinfo="skip")
-
-
-def axis(title: str, **more: Any) -> dict[str, Any]:
-    """An axis with a title."""
-    return {"title": {"text": title}, **more}
-
-
-def note(label: str, color: str, **place: Any) -> dict[str, Any]:
-    """A text at a place of the plot."""
-    return {"text": label, "showarrow": False, "font": {"color": color, "size": 12}, **place}
-
-
-def bars(low: Sequence[float], high: Sequence[float], **style: Any) -> dict[str, Any]:
-    """Bars of intervals: how far these reach below and above the values."""
-    return {"type": "data", "symmetric": False, "array": high, "arrayminus": low, **style}
-
-
-def options_hover(options: Mapping[str, OptionValue]) -> str:
-    """The options of a trial, a line each."""
-    return escape(text.options_line(options), quote=False).replace(", ", "<br>")
-
-
-def baseline_line(analysis: StudyAnalysis) -> dict[str, Any]:
-    """The layout that draws the level of the baseline, and the axis of marks without a value."""
-    level = finite(analysis.history.baseline_value)
-    if level is None:
-        return {"yaxis2": BOTTOM_AXIS}
-    line = {"width": 1.5, "dash": "dash", "color": "--baseline"}
-    ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": level, "y1": level}
-    place = {"x": 1, "xref": "paper", "xanchor": "right", "y": level, "yanchor": "bottom"}
-    return {
-        "yaxis2": BOTTOM_AXIS,
-        "shapes": [{"type": "line", "line": line, **ends}],
-        "annotations": [note("baseline", "--muted", **place)],
-    }
-
-
-def shown(value: OptionValue) -> str:
-    """A value as text, escaped."""
-    return escape(option_text(value), quote=False)
-
-
-def wrapped(label: str, width: int = 10) -> str:
-    """`label` in lines of about `width` characters, broken between the words of a name."""
-    lines = [""]
-    for word in re.split(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_.])", label):
-        if lines[-1] and len(lines[-1]) + len(word) > width:
-            lines.append("")
-        lines[-1] += word
-    return "<br>".join(escape(line, quote=False) for line in lines)
-
-
-def byte_ticks(bounds: list[float], log: bool) -> dict[str, Any]:
-    """At most five ticks at round sizes: powers of two on a log scale, else even steps of one."""
-    low, high = bounds
-    if log:
-        first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
-        stride = max(1, math.ceil((last - first) / 4))
-        ticks = [2**power for power in range(first, last + 1, stride)]
-    else:
-        step = 2 ** math.ceil(math.log2(max((high - low) / 4, 1)))
-        ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return {"tickvals": ticks, "ticktext": [text.option(tick, "bytes") for tick in ticks]}
-
-
-def value_axis(metric: str, **more: Any) -> dict[str, Any]:
+def value_axis(metric: str) -> Axis:
     """The axis of a metric."""
     unit = text.metric_unit(metric)
     label = text.metric_label(metric) + (f" ({unit})" if unit else "")
-    return axis(label, tickformat="~s", **more)
+    return Axis(label, told=bytes_told if unit == "bytes" else Axis().told)
 
 
-def finite(value: float | None) -> float | None:
-    """`value`, or None where it is not a number that a plot can show."""
-    return value if value is not None and math.isfinite(value) else None
+def bytes_told(value: float) -> str:
+    """A tick of an axis of sizes: `64MiB`."""
+    return text.option(round(value), "bytes")
 
 
-# --- Plotly figures of the search and the proof as plain data, from analysis' tables
-
-_COLOR = {Arm.BASELINE: "--baseline", Arm.TUNED: "--tuned"}
-_RATIOS_SHOWN_MAX = 16  # of pairs; of more the ratios would lie over one another
-_PERCENTILE_TICKS = (50.0, 90.0, 99.0, 99.9, 99.99)
+def ratio_axis(title: str = "ratio to the baseline, log scale") -> Axis:
+    """The axis of ratios."""
+    return Axis(title, log=True, told=lambda value: f"{value:g}{text.TIMES}")
 
 
-def history_figure(analysis: StudyAnalysis) -> Figure | None:
-    """Value of each trial, the best so far, and the baseline's level."""
-    rows = analysis.history.trials
-    if not rows:
-        return None
-    known = [row for row in rows if row.best_so_far is not None]
-    best = [finite(row.best_so_far) for row in known]
-    style = {"shape": "hv", "width": 2, "color": "--tuned"}
-    valued = [row for row in rows if row.value is not None]
-    # Those with a value; hollow where one broke a constraint.
-    marker = {
-        "size": [12 if row.is_tuned else 7 for row in valued],
-        "symbol": [
-            "star" if row.is_tuned else "circle-open" if row.broken else "circle" for row in valued
-        ],
-        "color": "--tuned",
-        "opacity": [1 if row.is_tuned else 0.55 for row in valued],
-    }
-    hover = [_trial_hover(analysis.metric, row) for row in valued]
-    values = [finite(row.value) for row in valued]
-    around = [rows[0].trial - 0.5, rows[-1].trial + 0.5]
-    return {
-        "data": [
-            plain_line("best so far", [row.trial for row in known], best, style),
-            marks("trial", [row.trial for row in valued], values, hover, marker),
-            *_without_value(analysis),
-        ],
-        "layout": {
-            "xaxis": axis("trial", tickformat="d", range=around),
-            "yaxis": value_axis(analysis.metric),
-            **baseline_line(analysis),
-        },
-    }
+def chart_of(x: Axis, y: Axis, series: Sequence[Series], **more: Any) -> Chart | None:
+    """The chart of the series that have points, with `more` of its attributes; None without any."""
+    chart = Chart(x, y, [each for each in series if each.points], **more)
+    return None if chart.is_empty() else chart
 
 
-def _trial_hover(metric: str, row: TrialRow) -> str:
-    lines = [f"trial {row.trial}: {text.quantity(metric, row.value)}"]
-    lines += [f"breaks {escape(constraint, quote=False)}" for constraint in row.broken]
-    return "<br>".join([*lines, options_hover(row.options)])
+# --- The proof
 
 
-def _without_value(analysis: StudyAnalysis) -> list[Trace]:
-    """Pruned trials where they were stopped; failed ones along the bottom edge of the plot.
+def forest_chart(verdict: Verdict) -> Chart | None:
+    """Every metric's ratio with its interval: the one that decides, the guarded ones, the others.
 
-    What a pruned trial had come to is on the scale of the plot where it is a rate among rates, or
-    what a program reported of the objective; the value of a smaller run is not.
+    A guard's limit is a red tick. Metrics without an interval are left out: a table has them.
     """
-    rates, stopped = analysis.metric in HIGHER_IS_BETTER, "pruned: the value when stopped"
-    groups: dict[str, list[TrialRow]] = {stopped: [], "pruned": [], "failed": []}
-    for row in analysis.history.trials:
-        at = row.censored
-        if row.value is not None:
+    higher = {"maximize": True, "minimize": False}
+    rows: list[tuple[str, Verdict | MetricRatio | GuardResult, bool | None]] = []
+    rows.append((verdict.metric, verdict, higher.get(verdict.direction)))
+    limits = {}
+    for guard in verdict.guards:
+        limit = guard_limit(guard.guard)
+        if limit is not None:
+            limits[text.metric_label(limit[0])] = limit[1]
+            rows.append((limit[0], guard, False))
+    rows += [(each.metric, each, higher.get(each.direction)) for each in verdict.others]
+    series: dict[str, list[Series]] = {}
+    for metric, row, more_is_better in rows:
+        name = text.metric_label(metric)
+        ends = (row.ratio_low, row.ratio, row.ratio_high)
+        known = [end for end in ends if end is not None and 0 < end < math.inf]
+        if name in series or len(known) < len(ends):
             continue
-        if row.outcome is not Outcome.PRUNED:
-            groups["failed"].append(row)
-        elif at is None or at.value is None or at.reached_keys is not None:
-            groups["pruned"].append(row)
-        else:
-            groups[stopped if at.reached_s is None or rates else "pruned"].append(row)
-    traces = []
-    for name, rows in groups.items():
-        marker = MARK_FAILED if name == "failed" else MARK_PRUNED
-        x = [row.trial for row in rows]
-        ended = [f"{text.outcome(r.outcome)} {text.reached(r.censored)}".strip() for r in rows]
-        hover = [f"trial {row.trial}: {said}" for row, said in zip(rows, ended, strict=True)]
-        values = [finite(row.censored.value) if row.censored else None for row in rows]
-        y = values if name == stopped else [BOTTOM] * len(rows)
-        bottom = {} if name == stopped else {"yaxis": "y2"}
-        traces += [marks(name, x, y, hover, marker) | bottom] if rows else []
-    return traces
-
-
-def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
-    """Both arms of each pair, joined, with the pair's ratio above."""
-    metric = analysis.metric
-    numbered = {
-        f"pair {n}": row for n, row in enumerate(analysis.pairs, 1) if row.ratio is not None
-    }
-    if not numbered:
-        return None
-    x, y = list[str | None](), list[float | None]()
-    for label, row in numbered.items():
-        x += [label, label, None]
-        y += [finite(row.baseline_value), finite(row.tuned_value), None]
-    joined = plain_line("", x, y, {"width": 2, "color": "--rule"}) | {"showlegend": False}
-    return {
-        "data": [joined, *(_pair_marks(metric, numbered, arm) for arm in Arm)],
-        "layout": {"xaxis": {"type": "category"}, "yaxis": value_axis(metric)},
-    }
-
-
-def _pair_marks(metric: str, numbered: Mapping[str, PairRow], arm: Arm) -> Trace:
-    """One arm of all pairs; the ratios stand beside the tuned one while there is room."""
-    rows = list(numbered.values())
-    values = [row.baseline_value if arm is Arm.BASELINE else row.tuned_value for row in rows]
-    hover = [
-        f"{arm}: {text.quantity(metric, value)}, ratio {text.ratio(row.ratio)}"
-        for value, row in zip(values, rows, strict=True)
-    ]
-    marker = {"size": 11, "color": _COLOR[arm]}
-    said = {"hovertext": hover, "hoverinfo": "text", "marker": marker}
-    trace = scatter("markers", arm, list(numbered), [finite(value) for value in values], **said)
-    if arm is Arm.BASELINE or len(rows) > _RATIOS_SHOWN_MAX:
-        return trace
-    above = [(row.ratio or 0) >= 1 for row in rows]
-    return trace | {
-        "mode": "markers+text",
-        "text": [text.ratio(row.ratio) for row in rows],
-        "textposition": ["top center" if up else "bottom center" for up in above],
-        "textfont": {"color": "--ink", "size": 12},
-        "cliponaxis": False,
-    }
-
-
-def latency_figure(analysis: StudyAnalysis, operation: str) -> Figure | None:
-    """Percentile curves of both arms; the x axis is log in the share of slower operations."""
-    curves = [curve for curve in analysis.latencies if curve.operation == operation]
-    if not curves:
-        return None
-    traces = []
-    for curve in curves:
-        points = [(point["percentile"], point["latency_us"]) for point in curve.points]
-        x, y = [_slower(p) for p, _ in points], [us if us > 0 else None for _, us in points]
-        hover = [f"{curve.arm} p{p:.6g}: {text.duration_us(us)}" for p, us in points]
-        shown = {"text": hover, "hovertemplate": "%{text}<extra></extra>"}
-        line = {"width": 2.5, "color": _COLOR[curve.arm]}
-        traces.append(scatter("lines", curve.arm, x, y, line=line, **shown))
-    percentiles = axis(
-        "percentile of operations",
-        type="log",
-        autorange=False,
-        range=[math.log10(_slower(50.0)), math.log10(_slower(99.99)) + 0.02],
-        tickvals=[_slower(percentile) for percentile in _PERCENTILE_TICKS],
-        ticktext=[f"p{percentile:g}" for percentile in _PERCENTILE_TICKS],
+        low, ratio, high = known
+        tone = "muted" if low <= 1.0 <= high or more_is_better is None else "bad"
+        tone = "tuned" if tone == "bad" and (ratio > 1.0) is more_is_better else tone
+        point = Point(
+            ratio, name, f"{name}: {text.ratio(ratio)}, {text.interval(row)}", low=low, high=high
+        )
+        style = "large" if row is verdict else ""
+        series[name] = [
+            Series(Form.WHISKER, tone, [point]),
+            Series(Form.DOT, tone, [point], style=style),
+        ]
+        if name in limits:
+            limit_point = Point(limits[name], name, f"the guard allows {text.ratio(limits[name])}")
+            series[name].append(Series(Form.TICK, "bad", [limit_point]))
+    names = list(series)[:_FOREST_ROWS_MAX]
+    shown = [p.x for name in names for each in series[name] for p in each.points]
+    ratios = [x for x in (1.0, *shown) if isinstance(x, float)]
+    # Wide intervals, which say little, end at the edge.
+    axis = replace(
+        ratio_axis("tuned over baseline, log scale"),
+        low=min(ratios) / _FOREST_ROOM,
+        high=max(ratios) * _FOREST_ROOM,
     )
-    latency = axis("latency (µs)", type="log", tickformat="~s")
-    return {"data": traces, "layout": {"xaxis": percentiles, "yaxis": latency}}
+    return chart_of(
+        axis,
+        Axis(names=names),
+        [each for name in names for each in series[name]],
+        rules=[Rule(1.0, upright=True)],
+        height=30 + 34 * len(names),
+    )
+
+
+_FOREST_ROWS_MAX = 14
+_FOREST_ROOM = 1.3  # beyond the outermost ratios
+
+
+def pairs_chart(analysis: StudyAnalysis) -> Chart | None:
+    """The ratio of each pair, in the order in which they were run."""
+    metric = analysis.metric
+    points = [
+        (Point(number, row.ratio, _pair_hover(metric, number, row)), row.counts)
+        for number, row in enumerate(analysis.pairs, 1)
+        if row.ratio is not None
+    ]
+    series = [
+        Series(Form.DOT, "tuned", [point for point, counts in points if counts], "pair"),
+        Series(Form.RING, "muted", [p for p, counts in points if not counts], "does not count"),
+    ]
+    rules = [Rule(1.0, "baseline")]
+    if analysis.verdict is not None and analysis.verdict.ratio:
+        rules.append(Rule(analysis.verdict.ratio, "all pairs", "tuned"))
+    count = len(analysis.pairs)
+    across = Axis("pair", low=0.5, high=count + 0.5, told=whole)
+    return chart_of(across, ratio_axis(), series, rules=rules, height=220)
+
+
+def _pair_hover(metric: str, number: int, row: PairRow) -> str:
+    both = (text.quantity(metric, value) for value in (row.baseline_value, row.tuned_value))
+    return f"pair {number}: {text.ratio(row.ratio)} (baseline {', tuned '.join(both)})"
+
+
+def whole(value: float) -> str:
+    """A tick of an axis of counts; nothing between two whole numbers."""
+    return f"{value:,.0f}" if value == round(value) else ""
+
+
+def latency_chart(analysis: StudyAnalysis, operation: str) -> Chart | None:
+    """Percentile curves of both arms; the x axis is log in the share of slower operations."""
+    series = []
+    for curve in analysis.latencies:
+        if curve.operation == operation:
+            points = [
+                Point(_slower(point["percentile"]), point["latency_us"])
+                for point in curve.points
+                if point["latency_us"] > 0
+            ]
+            series.append(Series(Form.LINE, _TONES[curve.arm], points, curve.arm))
+    ticks = [(_slower(percentile), f"p{percentile:g}") for percentile in _PERCENTILE_TICKS]
+    low, high = _slower(_PERCENTILE_TICKS[0]), 1.05 * _slower(_PERCENTILE_TICKS[-1])
+    across = Axis("percentile of operations", log=True, low=low, high=high, ticks=ticks)
+    return chart_of(across, Axis("latency, log scale", log=True, told=text.duration_us), series)
+
+
+_PERCENTILE_TICKS = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 def _slower(percentile: float) -> float:
     """One operation in how many is slower than that percentile."""
-    return 100.0 / (100.0 - percentile)
+    return 100.0 / max(100.0 - percentile, 1e-4)
 
 
-def series_figure(analysis: StudyAnalysis) -> Figure | None:
-    """Throughput over time: a thin line per run, one colour per arm."""
-    if not analysis.series:
-        return None
-    in_legend: set[Arm] = set()
-    traces = []
-    for series in analysis.series:
-        arm, points, workload = series["arm"], series["points"], series["workload"]
-        under = f" under {escape(workload, quote=False)}" if workload else ""
-        trace = scatter(
-            "lines" if len(points) > 1 else "markers",
-            arm,
-            [point["elapsed_s"] for point in points],
-            [finite(point["throughput_ops_s"]) for point in points],
-            legendgroup=arm,
-            showlegend=arm not in in_legend,
-            hovertemplate=f"{arm}, run {series['measurement']}{under}<br>"
-            "%{x:.2f} s: %{y:,.0f} ops/s<extra></extra>",
-            line={"width": 1.5, "color": _COLOR[arm]},
-            marker={"size": 6, "color": _COLOR[arm]},
-            opacity=0.75,
-        )
-        traces.append(trace)
-        in_legend.add(arm)
-    time = axis("seconds since the phase began", rangemode="tozero")
-    rate = value_axis("throughput_ops_s", rangemode="tozero")
-    return {"data": traces, "layout": {"xaxis": time, "yaxis": rate}}
+def series_chart(analysis: StudyAnalysis) -> Chart | None:
+    """Throughput over time: the median of each arm's runs, in a band from the lowest tenth up.
+
+    Runs of different lengths are cut into `_STEPS_OF_TIME` parts of the longest one's time.
+    """
+    series: list[Series] = []
+    longest_s = max((row["points"][-1]["elapsed_s"] for row in analysis.series), default=0.0)
+    for arm in Arm:
+        rows = [row["points"] for row in analysis.series if row["arm"] == arm]
+        bins: list[list[float]] = [[] for _ in range(_STEPS_OF_TIME)]
+        for point in (point for points in rows for point in points):
+            place = int(_STEPS_OF_TIME * point["elapsed_s"] / longest_s) if longest_s else 0
+            if math.isfinite(point["throughput_ops_s"]):
+                bins[min(place, _STEPS_OF_TIME - 1)].append(point["throughput_ops_s"])
+        points = []
+        for number, rates in enumerate(bins):
+            if rates:
+                tenths = quantiles(rates, n=10) if len(rates) > 1 else [rates[0]] * 9
+                low, high = max(tenths[0], min(rates)), min(tenths[-1], max(rates))
+                at_s = (number + 0.5) * longest_s / _STEPS_OF_TIME
+                points.append(Point(at_s, median(rates), low=low, high=high))
+        name = f"{arm}: median, and the middle 80 % of {text.count(len(rows), 'run')}"
+        series += [
+            Series(Form.BAND, _TONES[arm], points),
+            Series(Form.LINE, _TONES[arm], points, name if points else ""),
+        ]
+    time = Axis("seconds since the phase began", zero=True)
+    return chart_of(time, replace(value_axis("throughput_ops_s"), zero=True), series)
+
+
+_STEPS_OF_TIME = 60

@@ -23,22 +23,22 @@ from lsmtune.machine.files import check_output, write_output
 from lsmtune.model.codec import encode
 from lsmtune.model.goal import Direction
 from lsmtune.report import words as text
+from lsmtune.report.chart import Axis, Chart, Form, Point, Series
 from lsmtune.report.document import (
     NOT_KNOWN,
     Block,
     Column,
     Document,
-    Mark,
     Notice,
     Notices,
     Paragraph,
     Section,
-    Strip,
-    Strips,
     Table,
     numbers,
+    plot_blocks,
     words,
 )
+from lsmtune.report.figures import chart_of, value_axis
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.report.sentences import rank
 
@@ -50,16 +50,12 @@ _METHOD = (
 )
 
 
-_DOTS = "Dots are rounds, the line is the mean, the bar its interval."
-
-
 def board_document(board: Leaderboard) -> Document:
     """Everything that the page, Markdown and the terminal say."""
     sections = [] if board.standings is None else _ranked_sections(board, board.standings)
 
     def add(name: str, title: str, block: Block, short: str = "", *, terminal: bool = True) -> None:
-        omit = () if terminal else ("terminal",)
-        sections.append(Section(name, title, [block], short, omit=omit))
+        sections.append(Section(name, title, [block], short, terminal=terminal))
 
     if board.disqualified:
         lines = [
@@ -91,7 +87,6 @@ def board_document(board: Leaderboard) -> Document:
         sections=sections,
         page_title=f"{headline(board)} · lsmtune contest",
         footer=f"lsmtune {lsmtune.__version__}",
-        scripts=False,
     )
 
 
@@ -120,7 +115,10 @@ def _ranked_sections(board: Leaderboard, standings: Standings) -> list[Section]:
         told_apart = f"{len(phase.separations)} of {pairs} of teams told apart."
         blocks: list[Block] = [
             Paragraph(told_apart, "note"),
-            Strips(strips(phase, standings.rounds, far), _DOTS),
+            *plot_blocks(
+                f"Rounds, mean and interval of every team in {phase.phase}",
+                _dots(board.metric, phase, standings.rounds, far),
+            ),
             _phase_table(board.metric, phase, level),
         ]
         sections.append(Section(f"phase-{number}", phase.phase, blocks))
@@ -246,31 +244,30 @@ def _listed(names: Sequence[str]) -> str:
 
 # --- The dots of a phase: rounds, mean and interval of every team
 
-_MARGIN = 0.04  # of the span, on either side, so that no mark touches an end
 
-
-def strips(
-    phase: PhaseTable, rounds: tuple[int, ...], outliers: frozenset[tuple[str, int]]
-) -> tuple[Strip, ...]:
-    """The rows of the plot, on one scale; `outliers` are teams and rounds."""
-    known = [x for row in phase.rows for x in (*row.values, row.mean_low, row.mean_high)]
-    values = [value for value in known if value is not None]
-    low, high = min(values), max(values)
-    span = (high - low) or abs(high) or 1.0
-    start, whole = low - _MARGIN * span, (high - low) + 2 * _MARGIN * span
-
-    def place(value: float) -> float:
-        return round(100 * (value - start) / whole, 2)
-
-    def strip(row: TeamRow) -> Strip:
-        marks = (
-            Mark(place(value), number, (row.team, number) in outliers)
-            for number, value in zip(rounds, row.values, strict=True)
-        )
-        bounds = (None if each is None else place(each) for each in (row.mean_low, row.mean_high))
-        return Strip(row.team, tuple(marks), place(row.mean), *bounds)
-
-    return tuple(strip(row) for row in phase.rows)
+def _dots(
+    metric: str, phase: PhaseTable, rounds: tuple[int, ...], far: frozenset[tuple[str, int]]
+) -> Chart | None:
+    """Every team on one scale; `far` are the outliers, as team and round."""
+    teams = [row.team for row in phase.rows]
+    spans: list[Point] = []
+    means: list[Point] = []
+    dots: list[Point] = []
+    outliers: list[Point] = []
+    for row in phase.rows:
+        if row.mean_low is not None and row.mean_high is not None:
+            spans.append(Point(row.mean, row.team, low=row.mean_low, high=row.mean_high))
+        means.append(Point(row.mean, row.team, f"mean {text.quantity(metric, row.mean)}"))
+        for number, value in zip(rounds, row.values, strict=True):
+            point = Point(value, row.team, f"round {number}: {text.quantity(metric, value)}")
+            (outliers if (row.team, number) in far else dots).append(point)
+    series = [
+        Series(Form.WHISKER, "info", spans, "interval of the mean"),
+        Series(Form.TICK, "info", means, "mean"),
+        Series(Form.DOT, "ink", dots, "round", "faint"),
+        Series(Form.RING, "warn", outliers, "outlier"),
+    ]
+    return chart_of(value_axis(metric), Axis(names=teams), series, height=30 + 34 * len(teams))
 
 
 # --- JSON with everything, CSV with one line per run

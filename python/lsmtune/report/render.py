@@ -1,7 +1,8 @@
-"""A Document as HTML and Markdown; values as JSON and CSV; files written whole or not at all."""
+"""A Document as HTML and Markdown; values as JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from hashlib import sha256
 from html import escape
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,17 +19,20 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from lsmtune.report.chart import draw
 from lsmtune.report.document import (
     NOT_KNOWN,
     Answer,
     Block,
     Cell,
+    Copy,
     Document,
     Facts,
     Files,
     Heading,
     Notices,
     Paragraph,
+    Plot,
     Table,
     flat,
 )
@@ -38,36 +42,45 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 
 def to_html(document: Document) -> str:
-    """One self-contained page that needs no network, and no script for its text."""
-    environment = jinja2.Environment(
+    """One self-contained page that needs no network, and no script but to sort and to copy."""
+    style, script = (read_asset(name) for name in ("report.css", "report.js"))
+    page = environment().get_template("document.html")
+    return page.render(d=document, style=style, script=script, sources=_hashes(style, script))
+
+
+def environment() -> jinja2.Environment:
+    """How templates are filled in: everything that is put into a page is escaped."""
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,  # everything that is put into the page
+        autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(breakable=_breakable, sort_key=_sort_key)
-    figures = document.figures()
-    return environment.get_template("document.html").render(
-        d=document,
-        figures=figures,
-        plotly=_plotly() if figures else None,
-        style=_asset("report.css"),
-        script=_asset("report.js"),
-    )
+    made.filters.update(breakable=_breakable, sort_key=_sort_key, draw=_draw, encoded=_encoded)
+    return made
 
 
-def _asset(name: str) -> Markup:
+def read_asset(name: str) -> Markup:
     """A style sheet or script of ours, which is not to be escaped."""
     return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
 
 
-@cache
-def _plotly() -> Markup:
-    """Plotly's script, some megabytes; imported when a page has plots."""
-    from plotly.offline import get_plotlyjs
+def _hashes(style: str, script: str) -> Markup:
+    """What a page's policy lets run: these two and nothing else."""
+    digests = (
+        base64.b64encode(sha256(f"\n{text}\n".encode()).digest()).decode()
+        for text in (style, script)
+    )
+    return Markup("style-src 'sha256-{}'; script-src 'sha256-{}'").format(*digests)
 
-    return Markup(get_plotlyjs())
+
+def _draw(plot: Plot) -> Markup:
+    return Markup(draw(plot.chart, plot.label))
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def _breakable(name: str) -> Markup:
@@ -90,7 +103,7 @@ def _sort_key(cell: Cell) -> str | float:
 def to_markdown(document: Document) -> str:
     """Headings, sentences and tables, for a README, a pull request or a wiki; without figures."""
     parts = [f"# {safe(document.title)}\n", f"{safe(document.subtitle)}\n"]
-    for section in (each for each in document.sections if "markdown" not in each.omit):
+    for section in document.sections:
         parts.append(f"## {safe(section.title)}\n")
         parts += [text for block in flat(section.blocks) if (text := _markdown(block))]
     return "\n".join(parts)
@@ -113,6 +126,10 @@ def _markdown(block: Block) -> str:
         )
     if isinstance(block, Facts):
         return _markdown_table(("fact", "value"), block.rows)
+    if isinstance(block, Copy):
+        longest = max(map(len, re.findall("`+", block.text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return f"{fence}\n{block.text}\n{fence}\n"
     if isinstance(block, Files):
         return "".join(f"- {safe(path)}\n" for path in block.paths)
     if isinstance(block, Table):
@@ -140,7 +157,7 @@ def safe(value: object) -> str:
     return _SPECIAL.sub(r"\\\1", escape(" ".join(str(value).split()), quote=False))
 
 
-# --- JSON and CSV: the values, before they are rounded
+# --- JSON, Parquet and CSV: the values, before they are rounded
 
 
 def to_json(value: object) -> str:
@@ -165,6 +182,18 @@ def plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def to_parquet(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """The same as a file of Parquet, through `pyarrow`, which need not be installed."""
+    import pyarrow
+    from pyarrow import parquet
+
+    values = zip(*(map(plain, row) for row in rows), strict=True)
+    table = pyarrow.table(dict(zip(columns, map(list, values), strict=True)))
+    output = io.BytesIO()
+    parquet.write_table(table, output)
+    return output.getvalue()
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

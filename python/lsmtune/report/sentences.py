@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
 from lsmtune.model.request import PairMethod
-from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
 from lsmtune.report.tables import (
@@ -39,7 +40,7 @@ class Headline:
     label: str
     figure: str
     lead: str
-    detail: str
+    detail: str = ""
 
 
 def headline(analysis: StudyAnalysis) -> Headline:
@@ -78,6 +79,85 @@ def headline(analysis: StudyAnalysis) -> Headline:
         return Headline("bad", "Not recommended", text.ratio(verdict.ratio), lead, with_why)
     lead = "Keep the baseline, or search longer."
     return Headline("neutral", "Not proven", "No proven gain", lead, with_why)
+
+
+_GUARD = re.compile(r"([\w.]+) <= ([0-9.]+) \* baseline$")
+
+
+def guard_limit(guard: str) -> tuple[str, float] | None:
+    """Metric and limit of a guard such as `metric <= 1.5 * baseline`; None of other forms."""
+    match = _GUARD.match(guard)
+    return None if match is None else (match[1], float(match[2]))
+
+
+def price(verdict: Verdict) -> Headline:
+    """What the gain costs, in the words of the guards: the dearest of them first."""
+    if not verdict.guards:
+        lead = "no guard was asked for: what the objective does not see may have any price"
+        return Headline("neutral", "The price", "Not guarded", lead)
+    broken = [guard for guard in verdict.guards if guard.held is False]
+    if not broken:
+        held = sum(guard.held is True for guard in verdict.guards)
+        figure = f"{text.count(held, 'guard')} hold" if held != 1 else "1 guard holds"
+        tone, figure = ("good", figure) if held else ("neutral", "Not observed")
+        return Headline(tone, "The price", figure, _dearest(verdict))
+    others = "" if len(broken) == 1 else f"; {len(broken)} guards are broken"
+    worst = max(broken, key=lambda guard: guard.ratio or 0.0)
+    figure = "Guard broken" if worst.ratio is None else text.ratio(worst.ratio)
+    return Headline("bad", "The price", figure, f"{_over(worst)}{others}")
+
+
+def _over(guard: GuardResult) -> str:
+    limit = guard_limit(guard.guard)
+    if limit is None:
+        return f"breaks {guard.guard}"
+    return f"the baseline's {text.metric_label(limit[0])}; the guard allows {text.ratio(limit[1])}"
+
+
+def _dearest(verdict: Verdict) -> str:
+    """The guard that came nearest to its limit."""
+    known = [
+        (guard.ratio / limit[1], guard.ratio, limit[0])
+        for guard in verdict.guards
+        if (limit := guard_limit(guard.guard)) is not None and guard.ratio is not None
+    ]
+    if not known:
+        return "no ratio of a guard's metric is known"
+    _, nearest, metric = max(known)
+    return f"the dearest is {text.metric_label(metric)}: {text.ratio(nearest)} the baseline's"
+
+
+def size_line(at: ProvedAt, *, named: bool) -> str:
+    """What each run of a pair did under one workload."""
+    part = "all of the target"
+    if at.share_of_target < 1.0:
+        part = f"a model with {at.share_of_target:.2g} of the target's data"
+    line = f"{at.workload}: " if named else ""
+    line += f"{text.count(at.records, 'record')}, {part}; {text.count(at.operations, 'operation')}"
+    for what, baseline, tuned in (
+        ("flushes", at.baseline_flushes, at.candidate_flushes),
+        ("compactions", at.baseline_compactions, at.candidate_compactions),
+    ):
+        if baseline is not None and tuned is not None:
+            line += f"; {what}: {baseline:,} of the baseline, {tuned:,} of the candidate"
+    return f"{line}."
+
+
+def not_measured(analysis: StudyAnalysis) -> list[str]:
+    """What a reader may take for checked that was not."""
+    missing = []
+    if analysis.verdict is not None:
+        if analysis.crash_test is None:
+            missing.append("a crash of the candidate")
+        if analysis.power_test is None:
+            missing.append("a power loss of the candidate")
+        if analysis.verdict.share_of_target < 1.0:
+            missing.append("the whole target, of which this is a model")
+        guards = analysis.verdict.guards
+        missing += [f"the guard {guard.guard}" for guard in guards if guard.held is None]
+    if not analysis.noise:
+        missing.append("how much runs scatter")
+    return missing
 
 
 def direction_words(direction: str) -> str:

@@ -1,90 +1,74 @@
-"""A study's report, the proof: verdict, what to deploy, pairs, burst and sustained, latency."""
+"""A study's report, the proof: verdict, price, what to deploy, both configurations compared."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from itertools import groupby
 
+from lsmtune.model.config import option_text
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.verdict import GuardResult, Verdict
-from lsmtune.model.workload import Durability
-from lsmtune.proof.crash_test import CrashOutcome
-from lsmtune.proof.power_loss import power_sentences
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import (
     Answer,
+    Beside,
     Block,
     Cell,
     Column,
-    Facts,
+    Copy,
     Files,
     Heading,
-    IntervalBar,
-    Notice,
-    Notices,
     Paragraph,
     Section,
     Table,
     headed,
-    numbers,
     plot_blocks,
     words,
 )
-from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Row
-from lsmtune.units import format_bytes
-from lsmtune.workloads.describe import mixed_phases
+from lsmtune.report.tables import Arm, ImportanceRow, LatencyCurve, PairRow, Row
 
-_DURABILITY = {
-    Durability.SYNC: "synced writes",
-    Durability.WAL: "write-ahead log",
-    Durability.NONE: "no write-ahead log",
-}
 _RATIO = Column("ratio", text.ratio, "ratio")
-_ARMS = ("baseline", "candidate")
 
 
-# --- The verdict, and what to deploy
+# --- The verdict, its price, and where it was proved
 
 
 def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Section:
-    """What was proved, and how; figures of both arms: the objective, then latencies."""
-    metric, medians = analysis.metric, analysis.medians
+    """What was proved, how, and at which size."""
     details = [head.detail, *sentences.proof_lines(analysis.verdict, analysis.proof)]
     blocks: list[Block] = [
-        Answer(head.label, head.figure, head.lead, interval_bar(analysis.verdict)),
+        Answer(head.label, head.figure, head.lead),
         *(Paragraph(line, "detail") for line in details),
+        *_size_blocks(analysis.verdict),
     ]
-    crash, power = analysis.crash_test, analysis.power_test
-    tests = [(crash.outcome, sentences.crash_words(crash))] if crash is not None else []
-    if power is not None:
-        told = " ".join(text.sentence(each) for each in power_sentences(power))
-        tests.append((power.outcome, told))
-    for outcome, words_of in tests:
-        style = "detail fail" if outcome is CrashOutcome.FAILED else "detail"
-        blocks.append(Paragraph(words_of, style))
-    blocks += [*_price_blocks(analysis.verdict), *_size_blocks(analysis.verdict)]
-    rows = []
-    if len(medians) == len(Arm):
-        both = (text.quantity(metric, medians[arm]) for arm in Arm)
-        rows.append((text.metric_label(metric), *both))
-    for operation, curves in _latency_rows(analysis):
-        if analysis.arms_from_proof and len(curves) == len(Arm):
-            for name in ("latency_us_p50", "latency_us_p99"):
-                both = (text.quantity(name, getattr(curves[arm], name)) for arm in Arm)
-                rows.append((f"{operation} latency, {_statistic(name)}", *both))
-    if rows:
-        columns = (*words(""), *numbers("baseline", "tuned"))
-        blocks.append(Table(columns, rows, "Both configurations", style="compared"))
     return Section("verdict", head.label, blocks, "Verdict", head.tone, top=True)
 
 
-def _price_blocks(verdict: Verdict | None) -> list[Block]:
-    """What the gain costs, guard by guard."""
-    if verdict is None or not verdict.guards:
-        return []
+def price_section(analysis: StudyAnalysis, verdict: Verdict) -> Section:
+    """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
+    head = sentences.price(verdict)
+    blocks: list[Block] = [
+        Answer(head.label, head.figure, head.lead),
+        *plot_blocks("Every metric, tuned over baseline", figures.forest_chart(verdict)),
+        *_guard_blocks(verdict),
+    ]
+    if verdict.others:
+        better = {"maximize": "higher", "minimize": "lower"}
+        columns = (
+            Column("metric", text.metric_label, "metric", number=False),
+            Column("better is", lambda way: better.get(way, ""), "direction", number=False),
+            *(_RATIO, Column("interval", text.interval)),
+        )
+        fold = f"Figures of {text.count(len(verdict.others), 'other metric')}"
+        blocks.append(Table.of(columns, verdict.others, "Each metric by itself", fold=fold))
+        blocks.append(Paragraph(sentences.correction_line(verdict, analysis.proof), "quiet"))
+    return Section("price", head.label, blocks, "Price", head.tone, top=True)
+
+
+def _guard_blocks(verdict: Verdict) -> list[Block]:
+    """The guards."""
 
     def ended(guard: GuardResult) -> Cell:
         if guard.held is None:
@@ -97,49 +81,27 @@ def _price_blocks(verdict: Verdict | None) -> list[Block]:
         *(_RATIO, Column("interval", text.interval)),
         Column("the candidate", ended, number=False),
     )
-    return headed(Table.of(columns, verdict.guards, "The price"))
+    count = text.count(len(verdict.guards), "guard")
+    table = Table.of(columns, verdict.guards, "Guards", fold=f"Figures of {count}")
+    return [table] if verdict.guards else []
 
 
 def _size_blocks(verdict: Verdict | None) -> list[Block]:
     """What the pairs ran, workload by workload."""
     if verdict is None or not verdict.proved_at:
         return []
-    columns = (
-        Column("workload", key="workload", number=False),
-        Column("records", text.number, "records"),
-        Column("of the target", text.share, "share_of_target"),
-        Column("operations", text.number, "operations"),
-        *(Column(f"flushes, {arm}", text.number, f"{arm}_flushes") for arm in _ARMS),
-        *(Column(f"compactions, {arm}", text.number, f"{arm}_compactions") for arm in _ARMS),
-    )
-    return headed(Table.of(columns, verdict.proved_at, "Proved at"))
+    several = len(verdict.proved_at) > 1
+    lines = [sentences.size_line(at, named=several) for at in verdict.proved_at]
+    return [Heading("Where it was proved"), *(Paragraph(line, "detail") for line in lines)]
 
 
-_MARGIN = 0.18  # of the bar's span, on either side, so that no mark touches an end
-
-
-def interval_bar(verdict: Verdict | None) -> IntervalBar | None:
-    """The bar on a log scale of ratios, or None without a finite interval above zero."""
-    if verdict is None:
-        return None
-    ratios = (1.0, verdict.ratio_low, verdict.ratio_high, verdict.ratio)
-    known = [r for r in ratios if r is not None and math.isfinite(r) and r > 0]
-    if len(known) < len(ratios):
-        return None
-    logs = [math.log(r) for r in known]
-    span = max(max(logs) - min(logs), 0.02)
-    start = min(logs) - _MARGIN * span
-    whole = max(logs) - min(logs) + 2 * _MARGIN * span
-    one, low, high, ratio = (round(100 * (place - start) / whole, 2) for place in logs)
-    ends = text.interval(verdict)
-    label = f"Ratio to the baseline {text.ratio(verdict.ratio)}, interval {ends}"
-    return IntervalBar(one, low, high, ratio, label, ends)
+# --- What to deploy
 
 
 def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
-    """The options beside the baseline's, and the files that hold them."""
+    """The options that differ from the baseline's, text to copy, and the files that hold them."""
     options, number = analysis.options, analysis.tuned_trial
-    title = "The candidate" if options and not proven else "Deploy"
+    title = "Deploy" if proven or not options else "The candidate"
     files: list[Block] = []
     if analysis.result_files:
         files = [Files([str(path) for path in analysis.result_files], "Files to deploy")]
@@ -148,20 +110,52 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
         return Section("deploy", title, [Paragraph(why, "quiet"), *files], top=True)
     of = "Options of the candidate" if number is None else f"Options of trial {number}"
     end = "." if proven else "; not proven to be better."
-    blocks: list[Block] = [Paragraph(f"{of}, beside the baseline's{end}", "note")]
-    fixed = sum(not row["tuned_by_study"] for row in options)
-    for in_space, fold in ((True, ""), (False, f"{text.count(fixed, 'option')} outside the space")):
-        rows = [row for row in options if row["tuned_by_study"] is in_space]
-        same = {n: "same" for n, row in enumerate(rows) if row["baseline"] == row["tuned"]}
-        more = {"marks": same, "fold": fold, "style": "options"}
-        if rows or in_space:
-            blocks.append(Table.of(_OPTIONS, rows, "Tuned options", **more))
-    export = Paragraph("Write it as a file:", "quiet", f"lsmtune export {analysis.path}")
-    return Section("deploy", title, [*blocks, *(files or [export])], "Deploy", top=True)
+    note = f"{of} that differ from the baseline's{end}"
+    differ = [row for row in options if _differs(row)]
+    same = [row for row in options if not _differs(row)]
+    if not differ:
+        note = f"{of}: no option differs from the baseline's."
+    shares = analysis.importances[0].rows if len(analysis.importances) == 1 else ()
+    by_name = {row.parameter: row for row in shares}
+    mattered = Column("share of the effect", lambda name: _mattered(by_name.get(name)), "name")
+    columns = (*_OPTIONS, *([mattered] if by_name else []))
+    blocks: list[Block] = [Paragraph(note, "note")]
+    if differ:
+        blocks.append(Table.of(columns, differ, "Options that differ", style="options"))
+        lines = [
+            f"{row['name']}={option_text(row['tuned'])}"
+            for row in differ
+            if row["tuned"] is not None
+        ]
+        blocks.append(Copy("\n".join(lines), "the options"))
+    if same:
+        fold = f"{text.count(len(same), 'option')} as in the baseline"
+        blocks.append(Table.of(_OPTIONS, same, "The other options", fold=fold, style="options"))
+    export = Paragraph(
+        "In the form of another program:", "quiet", f"lsmtune export {analysis.path}"
+    )
+    return Section("deploy", title, [*blocks, *files, export], top=True)
+
+
+def _differs(row: Row) -> bool:
+    """Whether the candidate has another value; what is not set has the engine's default."""
+    default = row["engine_default"]
+    sides = (default if row[side] is None else row[side] for side in ("baseline", "tuned"))
+    return len({option_text(value) for value in sides if value is not None}) > 1 or (
+        default is None and (row["baseline"] is None) != (row["tuned"] is None)
+    )
+
+
+def _mattered(row: ImportanceRow | None) -> Cell:
+    if row is None:
+        return Cell("not assessed", tone="sys")
+    if not row.above_chance:
+        return Cell("not told from chance", tone="sys")
+    return Cell(text.share(row.importance), row.importance)
 
 
 def _option_cell(side: str, row: Row) -> Cell:
-    value, default = row[side], row["engine_default"] if side == "baseline" else None
+    value, default = row[side], row["engine_default"]
     if value is not None:
         return Cell(text.option_told(value, row["unit"]))
     known = "" if default is None else f" {text.option_told(default, row['unit'])}"
@@ -175,71 +169,37 @@ _OPTIONS = (
 )
 
 
-def warnings_section(analysis: StudyAnalysis) -> Section:
-    """What to know before trusting or deploying."""
-    none = "No warnings: every option taken, no best value on an edge, no failed run."
-    items = [Notice(n.text, n.title, n.severity.value) for n in analysis.notices]
-    block = Notices(items) if items else Paragraph(none, "quiet")
-    return Section("warnings", "Warnings", [block])
+# --- Tuned against baseline
 
 
-def machine_section(analysis: StudyAnalysis) -> Section:
-    """Under what the figures were measured."""
-    facts: list[tuple[str, str]] = []
-    for engine in analysis.engines:
-        facts.append(("engine", f"{engine.name} {engine.version or '(version not known)'}"))
-        facts.append(("build", engine.build.value))
-    if not analysis.engines:
-        facts.append(("engine", "no run yet"))
-    facts += analysis.machine.items() or [("machine", "not recorded")]
-    for weighted in analysis.workloads:
-        workload = weighted.workload
-        sizes = f"{format_bytes(workload.key_bytes)} and {format_bytes(workload.value_bytes)}"
-        facts += [
-            ("workload", weighted.label),
-            ("keys", text.number(workload.num)),
-            ("key and value", sizes),
-            *(("phase", line) for line in mixed_phases(workload)),
-            ("durability", _DURABILITY[workload.durability]),
+def compared_section(analysis: StudyAnalysis) -> Section:
+    """Both configurations beside each other: over time, latencies, stalls, costs, pair by pair."""
+    blocks: list[Block] = []
+    plot = plot_blocks("Throughput over time of both", figures.series_chart(analysis))
+    if plot:
+        blocks += [
+            Heading("Throughput over time"),
+            Paragraph(f"{text.sentence(_source(analysis))}.", "quiet"),
+            *plot,
         ]
-    measured = f"{text.count(len(analysis.runs), 'run')}, {text.seconds(analysis.measured_s)}"
-    facts += sentences.condition_facts(analysis.conditions)
-    facts += [("begun", text.moment(analysis.started_unix_s)), ("measured", measured)]
-    facts += [("library", e.library or "built into the driver") for e in analysis.engines]
-    facts.append(("study folder", str(analysis.path)))
-    wide = frozenset({"library", "study folder"})
-    return Section("machine", "Machine and engine", [Facts(facts, wide)])
+    blocks += [
+        *_latency_blocks(analysis),
+        *_performance_blocks(analysis),
+        *_workload_blocks(analysis),
+    ]
+    blocks += _pair_blocks(analysis)
+    return Section("compared", "Tuned against baseline", blocks, "Compared")
 
 
-# --- The proof
-
-
-def pairs_section(analysis: StudyAnalysis) -> Section:
-    """The pairs of the proof, and every metric beside the one that decides."""
-    verdict, blocks = analysis.verdict, _pair_blocks(analysis)
+def _workload_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """Workload by workload."""
     both = [Column(arm, partial(_arm_quantity, arm)) for arm in Arm]
     by_workload = (
         *(Column("workload", key="workload", number=False), Column("weight", text.share, "share")),
         Column("objective", text.metric_label, "objective", number=False),
         *(*both, _RATIO),
     )
-    blocks += headed(Table.of(by_workload, analysis.by_workload, "By workload"))
-    if verdict is not None and verdict.others:
-        better = {"maximize": "higher", "minimize": "lower"}
-        columns = (
-            Column("metric", text.metric_label, "metric", number=False),
-            Column("better is", lambda way: better.get(way, ""), "direction", number=False),
-            *(_RATIO, Column("interval", text.interval)),
-        )
-        heading, *table = headed(Table.of(columns, verdict.others, "Each metric by itself"))
-        note = Paragraph(sentences.correction_line(verdict, analysis.proof), "quiet")
-        blocks += [heading, note, *table]
-    label = "Throughput over time of both configurations"
-    plot = plot_blocks("series", label, figures.series_figure(analysis))
-    if plot:
-        note = Paragraph(f"One line per run, from the {_source(analysis)}.", "quiet")
-        blocks += [Heading("Throughput over time"), note, *plot]
-    return Section("pairs", "Tuned against default", blocks)
+    return headed(Table.of(by_workload, analysis.by_workload, "By workload"))
 
 
 def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
@@ -257,14 +217,14 @@ def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
 
     note = sentences.pairs_note(analysis.pairs, len(analysis.workloads))
     shown = f"{text.metric_label(metric)}: {sentences.direction_words(analysis.direction)}."
-    plot = plot_blocks("pairs", "Both configurations in each pair", figures.pairs_figure(analysis))
+    plot = plot_blocks("The ratio of each pair", figures.pairs_chart(analysis))
     columns = (*words("pair"), *(Column(arm, partial(side, arm)) for arm in Arm), _RATIO)
     rows = [
         (f"{number}{'' if row.counts else ' (does not count)'}", row, row, row.ratio)
         for number, row in enumerate(analysis.pairs, 1)
     ]
     table = Table(columns, rows, "Pairs", fold="Figures" if plot else "")
-    return [Paragraph(f"{note} Shown is {shown}", "note"), *plot, table]
+    return [Heading("Pair by pair"), Paragraph(f"{note} Shown is {shown}", "quiet"), *plot, table]
 
 
 def _arm_quantity(arm: Arm, row: Row) -> str:
@@ -275,17 +235,15 @@ def _arm_quantity(arm: Arm, row: Row) -> str:
 # --- Burst and sustained, latency
 
 
-def sustained_section(analysis: StudyAnalysis) -> Section:
-    """Burst, sustained and drain of both arms, and the trees they left."""
-    title = "Burst and sustained"
+def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """Burst, sustained and drain of both arms, stalls, amplifications, and the trees they left."""
     if not analysis.performance:
-        none = Paragraph("No run has finished a measure phase yet.", "quiet")
-        return Section("sustained", title, [none])
+        return [Paragraph("No run has finished a measure phase yet.", "quiet")]
     note = (
         f"Medians of the {_source(analysis)}. The burst ends with the last call; sustained charges "
         "the drain, in which what was left is flushed and compacted."
     )
-    blocks: list[Block] = [Paragraph(note, "note")]
+    blocks: list[Block] = [Heading("Burst, sustained and what they cost"), Paragraph(note, "quiet")]
     columns = (
         Column("figure", sentences.performance_label, "metric", number=False),
         *(Column(arm, partial(_arm_quantity, arm)) for arm in Arm),
@@ -294,14 +252,16 @@ def sustained_section(analysis: StudyAnalysis) -> Section:
     by_phase = groupby(analysis.performance, lambda row: (row["workload"], row["phase"]))
     for (workload, phase), rows in by_phase:
         table = Table.of(columns, list(rows), f"Burst and sustained of {phase}")
-        blocks += [Heading(f"{phase}{f' under {workload}' if workload else ''}"), table]
+        several = len({(row["workload"], row["phase"]) for row in analysis.performance}) > 1
+        name = f"{phase}{f' under {workload}' if workload else ''}"
+        blocks += [*([Heading(name)] if several else []), table]
         for arm in Arm:
             of = {"workload": workload, "phase": phase, "arm": arm}
             levels = [row for row in analysis.levels if of.items() <= row.items()]
             fold = f"The tree at its end, and what was written into each level: {arm.value}"
             label = f"Levels of {phase}, {arm.value}"
             blocks += [Table.of(_LEVELS, levels, label, fold=fold)] if levels else []
-    return Section("sustained", title, blocks)
+    return blocks
 
 
 _size = partial(text.quantity, "database_bytes")
@@ -328,29 +288,25 @@ def _latency_rows(analysis: StudyAnalysis) -> list[tuple[str, dict[Arm, LatencyC
     return sorted(rows.items())
 
 
-def latency_section(analysis: StudyAnalysis) -> Section:
+def _latency_blocks(analysis: StudyAnalysis) -> list[Block]:
     """Percentiles of both arms, by operation type."""
-    title, all_rows = "Latency percentiles", _latency_rows(analysis)
+    all_rows = _latency_rows(analysis)
     if not all_rows:
-        none = Paragraph("No run has stored a latency histogram yet.", "quiet")
-        return Section("latency", title, [none], "Latency")
-    note = (
-        f"Whole histograms of the {_source(analysis)}, merged per configuration. To the right lie "
-        "the slow operations."
-    )
-    blocks: list[Block] = [Paragraph(note, "note")]
+        return [Paragraph("No run has stored a latency histogram yet.", "quiet")]
+    note = f"Whole histograms of the {_source(analysis)}, merged per configuration."
+    groups: list[list[Block]] = []
     shown = (*PERCENTILES, "latency_us_max")
-    for number, (operation, curves) in enumerate(all_rows):
+    for operation, curves in all_rows:
         columns = (
-            Column(operation, key="arm", number=False),
+            Column("", key="arm", number=False),
             Column("operations", text.number, "count"),
             *(Column(_statistic(metric), text.duration_us, metric) for metric in shown),
         )
-        blocks += [Heading(operation)] if len(all_rows) > 1 else []
-        figure = figures.latency_figure(analysis, operation)
-        blocks += plot_blocks(f"latency-{number}", f"Latency percentiles of {operation}", figure)
-        blocks.append(Table.of(columns, list(curves.values()), f"Latency of {operation}"))
-    return Section("latency", title, blocks, "Latency")
+        label = f"Latency of {operation}"
+        plot = plot_blocks(f"{label}, percentiles", figures.latency_chart(analysis, operation))
+        table = Table.of(columns, list(curves.values()), label, fold="Figures" if plot else "")
+        groups.append([Heading(label), *plot, table])
+    return [Heading("Latency"), Paragraph(note, "quiet"), Beside(groups, "pair")]
 
 
 def _source(analysis: StudyAnalysis) -> str:

@@ -1,16 +1,16 @@
-"""A study's report, the search: noise and drift, history, importance, statistics, trials."""
+"""A study's report, how the candidate was found: history, what mattered, trials."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.report import figures, sentences
+from lsmtune.report import search_figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import (
-    NOT_KNOWN,
     Beside,
     Block,
     Cell,
@@ -20,82 +20,31 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
-    headed,
     plot_blocks,
 )
-from lsmtune.report.insight_figures import (
-    anchor_figure,
-    front_figure,
-    importance_figure,
-    slice_figure,
-)
-from lsmtune.report.tables import Front, FrontRow, ImportanceRow, NoiseRow, TrialRow
-
-# --- Noise and drift
+from lsmtune.report.tables import Front, FrontRow, ImportanceRow, TrialRow
 
 
-def noise_section(analysis: StudyAnalysis) -> Section:
-    """Anchors over the time of the study, and how much runs scatter."""
-    blocks: list[Block] = [Paragraph("The baseline has not been run.", "quiet")]
-    if analysis.anchors:
-        note = (
-            "Anchors are runs of the baseline that nothing shared the machine with: before the "
-            "search, and between its trials. Each trial is judged relative to the anchors of its "
-            "own time."
-        )
-        blocks = [Paragraph(note, "note")]
-    for number, series in enumerate(analysis.anchors):
-        several = len(analysis.anchors) > 1
-        blocks += [Heading(text.metric_label(series.objective))] if several else []
-        label = "The anchors over the time of the study"
-        plot = plot_blocks(f"anchors-{number}", label, anchor_figure(series))
-        columns = (
-            Column("run", key="role", number=False),
-            Column("at", text.seconds, "at_s"),
-            Column("after", partial(text.count, noun="trial"), "trials_before"),
-            Column("value", partial(text.quantity, series.metric), "value"),
-            Column("segment", lambda n: text.number(None if n is None else n + 1), "segment"),
-        )
-        line = f"{text.sentence(sentences.drift_line(series))}."
-        table = Table.of(columns, series.points, "Anchors", fold="Figures" if plot else "")
-        blocks += [Paragraph(line, "finding"), *plot, table]
-    if not analysis.noise:
-        why = "There was no calibration, so that it is not known how much runs scatter."
-        return Section("noise", "Noise and drift", [*blocks, Paragraph(why, "quiet")])
-    scatter = (
-        "Standard deviations of the logarithm, with intervals at 95 %. Provable is the smallest "
-        "difference that so many pairs show with a probability of 80 %."
-    )
+def found_section(analysis: StudyAnalysis) -> Section:
+    """The search: history, front, what mattered, where the time went."""
+    title, blocks = "How it was found", _history_blocks(analysis)
+    if not analysis.history.trials:
+        return Section("found", title, blocks, "Search")
+    if analysis.front is not None:
+        blocks += _front_blocks(analysis, analysis.front)
     blocks += [
-        Heading("How much runs scatter"),
-        Paragraph(scatter, "quiet"),
-        Table.of(_NOISE, analysis.noise, "Noise"),
+        *_importance_blocks(analysis),
+        *_slice_blocks(analysis),
+        *_statistics_blocks(analysis),
     ]
-    return Section("noise", "Noise and drift", blocks)
+    return Section("found", title, blocks, "Search")
 
 
-def _autocorrelation(row: NoiseRow) -> str:
-    return "" if row.autocorrelation is None else f"{row.autocorrelation:+.2f}"
-
-
-_NOISE = (
-    Column("from", sentences.noise_source, number=False),
-    Column("of a", lambda of_pairs: "pair" if of_pairs else "run", "of_pairs", number=False),
-    Column("noise", sentences.noise_figure),
-    Column("autocorrelation", _autocorrelation),
-    Column("provable", sentences.provable),
-)
-
-
-# --- The search
-
-
-def history_section(analysis: StudyAnalysis) -> Section:
-    """The value of each trial, and the best so far."""
-    title, history, metric = "Optimisation history", analysis.history, analysis.metric
+def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """The ratio of each trial, and the best so far."""
+    history, metric = analysis.history, analysis.metric
     if not history.trials:
-        none = Paragraph("No trial has been run yet.", "quiet")
-        return Section("history", title, [none], "History")
+        return [Paragraph("No trial has been run yet.", "quiet")]
     note = text.count(len(history.trials), "trial")
     if history.best_trial is not None:
         note += f"; the best is trial {history.best_trial} with "
@@ -106,17 +55,23 @@ def history_section(analysis: StudyAnalysis) -> Section:
             of = text.quantity(metric, history.baseline_value)
             note += f", {text.ratio(history.best_ratio)} the baseline's {of}"
         note += f": {sentences.searched(analysis.verdict)}"
-    label = "Value of each trial and the best so far"
-    plot = plot_blocks("history", label, figures.history_figure(analysis))
-    blocks = [Paragraph(f"{note}. The proof decides, not this plot.", "note"), *plot]
-    return Section("history", title, blocks, "History")
+    label = "Each trial over the baseline, and the best so far"
+    plot = plot_blocks(label, search_figures.history_chart(analysis))
+    lines = [Paragraph(f"{note}. The proof decides, not this plot.", "note")]
+    # What of a search on a model was seen at both sizes.
+    notes = () if analysis.verdict is None else analysis.verdict.notes
+    sizes = [text.sentence(n) for n in notes if n.startswith(_OF_SIZES) or "ran at both sizes" in n]
+    return [*lines, *plot, *(Paragraph(f"{line}.", "detail") for line in sizes)]
 
 
-def front_section(analysis: StudyAnalysis, front: Front) -> Section:
+_OF_SIZES = "at "  # how the study begins what it says of a size (`study.promotion`)
+
+
+def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:
     """The trials that no other beats in every objective."""
     if not front.rows:
         none = "No trial has given a value of every objective within the constraints yet."
-        return Section("front", "Front", [Paragraph(none, "quiet")])
+        return [Heading("Front"), Paragraph(none, "quiet")]
     weights = ", ".join(
         f"{text.metric_label(name)} {text.percent(weight)}"
         for name, weight in zip(front.objectives, front.weights, strict=True)
@@ -139,12 +94,12 @@ def front_section(analysis: StudyAnalysis, front: Front) -> Section:
     columns.append(Column("gain", text.ratio, "gain"))
     columns.append(Column("options", text.options_line, "options", number=False, style="mono clip"))
     marks = {number: "tuned" for number, row in enumerate(front.rows) if row.is_picked}
-    blocks = [
-        Paragraph(note, "note"),
-        *plot_blocks("front", "The front of the first two objectives", front_figure(analysis)),
+    return [
+        Heading("Front"),
+        Paragraph(note, "quiet"),
+        *plot_blocks("The front of the first two objectives", search_figures.front_chart(analysis)),
         Table.of(columns, front.rows, "Front", marks=marks, header=False, sortable=True),
     ]
-    return Section("front", "Front", blocks)
 
 
 def _of_objective(field: str, at: int, row: FrontRow) -> float | None:
@@ -152,24 +107,23 @@ def _of_objective(field: str, at: int, row: FrontRow) -> float | None:
     return value
 
 
-def importance_section(analysis: StudyAnalysis) -> Section:
+def _importance_blocks(analysis: StudyAnalysis) -> list[Block]:
     """How much each parameter mattered."""
     blocks: list[Block] = []
-    for number, of_objective in enumerate(analysis.importances):
+    for of_objective in analysis.importances:
         blocks += [
             Heading(f"Parameter importance for {text.metric_label(of_objective.metric)}"),
-            Paragraph(sentences.importance_note(of_objective), "note"),
+            Paragraph(sentences.importance_note(of_objective), "quiet"),
         ]
         if of_objective.rows:
-            figure, label = importance_figure(of_objective), "Parameter importance"
-            plotted = f"importance-{number}", "Importance of each parameter", figure
-            plot = plot_blocks(*plotted, small=True)
-            fold = "Figures" if plot else ""
+            plot = plot_blocks(
+                "Importance of each parameter", search_figures.importance_chart(of_objective)
+            )
+            label, fold = "Parameter importance", "Figures" if plot else ""
             table = Table.of(_IMPORTANCE, of_objective.rows, label, fold=fold, sortable=True)
             blocks += [*plot, table]
-    if not blocks:
-        blocks = [Paragraph("Not assessed: the report was asked for without it.", "quiet")]
-    return Section("importance", "Parameter importance", blocks, "Importance")
+    none = Paragraph("Importance was not assessed: the report was asked for without it.", "quiet")
+    return blocks or [none]
 
 
 def _importance_interval(row: ImportanceRow) -> Cell:
@@ -189,22 +143,29 @@ _IMPORTANCE = (
 )
 
 
-def slices_section(analysis: StudyAnalysis) -> Section:
-    """The objective over each parameter."""
+def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """All options at once, and the objective over each parameter."""
+    label = "A line per trial through its options, each from the least to the greatest of its range"
+    blocks = plot_blocks(label, search_figures.parallel_chart(analysis))
+    if blocks:
+        blocks = [Heading("All options at once"), Paragraph(f"{label}.", "quiet"), *blocks]
     note = (
-        "The objective over each parameter, one mark per trial; the star is the tuned "
-        "configuration, the dashed line the baseline. Special values and trials in which the "
-        "parameter was inactive stand to the left; crosses at the bottom failed, hollow diamonds "
-        "were pruned."
+        "The objective over each parameter, one mark per trial; the star is the candidate, the "
+        "dashed line the baseline. Special values and trials in which the parameter was inactive "
+        "stand to the left; those at the bottom have no value: red ones failed, grey ones were "
+        "pruned."
     )
     groups: list[list[Block]] = []
-    for number, plotted in enumerate(analysis.slices):
+    for plotted in analysis.slices:
         name = plotted.parameter.name
-        figure = slice_figure(analysis, plotted)
-        plot = plot_blocks(f"slice-{number}", f"Objective over {name}", figure, small=True)
+        plot = plot_blocks(f"Objective over {name}", search_figures.slice_chart(analysis, plotted))
         groups.append([Heading(name), *(plot or [Paragraph("No trial has a value.", "quiet")])])
-    blocks: list[Block] = [Paragraph(note, "note"), Beside(groups, "slices")]
-    return Section("slices", "Parameter slices", blocks, "Parameters", omit=("markdown",))
+    return [
+        *blocks,
+        Heading("One option at a time"),
+        Paragraph(note, "quiet"),
+        Beside(groups, "slices"),
+    ]
 
 
 _TIME = (Column("time", text.seconds, "total_s"), Column("median", text.seconds, "median_s"))
@@ -218,16 +179,24 @@ _ROLES = (
 )
 
 
-def statistics_section(analysis: StudyAnalysis) -> Section:
+def _statistics_blocks(analysis: StudyAnalysis) -> list[Block]:
     """How the trials ended, and where the time went."""
     counts = analysis.statistics
-    blocks = [
+    return [
+        Heading("Where the time went"),
         Facts(sentences.statistics_facts(counts)),
-        *headed(Table.of(_KINDS, counts["kinds"], "How the trials ended")),
-        *headed(Table.of(_RUNGS, counts["rungs"], "Where trials were pruned")),
-        *headed(Table.of(_ROLES, counts["roles"], "Where the time went")),
+        *_folded(Table.of(_KINDS, counts["kinds"], "How the trials ended")),
+        *_folded(Table.of(_RUNGS, counts["rungs"], "Where trials were pruned")),
+        *_folded(Table.of(_ROLES, counts["roles"], "What the runs were for")),
     ]
-    return Section("statistics", "Statistics", blocks)
+
+
+def _folded(table: Table) -> list[Block]:
+    return [replace(table, fold=table.label)] if table.rows else []
+
+
+# More rows than this are not put into the page, which is to stay below a megabyte.
+TRIALS_MAX = 300
 
 
 def trials_section(analysis: StudyAnalysis) -> Section:
@@ -265,8 +234,13 @@ def trials_section(analysis: StudyAnalysis) -> Section:
         Column("sampler was told", told),
         *([Column("as measured", as_measured)] if repeated else []),
     ]
-    marks = {number: "tuned" for number, row in enumerate(rows) if row.is_tuned}
-    table = Table.of(columns, rows, "Trials", marks=marks, header=False, sortable=True)
+    shown, fold = rows, f"All {text.count(len(rows), 'trial')}"
+    if len(rows) > TRIALS_MAX:
+        best = {row.trial for row in search_figures.best_first(analysis)[:TRIALS_MAX]}
+        shown = tuple(row for row in rows if row.is_tuned or row.trial in best)
+        fold = f"The best {len(shown)} of {len(rows):,} trials; the raw figures have all of them"
+    marks = {number: "tuned" for number, row in enumerate(shown) if row.is_tuned}
+    table = Table.of(columns, shown, "Trials", marks=marks, fold=fold, header=False, sortable=True)
     return Section("trials", "Trials", [Paragraph(note, "note"), table])
 
 
@@ -282,25 +256,3 @@ def _outcome_cell(row: TrialRow) -> Cell:
     broken = [f"breaks {constraint}" for constraint in row.broken]
     bad = row.outcome not in (Outcome.OK, Outcome.PRUNED)
     return Cell(ended, tone="fail" if bad else "", below=(*again, *broken))
-
-
-def failures_section(analysis: StudyAnalysis) -> Section:
-    """How the runs ended, and what failed ones said."""
-    counts = "; ".join(
-        f"{text.outcome(row['role'])}: {row['count']} {text.outcome(row['outcome'])}"
-        for row in analysis.outcomes
-    )
-    blocks: list[Block] = [Paragraph(f"{counts}." if counts else "No run yet.", "note")]
-    columns = (
-        Column(
-            "outcome", lambda end: Cell(text.outcome(end), tone="fail"), "outcome", number=False
-        ),
-        Column("runs", key="count"),
-        Column("what the run said", key="message", number=False, style="clip"),
-        Column("trials", lambda t: ", ".join(map(str, t)) or NOT_KNOWN, "trials", number=False),
-    )
-    if analysis.failures:
-        blocks.append(Table.of(columns, analysis.failures, "Failures", header=False))
-    elif analysis.runs:
-        blocks.append(Paragraph("Every run ended well.", "quiet"))
-    return Section("failures", "Failures", blocks)

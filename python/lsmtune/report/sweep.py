@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from html import escape
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -23,23 +22,23 @@ from lsmtune.machine.files import write_output
 from lsmtune.model.codec import encode
 from lsmtune.model.metrics import BURST, PHASE_TOTAL_S, RATE_MB, SUSTAINED, SUSTAINED_MB
 from lsmtune.report import words as text
+from lsmtune.report.chart import Axis, Chart, Form, Point, Series
 from lsmtune.report.document import (
     NOT_KNOWN,
     Beside,
     Block,
     Column,
     Document,
-    Figure,
     Heading,
     Notice,
     Notices,
     Paragraph,
-    Plot,
     Section,
+    plot_blocks,
     words,
 )
 from lsmtune.report.document import Table as ReportTable
-from lsmtune.report.figures import axis, bars, finite, scatter
+from lsmtune.report.figures import chart_of
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
 from lsmtune.units import format_bytes
@@ -71,10 +70,11 @@ def sweep_document(result: SweepResult) -> Document:
         Paragraph(took, "quiet"),
         *([Notices(warnings)] if warnings else []),
     ]
-    sections = [Section("reading", "How to read this", reading)]
-    for number, table in enumerate(result.tables):
-        blocks = _table_blocks(result, table, number)
-        sections.append(Section(f"table-{number}", table.title, blocks))
+    sections = [
+        Section(f"table-{number}", table.title, _table_blocks(result, table))
+        for number, table in enumerate(result.tables)
+    ]
+    sections.append(Section("reading", "How to read this", reading))
     if result.failures:
         columns = (*words("cell"), Column("round"), *words("outcome", "what the run said"))
         rows = [(f.cell, f.round + 1, text.outcome(f.outcome), f.why) for f in result.failures]
@@ -90,13 +90,9 @@ def sweep_document(result: SweepResult) -> Document:
     )
 
 
-def _table_blocks(result: SweepResult, table: Table, number: int) -> list[Block]:
+def _table_blocks(result: SweepResult, table: Table) -> list[Block]:
     """The cells of one table, their plots, and their ratios to the first one."""
-    units = {"ops": "Operations", "mb": "MB"}
-    plots = [
-        [Plot(f"{name}-{number}", f"{units[name]} per second of {table.title}", figure)]
-        for name, figure in _figures(result, table).items()
-    ]
+    plots = _charts(result, table)
     best = {} if table.best is None else {table.best: "best"}
     axes = [
         Column(axis_row.name, key=partial(_axis_value, at))
@@ -388,22 +384,21 @@ def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
 
 # --- The plots: a rate over the values of one axis, a line for each of the rest
 
-_COLORS = ("--tuned", "--info", "--warn", "--bad", "--muted", "--ink")
-_DASHES = ("solid", "dash", "dot", "dashdot")
+_TONES = ("tuned", "info", "warn", "bad", "muted", "ink")
+_STYLES = ("", "dash", "dots")
 # More lines than this cannot be told apart; the table has them all.
-LINES_MAX = len(_COLORS) * len(_DASHES)
+LINES_MAX = len(_TONES) * len(_STYLES)
 _IN_MB = {SUSTAINED: SUSTAINED_MB, BURST: RATE_MB}
 
 
-def _figures(result: SweepResult, table: Table) -> dict[str, Figure]:
-    """Two figures that stand side by side: operations per second, and MB/s."""
+def _charts(result: SweepResult, table: Table) -> list[list[Block]]:
+    """Two plots that stand side by side: operations per second, and MB/s."""
     if table.best is None:
-        return {}
+        return []
     kind = "sustained" if table.metric.startswith("sustained") else "burst"
-    return {
-        "ops": _plot(result, table, table.metric, f"ops/s, {kind}"),
-        "mb": _plot(result, table, _IN_MB[table.metric], f"MB/s, {kind}"),
-    }
+    metrics = {f"ops/s, {kind}": table.metric, f"MB/s, {kind}": _IN_MB[table.metric]}
+    charts = [(title, _chart(result, table, metric, title)) for title, metric in metrics.items()]
+    return [plot_blocks(f"{title} of {table.title}", chart) for title, chart in charts if chart]
 
 
 def x_axis(axes: tuple[AxisRow, ...]) -> int:
@@ -411,35 +406,24 @@ def x_axis(axes: tuple[AxisRow, ...]) -> int:
     return max(range(len(axes)), key=lambda index: (len(axes[index].values), index))
 
 
-def _plot(result: SweepResult, table: Table, metric: str, title: str) -> Figure:
+def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Chart | None:
     along = x_axis(result.axes)
-    lines: dict[str, list[CellSummary]] = {}
+    lines: dict[str, list[Point]] = {}
     for cell in table.cells:
         values = zip(result.axes, cell.values, strict=True)
-        point = [f"{axis_row.name}={value}" for axis_row, value in values]
-        lines.setdefault(", ".join(point[:along] + point[along + 1 :]), []).append(cell)
-    traces = []
-    for number, (name, cells) in enumerate(list(lines.items())[:LINES_MAX]):
-        color, dash = _COLORS[number % len(_COLORS)], _DASHES[number // len(_COLORS)]
-        means = [cell.metrics.get(metric) for cell in cells]
-        # A mean without an interval has no bar.
-        below = [m.mean - m.low if m and m.low is not None else 0.0 for m in means]
-        above = [m.high - m.mean if m and m.high is not None else 0.0 for m in means]
-        trace = scatter(
-            "lines+markers",
-            escape(name, quote=False),
-            [cell.values[along] for cell in cells],
-            [None if mean is None else finite(mean.mean) for mean in means],
-            error_y=bars(below, above, thickness=1, color=color),
-            line={"width": 2, "color": color, "dash": dash},
-            marker={"size": 7, "color": color},
-        )
-        traces.append(trace)
-    return {
-        "data": traces,
-        "layout": {
-            "xaxis": axis(escape(result.axes[along].name), type="category"),
-            "yaxis": axis(title, tickformat="~s", rangemode="tozero"),
-            "showlegend": len(result.axes) > 1,
-        },
-    }
+        at = [f"{axis_row.name}={value}" for axis_row, value in values]
+        mean = cell.metrics.get(metric)
+        if mean is not None:
+            told = f"{', '.join(at)}: {text.quantity(metric, mean.mean)}"
+            point = Point(cell.values[along], mean.mean, told, low=mean.low, high=mean.high)
+            lines.setdefault(", ".join(at[:along] + at[along + 1 :]), []).append(point)
+    series = []
+    for number, (name, points) in enumerate(list(lines.items())[:LINES_MAX]):
+        tone, style = _TONES[number % len(_TONES)], _STYLES[number // len(_TONES)]
+        series += [
+            Series(Form.ERROR, tone, points),
+            Series(Form.LINE, tone, points, name, style),
+            Series(Form.DOT, tone, points),
+        ]
+    axis = result.axes[along]
+    return chart_of(Axis(axis.name, names=axis.values), Axis(title, zero=True), series)

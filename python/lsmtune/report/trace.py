@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from itertools import accumulate
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import lsmtune
 from lsmtune.machine.files import write_output
 from lsmtune.report import words as text
+from lsmtune.report.chart import Axis, Chart, Form, Point, Series
 from lsmtune.report.document import (
     Column,
     Document,
-    Figure,
     Paragraph,
     Plot,
     Section,
@@ -23,15 +20,15 @@ from lsmtune.report.document import (
     numbers,
     words,
 )
-from lsmtune.report.figures import Trace, axis, scatter
+from lsmtune.report.figures import chart_of
 from lsmtune.report.render import to_html
 from lsmtune.traces.fit import TraceFit
 from lsmtune.traces.sizes import FittedPart
 from lsmtune.traces.summary import Histogram, TraceSummary
 
 _PREFIXES = 40
-# Colours of the page: the trace is what is compared with, the model what is new.
-_OF_TRACE, _OF_MODEL = "--baseline", "--tuned"
+# The trace is what is compared with; the model, which is new, is `tuned`.
+_TONES = ("baseline", "info", "warn", "muted", "ink")
 
 
 _TITLES = {
@@ -59,7 +56,7 @@ def write_trace_page(summary: TraceSummary, output: Path, fit: TraceFit | None =
 
 def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Document:
     """Everything that the page shows."""
-    figures = trace_figures(summary, () if fit is None else fit.parts)
+    charts = trace_charts(summary, () if fit is None else fit.parts)
     file, counted = Path(summary.path).name, text.count(summary.records, "record")
     sections, damage = [], summary.damage
     if damage is not None:
@@ -75,8 +72,8 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
         sections.append(Section("fit", "The fitted workload", [table, *warnings]))
     sections.append(_mix(summary))
     for name, title in _TITLES.items():
-        if name in figures:
-            sections.append(Section(name, title, [Plot(name, title, figures[name])]))
+        if name in charts:
+            sections.append(Section(name, title, [Plot(title, charts[name])]))
     return Document(
         title=file,
         subtitle=f"a trace of RocksDB {summary.rocksdb_version} · {counted} · "
@@ -125,130 +122,134 @@ def _mix(summary: TraceSummary) -> Section:
     return Section("mix", "Operations and sizes", [*tables, Paragraph(keys, "detail")])
 
 
-# --- The figures
-
-_STEPS = {"line": {"shape": "hv"}}
-_MODEL_LINE = {"line": {"color": _OF_MODEL, "dash": "dash"}}
-_MODEL_MARKS = {"mode": "markers", "marker": {"color": _OF_MODEL, "size": 8}}
-_LOG = {"type": "log"}
+# --- The plots
 
 
-def trace_figures(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dict[str, Figure]:
-    """Every figure there is something to draw for, by name; with the models of `parts`."""
+def trace_charts(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dict[str, Chart]:
+    """Every plot there is something to draw for, by name; with the models of `parts`."""
     fitted = {part.name: part for part in parts if part.curve}
     operations = ("gets", "writes", "seeks")
     window_s, steps = summary.windows.window_s, summary.windows.steps
     times = [round(number * window_s, 6) for number in range(len(steps))]
     ranges, top = summary.ranges_by_number, summary.prefixes.top[:_PREFIXES]
-    columns = {name: [step[at] for step in steps] for at, name in enumerate(operations)}
-    rates = [
-        _line(name, times, [count / window_s for count in counts])
-        for name, counts in columns.items()
-        if any(counts)
-    ]
-    seen = [
-        _line("in the window", times, [step[3] for step in steps]),
-        _line("since the beginning", times, [step[4] for step in steps]),
-    ]
-    by_range = {name: [getattr(each, name) for each in ranges] for name in operations}
-    by_prefix = {name: [getattr(each, name) for each in top] for name in operations}
-    # A logarithm has no place for 0.
-    in_ranges = [
-        _line(name, range(len(ranges)), [n if n > 0 else None for n in counts], **_STEPS)
-        for name, counts in by_range.items()
-        if any(counts)
-    ]
-    prefixes = [
-        {"type": "bar", "name": name, "x": [prefix.hex for prefix in top], "y": counts}
-        for name, counts in by_prefix.items()
-        if any(counts)
-    ]
-    first_bytes = {"type": "category"}
-    stacked = _figure(prefixes, "first bytes of the key, hexadecimal", "operations", x=first_bytes)
-    stacked["layout"]["barmode"] = "stack"
+    rates = {
+        name: _points(times, [step[at] / window_s for step in steps])
+        for at, name in enumerate(operations)
+    }
+    asked = {
+        name: _points(times, [step[at] for step in steps])
+        for at, name in ((3, "in the window"), (4, "since the beginning"))
+    }
+    in_ranges = {
+        name: _points(range(len(ranges)), [getattr(each, name) for each in ranges])
+        for name in operations
+    }
+    by_prefix = {
+        name: [Point(each.hex, getattr(each, name)) for each in top if getattr(each, name)]
+        for name in operations
+    }
+    seconds, per_s, share = (
+        Axis("seconds"),
+        Axis("operations per second", zero=True),
+        "share of accesses",
+    )
+    first_bytes = Axis("first bytes of the key, hexadecimal", names=[each.hex for each in top])
+    rows = {"sizes": fitted.get("value_sizes"), "hits": fitted.get("hit_rate")}
+    hot = fitted.get("hotness")
     drawn = {
-        "rate": _figure(rates, "seconds", "operations per second"),
-        "working-set": _figure(seen if steps else [], "seconds", "distinct keys"),
-        "hotness": _hotness(summary, fitted.get("hotness")),
-        "ranges": _figure(in_ranges, "part of the key space", "operations", y=_LOG),
-        "prefixes": stacked,
-        "miss-ratio": _miss_ratio(summary, fitted.get("hit_rate")),
-        "value-sizes": _sizes(summary.value_sizes, "bytes of a value", fitted.get("value_sizes")),
+        "rate": chart_of(seconds, per_s, _lines(rates)),
+        "working-set": chart_of(seconds, Axis("distinct keys", zero=True), _lines(asked)),
+        "hotness": chart_of(
+            Axis("hottest keys", log=True),
+            Axis(share, zero=True),
+            [
+                *_lines(
+                    {n: [Point(p[0], p[2]) for p in c.points] for n, c in summary.hotness.items()}
+                ),
+                *_model(Form.LINE, [] if hot is None else [Point(r[0], r[2]) for r in hot.curve]),
+            ],
+        ),
+        "ranges": chart_of(
+            Axis("part of the key space"),
+            Axis("operations", log=True),
+            _lines(in_ranges, Form.STEPS),
+        ),
+        "prefixes": chart_of(
+            first_bytes, Axis("operations", zero=True), _lines(by_prefix, Form.DOT)
+        ),
+        "miss-ratio": chart_of(
+            Axis("keys that a cache holds", log=True),
+            Axis("share of misses", zero=True),
+            [
+                *_lines(
+                    {n: _pairs(reuse.miss_ratio) for n, reuse in sorted(summary.reuse.items())}
+                ),
+                *_model(Form.DOT, [Point(r[0], 1 - r[2]) for r in _curve(rows["hits"])]),
+            ],
+        ),
+        "value-sizes": _sizes(summary.value_sizes, "bytes of a value", rows["sizes"]),
         "key-sizes": _sizes(summary.key_sizes, "bytes of a key"),
+        "rate-fit": _compared(fitted.get("rate"), seconds, per_s),
+        "ranges-fit": _compared(
+            fitted.get("ranges"), Axis("range, the hottest first"), Axis(share, log=True)
+        ),
     }
     if summary.inter_arrival_us is not None:
         arrivals = {"records": summary.inter_arrival_us}
-        drawn["inter-arrival"] = _sizes(arrivals, "microseconds to the next record", x=_LOG)
-    if "rate" in fitted:
-        drawn["rate-fit"] = _compared(fitted["rate"], "seconds", "operations per second")
-    if "ranges" in fitted:
-        hottest = "range, the hottest first"
-        drawn["ranges-fit"] = _compared(fitted["ranges"], hottest, "share of accesses", y=_LOG)
-    return {name: figure for name, figure in drawn.items() if figure["data"]}
+        drawn["inter-arrival"] = _sizes(arrivals, "microseconds to the next record", log=True)
+    return {name: chart for name, chart in drawn.items() if chart is not None}
 
 
-def _line(name: str, x: Sequence[float], y: Sequence[float | None], **more: Any) -> Trace:
-    return scatter("lines", escape(name), list(x), y) | more
+def _curve(part: FittedPart | None) -> Sequence[Sequence[float]]:
+    return () if part is None else part.curve
 
 
-def _figure(
-    data: list[Trace],
-    x_title: str,
-    y_title: str,
-    *,
-    x: Mapping[str, Any] = MappingProxyType({}),
-    y: Mapping[str, Any] = MappingProxyType({}),
-) -> Figure:
-    """A figure; `x` and `y` are more of its axes."""
-    y_axis = {"rangemode": "tozero", **y}
-    return {"data": data, "layout": {"xaxis": axis(x_title, **x), "yaxis": axis(y_title, **y_axis)}}
+def _pairs(rows: Sequence[Sequence[float]]) -> list[Point]:
+    return [Point(row[0], row[1]) for row in rows]
 
 
-def _hotness(summary: TraceSummary, fitted: FittedPart | None) -> Figure:
-    data = [
-        _line(name, [p[0] for p in curve.points], [p[2] for p in curve.points])
-        for name, curve in summary.hotness.items()
+def _points(x: Sequence[float], y: Sequence[float]) -> list[Point]:
+    """The points of a line; none where nothing happened."""
+    return [Point(at, value) for at, value in zip(x, y, strict=True)] if any(y) else []
+
+
+def _lines(groups: Mapping[str, Sequence[Point]], form: Form = Form.LINE) -> list[Series]:
+    """One series for each group, the trace's own."""
+    known = {name: points for name, points in groups.items() if points}
+    return [
+        Series(form, _TONES[number % len(_TONES)], points, name)
+        for number, (name, points) in enumerate(known.items())
     ]
-    if fitted is not None:
-        rows = fitted.curve
-        data.append(_line("model, all", [r[0] for r in rows], [r[2] for r in rows], **_MODEL_LINE))
-    return _figure(data, "hottest keys", "share of accesses", x=_LOG)
 
 
-def _miss_ratio(summary: TraceSummary, fitted: FittedPart | None) -> Figure:
-    data = [
-        _line(name, [p[0] for p in reuse.miss_ratio], [p[1] for p in reuse.miss_ratio])
-        for name, reuse in sorted(summary.reuse.items())
-    ]
-    if fitted is not None:
-        held, misses = [r[0] for r in fitted.curve], [1 - r[2] for r in fitted.curve]
-        data.append(_line("model, all", held, misses, **_MODEL_MARKS))
-    return _figure(data, "keys that a cache holds", "share of misses", x=_LOG)
+def _model(form: Form, points: Sequence[Point], name: str = "model, all") -> list[Series]:
+    """What a fitted workload would do."""
+    return [Series(form, "tuned", points, name, "dash" if form is Form.LINE else "")]
 
 
 def _sizes(
     groups: Mapping[str, Histogram],
     title: str,
     fitted: FittedPart | None = None,
-    x: Mapping[str, Any] = MappingProxyType({}),
-) -> Figure:
+    *,
+    log: bool = False,
+) -> Chart | None:
     """The share of sizes of at most x, for each group."""
-    data = []
+    lines = {}
     for name, histogram in groups.items():
         shares = [so_far / histogram.count for so_far in accumulate(histogram.counts)]
-        data.append(_line(name, [high for _, high, _ in histogram.buckets], shares, **_STEPS))
-    if fitted is not None:
-        rows = fitted.curve
-        data.append(_line("model", [r[2] for r in rows], [r[0] for r in rows], **_MODEL_MARKS))
-    return _figure(data, title, "share of at most", x=x)
+        highs = [high for _, high, _ in histogram.buckets]
+        lines[name] = [Point(high, share) for high, share in zip(highs, shares, strict=True)]
+    model = _model(Form.DOT, [Point(row[2], row[0]) for row in _curve(fitted)], "model")
+    across = Axis(title, log=log)
+    return chart_of(
+        across, Axis("share of at most", zero=True), [*_lines(lines, Form.STEPS), *model]
+    )
 
 
-def _compared(
-    part: FittedPart, x_title: str, y_title: str, y: Mapping[str, Any] = MappingProxyType({})
-) -> Figure:
-    at = [row[0] for row in part.curve]
-    data = [
-        _line("trace", at, [row[1] for row in part.curve], line={"color": _OF_TRACE}),
-        _line("model", at, [row[2] for row in part.curve], **_MODEL_LINE),
-    ]
-    return _figure(data, x_title, y_title, y=y)
+def _compared(part: FittedPart | None, x: Axis, y: Axis) -> Chart | None:
+    rows = _curve(part)
+    of_trace = Series(Form.LINE, "baseline", _pairs(rows), "trace")
+    return chart_of(
+        x, y, [of_trace, *_model(Form.LINE, [Point(r[0], r[2]) for r in rows], "model")]
+    )

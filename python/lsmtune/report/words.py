@@ -14,7 +14,7 @@ from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
 
 _PRODUCT = " * "  # in the metric of a goal with several objectives
 _NOT_KNOWN = "\N{EN DASH}"
-_TIMES = "\N{MULTIPLICATION SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def metric_label(metric: str) -> str:
@@ -64,9 +64,9 @@ def ratio(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return _NOT_KNOWN
     if abs(value) >= 100:
-        return f"{value:,.0f}{_TIMES}"
+        return f"{value:,.0f}{TIMES}"
     digits = 3 if 0.95 < value < 1.05 else 2
-    return f"{value:.{digits}f}{_TIMES}"
+    return f"{value:.{digits}f}{TIMES}"
 
 
 def interval(measured: Verdict | MetricRatio | GuardResult) -> str:
@@ -76,7 +76,7 @@ def interval(measured: Verdict | MetricRatio | GuardResult) -> str:
 
 def plain_ratio(value: float | None) -> str:
     """A ratio without its sign: `0.81`, `1.013`."""
-    return ratio(value).removesuffix(_TIMES)
+    return ratio(value).removesuffix(TIMES)
 
 
 def deviation(fraction: float | None) -> str:

@@ -1,0 +1,481 @@
+"""A plot as data, and as SVG: two axes, and series of points on them.
+
+The SVG needs no script. Lines lie in a drawing of 1000 by 1000 that is stretched to the room there
+is; marks and words lie above it, placed in per cent, and are not stretched. So words have one size
+on a phone, on a desk and in print. Colours are classes of the page's style sheet, for light and
+dark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from html import escape
+
+# Where a point without a value stands: on the lower edge of the plot.
+BOTTOM = -math.inf
+Place = float | str | None
+
+
+def si(value: float) -> str:
+    """A round number, short: `1.2k`, `30M`, `0.05`."""
+    for power, letter in ((9, "G"), (6, "M"), (3, "k")):
+        if abs(value) >= 10**power:
+            return f"{value / 10**power:.4g}{letter}"
+    return f"{value:.4g}"
+
+
+class Form(StrEnum):
+    """What a series is drawn as."""
+
+    LINE = "line"
+    STEPS = "steps"  # a line that keeps its value until the next point
+    BAND = "band"  # between `low` and `high` of each point
+    DOT = "dot"
+    RING = "ring"
+    STAR = "star"
+    DIAMOND = "diamond"
+    CROSS = "cross"
+    BAR = "bar"  # from 0, along x
+    WHISKER = "whisker"  # from `low` to `high` of each point, along x
+    ERROR = "error"  # from `low` to `high` of each point, along y
+    TICK = "tick"  # a short stroke across x
+    CROWD = "crowd"  # dots that say nothing under the pointer; many marks become these
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point; `x` and `y` are numbers, or names of an axis that has names.
+
+    A line is broken where `y` is None. `hover` is told under the pointer, `text` beside the mark.
+    """
+
+    x: Place
+    y: Place
+    hover: str = ""
+    text: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one form and one tone.
+
+    Attributes:
+        tone: of the style sheet: `tuned`, `baseline`, `ink`, `muted`, `bad`, `warn`, `info`.
+        name: what the legend says; nothing where it is empty.
+        style: more classes: `faint`, `large`, `dash`, `dots`, `thin`.
+    """
+
+    form: Form
+    tone: str
+    points: Sequence[Point]
+    name: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: of numbers, or of `names` in their order.
+
+    Attributes:
+        log: whether equal ratios have equal lengths; what is not above zero has no place.
+        aside: names that stand beside the numbers, at the beginning of the axis.
+        low: where it begins; with the data where None, or at 0 where `zero`.
+        high: where it ends.
+        ticks: places and what is written there; round numbers where there are none.
+        told: a round number as text.
+    """
+
+    title: str = ""
+    names: Sequence[str] = ()
+    log: bool = False
+    aside: Sequence[str] = ()
+    low: float | None = None
+    high: float | None = None
+    zero: bool = False
+    ticks: Sequence[tuple[float, str]] = ()
+    told: Callable[[float], str] = si
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line across the plot at a value of y, or of x where `upright`."""
+
+    at: float
+    text: str = ""
+    tone: str = "baseline"
+    upright: bool = False
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of the x axis that is shaded, with a word at its top."""
+
+    low: float
+    high: float
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plot. `height` is in pixels of the page, by default that of one beside text.
+
+    Where y has names, each stands above its row and has no room at the side.
+    """
+
+    x: Axis
+    y: Axis
+    series: Sequence[Series]
+    rules: Sequence[Rule] = ()
+    spans: Sequence[Span] = ()
+    height: int = 280
+
+    def is_empty(self) -> bool:
+        """Whether no series has a point with a place."""
+        return not any(point.y is not None for series in self.series for point in series.points)
+
+
+# --- Where things are
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_TICKS_MAX = 6
+_NAMES_MAX = 12  # along x: more would lie over one another
+_LETTERS_MAX = 48  # of all names along x: more of them are slanted
+_ROOM = 0.04  # of the axis, on either side of the data
+_ASIDE = 0.14  # of the axis, for each name beside the numbers
+_ASIDE_MAX = 0.45
+_ROW_CENTRE = 0.7  # of a row, whose name stands above its marks
+# What an axis holds; greater values stand at its ends.
+_LEAST, _MOST = 1e-100, 1e100
+_SAME = 1e-9  # of a value: what is closer to it is drawn as one with it
+
+
+class _Scale:
+    """Turns places of an axis into shares of its length, from 0 to 1."""
+
+    def __init__(self, axis: Axis, values: Iterable[float], centre: float = 0.5) -> None:
+        self.axis, self._centre = axis, centre
+        known = [v for v in values if self._has_place(v)] or [1.0]
+        low = axis.low if axis.low is not None and self._has_place(axis.low) else min(known)
+        high = axis.high if axis.high is not None and self._has_place(axis.high) else max(known)
+        if axis.zero and not axis.log:
+            low, high = min(low, 0.0), max(high, 0.0)
+        self._aside = min(_ASIDE_MAX, _ASIDE * len(axis.aside))
+        self.start, self.end = self._number(low), self._number(high)
+        greatest = max(abs(self.start), abs(self.end))
+        least = _SAME if axis.log else _LEAST
+        if self.end - self.start <= max(_SAME * greatest, least):
+            # One value stands in the middle of a little room of its own, above 0 if it is 0.
+            room = _ROOM if axis.log else _ROOM * greatest if greatest > _LEAST else 1.0
+            below = 0.0 if axis.zero and low == 0 else room
+            self.start, self.end = self.start - below, max(self.start, self.end) + room
+            return
+        room = _ROOM * (self.end - self.start)
+        if axis.low is None and not (axis.zero and low == 0):
+            self.start -= room
+        if axis.high is None and not (axis.zero and high == 0):
+            self.end += room
+
+    def _has_place(self, value: float) -> bool:
+        """Whether the axis can hold `value`; beyond these, steps between ticks are no numbers."""
+        return _LEAST <= value <= _MOST if self.axis.log else abs(value) <= _MOST
+
+    def _number(self, value: float) -> float:
+        return math.log10(value) if self.axis.log else value
+
+    def share(self, place: Place) -> float | None:
+        """Where `place` is; None for what has no place."""
+        if place is None:
+            return None
+        if isinstance(place, str):
+            if place in self.axis.names:
+                return (self.axis.names.index(place) + self._centre) / len(self.axis.names)
+            if place in self.axis.aside:
+                shares = (self.axis.aside.index(place) + 0.5) / len(self.axis.aside)
+                return self._aside * shares
+            return None
+        if abs(place) > _MOST:
+            return 0.02 if place < 0 else 0.98
+        if not self._has_place(place):
+            return None
+        along = (self._number(place) - self.start) / (self.end - self.start)
+        begin = self._aside + (0.04 if self._aside else 0.0)
+        return min(max(begin + along * (1 - begin), -0.5), 1.5)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Shares and what is written there."""
+        axis = self.axis
+        if axis.names:
+            stride = math.ceil(len(axis.names) / _NAMES_MAX)
+            shown = [name for n, name in enumerate(axis.names) if n % stride == 0]
+            return [(self.share(name) or 0.0, name) for name in shown]
+        numbers = list(axis.ticks) or [(value, axis.told(value)) for value in self._round()]
+        places = [(self.share(value), label) for value, label in numbers]
+        names = [(self.share(name), name) for name in axis.aside]
+        return [
+            (at, label)
+            for at, label in (*names, *places)
+            if at is not None and label and _is_inside(at)
+        ]
+
+    def _round(self) -> list[float]:
+        """Round numbers: powers of ten with 2 and 5 between few of them, or even steps."""
+        if self.axis.log:
+            first, last = math.floor(self.start), math.ceil(self.end)
+            stride = (last - first) // _TICKS_MAX + 1 if last - first > _TICKS_MAX else 1
+            for digits in ((1,), (1, 3), (1, 2, 5)):
+                powers = range(first, last + 1, stride)
+                some = [digit * 10.0**power for power in powers for digit in digits]
+                if sum(self.start <= math.log10(value) <= self.end for value in some) >= 3:
+                    return some
+            return _even(10**self.start, 10**self.end)
+        return _even(self.start, self.end)
+
+
+def _even(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2, 2.5 or 5 times a power of ten, at most `_TICKS_MAX`."""
+    rough = (high - low) / (_TICKS_MAX - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * each for each in _STEPS if power * each >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    digits = 2 - math.floor(math.log10(step))
+    return [round(number * step, digits) for number in range(first, last + 1)]
+
+
+def _is_inside(share: float) -> bool:
+    """Whether a share is within the plot, with what rounding may add."""
+    return -1e-9 <= share <= 1 + 1e-9
+
+
+# --- The drawing
+
+_SYMBOLS = {
+    Form.STAR: "M0-8 2-2.6 7.8-2.5 3.2 1.1 4.8 6.6 0 3.3-4.8 6.6-3.2 1.1-7.8-2.5-2-2.6Z",
+    Form.DIAMOND: "M0-6 5 0 0 6-5 0Z",
+    Form.CROSS: "M-4-4 4 4M-4 4 4-4",
+    Form.TICK: "M0-9V9",
+}
+_MARKS = frozenset({Form.DOT, Form.RING, *_SYMBOLS})
+# In a plot with more marks than this, a series with more than a few is one path of dots, which say
+# nothing under the pointer: the page stays small.
+HOVERS_MAX = 300
+_FEW = 30
+
+
+def draw(chart: Chart, label: str) -> str:
+    """The plot as a figure of HTML; `label` is for those who do not see it."""
+    all_points = [point for series in chart.series for point in series.points]
+    xs = [v for point in all_points for v in (point.x, *_bounds(chart, point, "x"))]
+    ys = [v for point in all_points for v in (point.y, *_bounds(chart, point, "y"))]
+    rules = [[rule.at for rule in chart.rules if rule.upright is way] for way in (True, False)]
+    x = _Scale(chart.x, [*_numbers(xs), *rules[0], *(s.low for s in chart.spans)])
+    y = _Scale(chart.y, [*_numbers(ys), *rules[1]], _ROW_CENTRE)
+    stretched, above = list(_grid(chart, x, y)), list(_words(chart, x, y))
+    shown = _as_drawn(chart.series)
+    for series in shown:
+        lines, marks = _series(series, x, y)
+        stretched += lines
+        above += marks
+    named = " named" if chart.y.names else " slanted" if _slanted(chart) else ""
+    titled = f'<p class="axis">{escape(chart.y.title)}</p>' if chart.y.title else ""
+    return (
+        f'<figure class="chart{named}" role="img" aria-label="{escape(label)}">{titled}'
+        f'<div class="area"><svg class="lines" viewBox="0 0 1000 1000" height="{chart.height}" '
+        f'preserveAspectRatio="none" aria-hidden="true">{"".join(stretched)}</svg>'
+        f'<svg class="over" height="{chart.height}" aria-hidden="true">{"".join(above)}</svg></div>'
+        f'<p class="axis x">{escape(chart.x.title)}</p>{_legend(shown)}</figure>'
+    )
+
+
+def _as_drawn(series: Sequence[Series]) -> Sequence[Series]:
+    """`series`; those with many marks as a crowd where there are too many of them."""
+    marks = [each for each in series if each.form in _MARKS]
+    if sum(len(each.points) for each in marks) <= HOVERS_MAX:
+        return series
+    return [
+        replace(each, form=Form.CROWD) if each in marks and len(each.points) > _FEW else each
+        for each in series
+    ]
+
+
+def _bounds(chart: Chart, point: Point, way: str) -> tuple[float | None, ...]:
+    """The ends of an interval, which lie along x where y has names."""
+    along = "x" if chart.y.names else "y"
+    return (point.low, point.high) if way == along else ()
+
+
+def _numbers(places: Iterable[Place]) -> list[float]:
+    return [place for place in places if isinstance(place, int | float)]
+
+
+def _grid(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
+    """Lines at the ticks, shaded spans, and rules."""
+    for span in chart.spans:
+        low, high = _ends(span, x)
+        if low is not None and high is not None:
+            width = max(1000 * (high - low), 3.0)
+            place = f'x="{1000 * low:.0f}" y="0" width="{width:.0f}" height="1000"'
+            yield f'<rect class="span" {place}/>'
+    horizontal = [] if chart.y.names else [f"M0 {_down(at)}H1000" for at, _ in y.ticks()]
+    upright = [f"M{1000 * at:.0f} 0V1000" for at, _ in x.ticks()] if chart.y.names else []
+    yield f'<path class="grid" d="{"".join(horizontal + upright)}M0 1000H1000"/>'
+    for rule in chart.rules:
+        at = (x if rule.upright else y).share(rule.at)
+        if at is not None and _is_inside(at):
+            path = f"M{1000 * at:.0f} 0V1000" if rule.upright else f"M0 {_down(at)}H1000"
+            yield f'<path class="line dash {rule.tone}" d="{path}"/>'
+
+
+def _ends(span: Span, x: _Scale) -> list[float | None]:
+    """Where a span begins and ends; None where it has no place."""
+    shares = (x.share(span.low), x.share(span.high))
+    return [None if share is None else min(max(share, 0.0), 1.0) for share in shares]
+
+
+def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
+    """What is written at ticks, rules and spans."""
+    slanted = _slanted(chart)
+    for at, label in x.ticks():
+        if slanted:
+            turned = 'text-anchor="end" transform="translate(0 14) rotate(-30)"'
+            words = f'<text class="tick" {turned}>{escape(label, quote=False)}</text>'
+            yield f'<svg x="{100 * at + 1:.2f}%" y="100%" overflow="visible">{words}</svg>'
+        else:
+            anchor = "start" if at < 0.02 else "end" if at > 0.98 else "middle"
+            yield _text(at, 0.0, label, f'class="tick" text-anchor="{anchor}" dy="1.4em"')
+    for number, name in enumerate(chart.y.names):
+        # At the top of its row, from the left edge on.
+        yield _text(0.0, 1 - number / len(chart.y.names), name, 'class="name" dy="1em"')
+    for at, label in [] if chart.y.names else y.ticks():
+        yield _text(0.0, at, label, 'class="tick" text-anchor="end" dx="-8" dy="0.32em"')
+    for rule in (rule for rule in chart.rules if rule.text):
+        share = (x if rule.upright else y).share(rule.at)
+        if share is not None and _is_inside(share):
+            place = (share, 1.0) if rule.upright else (1.0, share)
+            anchor = "middle" if rule.upright else "end"
+            yield _text(*place, rule.text, f'class="tick" text-anchor="{anchor}" dy="-0.4em"')
+    for span in chart.spans:
+        low, high = _ends(span, x)
+        if span.text and low is not None and high is not None:
+            style = 'class="tick warn" text-anchor="middle" dy="1.1em"'
+            yield _text((low + high) / 2, 1.0, span.text, style)
+
+
+def _slanted(chart: Chart) -> bool:
+    """Whether names along x would lie over one another; a low plot is a narrow one, too."""
+    return sum(map(len, chart.x.names)) > _LETTERS_MAX * min(1.0, chart.height / 320)
+
+
+def _text(x: float, y: float, label: str, style: str) -> str:
+    place = f'x="{100 * x:.2f}%" y="{100 * (1 - y):.2f}%"'
+    return f"<text {place} {style}>{escape(label, quote=False)}</text>"
+
+
+def _down(share: float) -> str:
+    return f"{1000 * (1 - share):.0f}"
+
+
+def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]:
+    """What of a series is stretched, and what is not."""
+    flip = bool(y.axis.names)
+    placed: list[tuple[Point, float, float] | None] = []
+    for point in series.points:
+        across = x.share(point.x)
+        share = y.share(point.y)
+        if across is None or share is None:
+            placed.append(None)
+        else:
+            placed.append((point, across, 1 - share if flip else share))
+    classes = f"{series.form} {series.tone} {series.style}".strip()
+    if series.form in (Form.LINE, Form.STEPS):
+        return [
+            f'<path class="line {series.tone} {series.style}" d="{_path(placed, series.form)}"/>'
+        ], []
+    known = [each for each in placed if each is not None]
+    if series.form is Form.BAND:
+        return [_band(known, y, series)], []
+    if series.form in (Form.BAR, Form.WHISKER, Form.ERROR):
+        return [_intervals(known, x, y, series)], []
+    known = [each for each in known if _is_inside(each[1]) and _is_inside(each[2])]
+    texts = [
+        _text(across, share, point.text, 'class="told" text-anchor="middle" dy="-0.8em"')
+        for point, across, share in known
+        if point.text
+    ]
+    if series.form is Form.CROWD:
+        path = "".join(f"M{1000 * across:.0f} {_down(share)}h0" for _, across, share in known)
+        return [f'<path class="{classes}" d="{path}"/>'], texts
+    return [], [*(_mark(series, classes, *each) for each in known), *texts]
+
+
+def _path(placed: Sequence[tuple[Point, float, float] | None], form: Form) -> str:
+    path, pen = [], "M"
+    for each in placed:
+        if each is None:
+            pen = "M"
+            continue
+        _, across, share = each
+        if form is Form.STEPS and pen == "L":
+            path.append(f"H{1000 * across:.1f}")
+        path.append(f"{pen}{1000 * across:.1f} {1000 * (1 - share):.1f}")
+        pen = "L"
+    return "".join(path)
+
+
+def _band(known: Sequence[tuple[Point, float, float]], y: _Scale, series: Series) -> str:
+    upper = [(across, y.share(point.high)) for point, across, _ in known]
+    lower = [(across, y.share(point.low)) for point, across, _ in reversed(known)]
+    ends = [f"{1000 * a:.1f} {1000 * (1 - s):.1f}" for a, s in (*upper, *lower) if s is not None]
+    return f'<path class="area-of {series.tone}" d="M{"L".join(ends)}Z"/>' if ends else ""
+
+
+def _intervals(
+    known: Sequence[tuple[Point, float, float]], x: _Scale, y: _Scale, series: Series
+) -> str:
+    path = []
+    for point, across, share in known:
+        if series.form is Form.ERROR:
+            low, high = y.share(point.low), y.share(point.high)
+            if low is not None and high is not None:
+                path.append(f"M{1000 * across:.1f} {_down(low)}V{_down(high)}")
+            continue
+        low = x.share(0.0) if series.form is Form.BAR else x.share(point.low)
+        high = across if series.form is Form.BAR else x.share(point.high)
+        if low is not None and high is not None:
+            ends = (1000 * min(max(end, 0.0), 1.0) for end in (low, high))
+            path.append(f"M{next(ends):.1f} {_down(share)}H{next(ends):.1f}")
+    return f'<path class="{series.form} {series.tone} {series.style}" d="{"".join(path)}"/>'
+
+
+def _mark(series: Series, classes: str, point: Point, across: float, share: float) -> str:
+    x, y = f"{100 * across:.2f}%", f"{100 * (1 - share):.2f}%"
+    title = f"<title>{escape(point.hover, quote=False)}</title>" if point.hover else ""
+    if series.form in (Form.DOT, Form.RING):
+        radius = 6 if "large" in series.style else 4
+        return f'<circle class="{classes}" cx="{x}" cy="{y}" r="{radius}">{title}</circle>'
+    # A symbol about its own origin, in a drawing that begins at the place.
+    shape = f'<path class="{classes}" d="{_SYMBOLS[series.form]}">{title}</path>'
+    return f'<svg x="{x}" y="{y}" overflow="visible">{shape}</svg>'
+
+
+def _legend(series: Sequence[Series]) -> str:
+    items = []
+    for each in (one for one in series if one.name):
+        classes = f"{each.form} {each.tone} {each.style}".strip()
+        if each.form in _SYMBOLS:
+            symbol = f'<path class="{classes}" d="{_SYMBOLS[each.form]}"/>'
+            shape = f'<g transform="translate(8 6)">{symbol}</g>'
+        elif each.form in (Form.DOT, Form.RING):
+            shape = f'<circle class="{classes}" cx="8" cy="6" r="4"/>'
+        else:
+            kind = (
+                f"band {each.tone}" if each.form is Form.BAND else f"line {each.tone} {each.style}"
+            )
+            shape = f'<path class="{kind}" d="M0 6H16"/>'
+        mark = f'<svg width="16" height="12" overflow="visible" aria-hidden="true">{shape}</svg>'
+        items.append(f"<li>{mark} {escape(each.name, quote=False)}</li>")
+    return f'<ul class="legend" aria-hidden="true">{"".join(items)}</ul>' if items else ""

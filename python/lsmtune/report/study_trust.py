@@ -1,0 +1,187 @@
+"""A study's report, how far it can be trusted: notices, tests, noise, machine, raw figures."""
+
+from __future__ import annotations
+
+import gzip
+from functools import partial
+
+from lsmtune.model.workload import Durability
+from lsmtune.proof.crash_test import CrashOutcome
+from lsmtune.proof.power_loss import power_sentences
+from lsmtune.report import search_figures, sentences
+from lsmtune.report import words as text
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import (
+    NOT_KNOWN,
+    Block,
+    Cell,
+    Column,
+    Download,
+    Facts,
+    Heading,
+    Notice,
+    Notices,
+    Paragraph,
+    Section,
+    Table,
+    plot_blocks,
+)
+from lsmtune.report.tables import NoiseRow
+from lsmtune.units import format_bytes
+from lsmtune.workloads.describe import mixed_phases
+
+_DURABILITY = {
+    Durability.SYNC: "synced writes",
+    Durability.WAL: "write-ahead log",
+    Durability.NONE: "no write-ahead log",
+}
+
+
+def trust_section(analysis: StudyAnalysis) -> Section:
+    """What to know before trusting or deploying."""
+    none = "No warnings: every option taken, no best value on an edge, no failed run."
+    items = [Notice(n.text, n.title, n.severity.value) for n in analysis.notices]
+    blocks: list[Block] = [Notices(items) if items else Paragraph(none, "quiet")]
+    blocks += [*_survival_blocks(analysis), *_noise_blocks(analysis), *_machine_blocks(analysis)]
+    return Section("trust", "How far it can be trusted", blocks, "Trust")
+
+
+def _survival_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """How the candidate stood crashes and power losses, and what nobody looked at."""
+    crash, power = analysis.crash_test, analysis.power_test
+    tests = [(crash.outcome, sentences.crash_words(crash))] if crash is not None else []
+    if power is not None:
+        told = " ".join(text.sentence(each) for each in power_sentences(power))
+        tests.append((power.outcome, told))
+    blocks: list[Block] = [
+        Paragraph(words, "detail fail" if outcome is CrashOutcome.FAILED else "detail")
+        for outcome, words in tests
+    ]
+    missing = sentences.not_measured(analysis)
+    blocks += [Paragraph(f"Not measured: {'; '.join(missing)}.", "detail")] if missing else []
+    return [Heading("After a crash, and what was not measured"), *blocks] if blocks else []
+
+
+def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """Anchors over the time of the study, and how much runs scatter."""
+    blocks: list[Block] = [Paragraph("The baseline has not been run.", "quiet")]
+    if analysis.anchors:
+        note = (
+            "Anchors are runs of the baseline that nothing shared the machine with: before the "
+            "search, and between its trials. Each trial is judged relative to the anchors of its "
+            "own time."
+        )
+        blocks = [Paragraph(note, "quiet")]
+    for series in analysis.anchors:
+        several = len(analysis.anchors) > 1
+        blocks += [Heading(text.metric_label(series.objective))] if several else []
+        label = "The anchors over the time of the study"
+        plot = plot_blocks(label, search_figures.anchor_chart(series))
+        columns = (
+            Column("run", key="role", number=False),
+            Column("at", text.seconds, "at_s"),
+            Column("after", partial(text.count, noun="trial"), "trials_before"),
+            Column("value", partial(text.quantity, series.metric), "value"),
+            Column("segment", lambda n: text.number(None if n is None else n + 1), "segment"),
+        )
+        line = f"{text.sentence(sentences.drift_line(series))}."
+        table = Table.of(columns, series.points, "Anchors", fold="Figures" if plot else "")
+        blocks += [Paragraph(line, "finding"), *plot, table]
+    if not analysis.noise:
+        why = "There was no calibration, so that it is not known how much runs scatter."
+        return [Heading("Noise and drift"), *blocks, Paragraph(why, "quiet")]
+    scatter = (
+        "Standard deviations of the logarithm, with intervals at 95 %. Provable is the smallest "
+        "difference that so many pairs show with a probability of 80 %."
+    )
+    return [
+        Heading("Noise and drift"),
+        *blocks,
+        Heading("How much runs scatter"),
+        Paragraph(scatter, "quiet"),
+        Table.of(_NOISE, analysis.noise, "Noise"),
+    ]
+
+
+def _autocorrelation(row: NoiseRow) -> str:
+    return "" if row.autocorrelation is None else f"{row.autocorrelation:+.2f}"
+
+
+_NOISE = (
+    Column("from", sentences.noise_source, number=False),
+    Column("of a", lambda of_pairs: "pair" if of_pairs else "run", "of_pairs", number=False),
+    Column("noise", sentences.noise_figure),
+    Column("autocorrelation", _autocorrelation),
+    Column("provable", sentences.provable),
+)
+
+
+def _machine_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """Under what the figures were measured."""
+    facts: list[tuple[str, str]] = []
+    for engine in analysis.engines:
+        facts.append(("engine", f"{engine.name} {engine.version or '(version not known)'}"))
+        facts.append(("build", engine.build.value))
+    if not analysis.engines:
+        facts.append(("engine", "no run yet"))
+    facts += analysis.machine.items() or [("machine", "not recorded")]
+    for weighted in analysis.workloads:
+        workload = weighted.workload
+        sizes = f"{format_bytes(workload.key_bytes)} and {format_bytes(workload.value_bytes)}"
+        facts += [
+            ("workload", weighted.label),
+            ("keys", text.number(workload.num)),
+            ("key and value", sizes),
+            *(("phase", line) for line in mixed_phases(workload)),
+            ("durability", _DURABILITY[workload.durability]),
+        ]
+    measured = f"{text.count(len(analysis.runs), 'run')}, {text.seconds(analysis.measured_s)}"
+    facts += sentences.condition_facts(analysis.conditions)
+    facts += [("begun", text.moment(analysis.started_unix_s)), ("measured", measured)]
+    facts += [("library", e.library or "built into the driver") for e in analysis.engines]
+    facts.append(("study folder", str(analysis.path)))
+    wide = frozenset({"library", "study folder"})
+    return [Heading("Machine and engine"), Facts(facts, wide)]
+
+
+# --- Failures, and the raw figures
+
+
+def failures_section(analysis: StudyAnalysis) -> Section:
+    """How the runs ended, and what failed ones said."""
+    counts = "; ".join(
+        f"{text.outcome(row['role'])}: {row['count']} {text.outcome(row['outcome'])}"
+        for row in analysis.outcomes
+    )
+    blocks: list[Block] = [Paragraph(f"{counts}." if counts else "No run yet.", "note")]
+    columns = (
+        Column(
+            "outcome", lambda end: Cell(text.outcome(end), tone="fail"), "outcome", number=False
+        ),
+        Column("runs", key="count"),
+        Column("what the run said", key="message", number=False, style="clip"),
+        Column("trials", lambda t: ", ".join(map(str, t)) or NOT_KNOWN, "trials", number=False),
+    )
+    if analysis.failures:
+        blocks.append(Table.of(columns, analysis.failures, "Failures", header=False))
+    elif analysis.runs:
+        blocks.append(Paragraph("Every run ended well.", "quiet"))
+    return Section("failures", "Failures", blocks)
+
+
+# More than this is not put into the page, which is to stay below a megabyte.
+RAW_BYTES_MAX = 400_000
+
+
+def raw_section(analysis: StudyAnalysis, runs_csv: str) -> Section:
+    """Every run as a file, and the commands that make this report and the verdict again."""
+    content = gzip.compress(runs_csv.encode(), mtime=0)
+    about = f"{text.count(len(analysis.runs), 'run')}, a line each, compressed"
+    blocks: list[Block] = [Download("runs.csv.gz", "application/gzip", content, about)]
+    if len(content) > RAW_BYTES_MAX:
+        large = f"The runs have {format_bytes(len(content))}, more than this page carries:"
+        command = f"lsmtune report {analysis.path} --format csv"
+        blocks = [Paragraph(large, "quiet", command)]
+    for why, verb in (("This report again:", "report"), ("Go on with the study:", "tune")):
+        blocks.append(Paragraph(why, "quiet", f"lsmtune {verb} {analysis.path}"))
+    return Section("raw", "Raw figures, and how to repeat this", blocks, "Raw figures")
