@@ -70,7 +70,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
     file = Path(text)
     for name, part in ((text, ""), (path, trial)):
         if (result := _result_of(Path(name))) is not None:
-            return _from_result(text, result, part, source), "the result is of"
+            return config_of_result(text, result, part, source), "the result is of"
     if file.is_file() and file.suffix not in STUDY_SUFFIXES:
         from lsmtune.engines.formats import read_config
 
@@ -99,15 +99,20 @@ def _result_of(file: Path) -> dict[str, Any] | None:
         return None
     from lsmtune.model.files import read_text
 
+    return parse_result(read_text(file))
+
+
+def parse_result(text: str) -> dict[str, Any] | None:
+    """An earlier result; None for JSON, or other text, that is none."""
     try:
-        document = json.loads(read_text(file))
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None  # who reads option files says what is wrong with it
     is_result = isinstance(document, dict) and {"verdict", "gain"} & document.keys()
     return document if is_result else None
 
 
-def _from_result(text: str, result: dict[str, Any], part: str, source: str) -> NamedConfig:
+def config_of_result(text: str, result: dict[str, Any], part: str, source: str) -> NamedConfig:
     """Of an earlier result the `part` that is named; else what it speaks for.
 
     That is the candidate where it was proved better, and the baseline where it was not.
@@ -126,7 +131,8 @@ def _from_result(text: str, result: dict[str, Any], part: str, source: str) -> N
         raise InputError(source, found=text, why="this result has none of it", allowed=allowed)
     engine, identity = side.get("engine"), None
     if isinstance(engine, dict) and isinstance(engine.get("name"), str):
-        identity = EngineIdentity(engine["name"], engine.get("version"))
+        version = engine.get("version")
+        identity = EngineIdentity(engine["name"], version if isinstance(version, str) else None)
     return NamedConfig(Config(options, label=text), identity)
 
 

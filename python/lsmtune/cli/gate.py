@@ -29,6 +29,7 @@ FAIL_IF = (NOT_BETTER, WORSE)
 _HISTORY_FLAG = "--history"
 # Where the systems that run such gates say which commit it is: GitHub's, GitLab's.
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
+_UNIX_S_MAX = 2**34  # in the year 2514
 _SHORT = 12  # characters of a commit, as people are shown it
 
 
@@ -111,27 +112,30 @@ class Change:
 
 def read_history(path: Path) -> list[Entry]:
     """The entries of `path`, none where it is not there. Raises InputError, with the line."""
-    entries: list[Entry] = []
-    if not path.exists():
-        return entries
     from lsmtune.model.files import read_text
 
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        if line.strip():
-            entries.append(_entry(line, f"{path}:{number}"))
+    return parse_history(read_text(path), str(path)) if path.exists() else []
+
+
+def parse_history(text: str, source: str) -> list[Entry]:
+    """The entries of a history. Raises InputError, with the line, for what is none."""
+    from lsmtune.model.codec import decode
+
+    allowed, entries = "a line that lsmtune verify --history wrote", list[Entry]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{source}:{number}"
+        try:
+            entry = decode(Entry, json.loads(line))
+        except (ValueError, RecursionError):
+            raise InputError(place, why="is no entry of a history", allowed=allowed) from None
+        if not (entry.ratio > 0 and math.isfinite(entry.ratio)):
+            raise InputError(place, "ratio", found=entry.ratio, allowed="a number above 0")
+        if not 0 <= entry.unix_s <= _UNIX_S_MAX:
+            raise InputError(place, "unix_s", found=entry.unix_s, allowed=f"0 to {_UNIX_S_MAX}")
+        entries.append(entry)
     return entries
-
-
-def _entry(line: str, source: str) -> Entry:
-    allowed = "a line that lsmtune verify --history wrote"
-    try:
-        entry = Entry(**json.loads(line))
-        known = entry.ratio > 0 and math.isfinite(entry.ratio)
-    except (ValueError, TypeError, RecursionError):
-        raise InputError(source, why="is no entry of a history", allowed=allowed) from None
-    if not known or not isinstance(entry.unix_s, int | float):
-        raise InputError(source, "ratio", found=entry.ratio, allowed="a number above 0")
-    return entry
 
 
 def entry_of(asked: Verification, verdict: Verdict, commit: str, unix_s: float) -> Entry | None:
