@@ -59,6 +59,8 @@ def test_a_history_says_what_it_saw_in_words() -> None:
         "history: 1 change in 22 entries of h.jsonl:",
         "  the ratio is 0.85 of before from 000000000000 (2027-01-15 08:00 UTC) on",
     ]
+    (none,) = History(Path("h.jsonl")).lines()
+    assert none == "history: nothing was added to h.jsonl, as there is no ratio"
     (few,) = History(Path("h.jsonl"), 1, ()).lines()
     assert few == "history: no change in 1 entry of h.jsonl (fewer than 8 cannot show one)"
 

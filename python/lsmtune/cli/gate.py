@@ -203,12 +203,14 @@ def commit_here(environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class History:
-    """What the history `file` says once the result is in it: entries of its series, and changes."""
+    """What the history `file` says once the result is in it: entries of its series, and changes.
+
+    There are no entries where the result had no ratio to keep.
+    """
 
     file: Path
-    entries: int
-    changes: tuple[Change, ...]
-    is_kept: bool = True
+    entries: int = 0
+    changes: tuple[Change, ...] = ()
 
     def document(self) -> dict[str, object]:
         """For programs."""
@@ -220,8 +222,9 @@ class History:
         from lsmtune.report.words import count, moment, plain_ratio
         from lsmtune.stats.changepoint import VALUES_LEAST
 
-        if not self.is_kept:
+        if not self.entries:
             yield f"history: nothing was added to {self.file}, as there is no ratio"
+            return
         number = f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'}"
         if not self.changes:
             few = self.entries < VALUES_LEAST
@@ -242,9 +245,10 @@ def kept(flags: GateFlags, asked: Verification, verdict: Verdict) -> History | N
     path, known = flags.history, read_history(flags.history)
     commit = flags.commit if flags.commit is not None else commit_here(os.environ)
     entry = entry_of(asked, verdict, commit, time.time())
-    if entry is not None:
-        known.append(entry)
-        write_output(path, [json.dumps(asdict(each)) + "\n" for each in known])
-    of_series = [each for each in known if entry is None or each.series == entry.series]
+    if entry is None:
+        return History(path)
+    known.append(entry)
+    write_output(path, [json.dumps(asdict(each)) + "\n" for each in known])
+    of_series = [each for each in known if each.series == entry.series]
     found = changes(of_series, asked.plan.smallest_effect)
-    return History(path, len(of_series), tuple(found), is_kept=entry is not None)
+    return History(path, len(of_series), tuple(found))
