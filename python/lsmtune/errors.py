@@ -23,7 +23,8 @@ class ExitStatus(IntEnum):
     DONE = 0
     FAILED = 1
     BAD_INPUT = 2
-    NOT_BETTER = 3
+    NOT_PROVEN = 3
+    WORSE = 4
     INTERRUPTED = 130
 
 

@@ -12,6 +12,8 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 
 MEMORY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+# Runs of a second, which nobody kills, on an engine that is none.
+UNTESTED = ("--pairs", "6", "--burst", "--no-guards", "--no-crash-test", "--no-power-test")
 
 
 @pytest.mark.usefixtures("fake_driver")
@@ -29,10 +31,25 @@ class TestFlags:
         flags = ("--candidate", "a=1", "--smallest-effect", "3%", "--json")
         said = lsmtune(*MEMORY, *flags)
         assert said.status == 3, said.err
+        gate = lsmtune(*MEMORY, *flags, "--fail-if", "worse")
+        assert (gate.status, gate.json()) == (0, said.json())
         verdict = said.json()["verdict"]
         assert verdict["outcome"] == "equivalent"
         assert verdict["pairs"] < 30
         assert 1 / 1.03 <= verdict["ratio_low"] <= 1 <= verdict["ratio_high"] <= 1.03
+
+    @pytest.mark.parametrize(
+        ("pace", "outcome", "status"), [(0.5, "worse", 4), (2, "better", 0), (1, "not_proven", 3)]
+    )
+    def test_the_exit_status_tells_worse_from_not_proven(
+        self, lsmtune: Any, pace: float, outcome: str, status: int
+    ) -> None:
+        """All that was not better once ended with 3, and a gate could not tell them apart."""
+        paced = f"fake=paced,pace={pace}"
+        for flags in ((), ("--fail-if", "worse")):
+            said = lsmtune(*MEMORY, *UNTESTED, "--candidate", paced, "--json", *flags)
+            assert (said.json()["verdict"]["outcome"], said.status) == (outcome, status)
+        assert "without --smallest-effect nothing is proved equivalent" in said.err
 
     def test_the_document_has_all_that_was_judged(self, lsmtune: Any) -> None:
         flags = ("--pairs", "8", "--confidence", "0.99", "--method", "whole", "--candidate", "a=1")
@@ -71,6 +88,7 @@ class TestFlags:
             (["a=1", "a=2", "--baseline", "a=3"], "--baseline: has no effect beside BASELINE"),
             (["a=1", "nonsense"], "--candidate: "),
             (["--baseline", "a=1"], "--candidate: is missing: name what is to be proved better"),
+            (["default", "a=1", "--fail-if", "wors"], "did you mean worse?"),
             (["default", "a=1", "--method", "slice"], "did you mean slices?"),
             (["default", "a=1", "--smallest-effect", "3"], "--smallest-effect: found '3'; allowed"),
             (["default", "a=1", "--confidence", "high"], "--confidence: found 'high'; allowed: a"),
@@ -167,7 +185,7 @@ class TestLevelDB:
 
     def test_a_tiny_write_buffer_is_worse(self, lsmtune: Any, arguments: tuple[str, ...]) -> None:
         said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB")
-        assert said.status == 3, said.err
+        assert said.status == 4, said.err
         verdict = said.json()["verdict"]
         assert verdict["outcome"] == "worse", said.err
         assert verdict["ratio_high"] < 1

@@ -207,12 +207,26 @@ def when_told(driver: Driver) -> None:
     driver.say("phase_finished", "finished")
 
 
+def paced(driver: Driver) -> None:
+    """As `ok`, and the option `pace` times as fast; latencies are shorter by the same."""
+    pace = float(driver.options["pace"])
+    for message in map(json.loads, driver.golden):
+        for part in (message, message.get("phase", {})):
+            for name, value in part.items():
+                if name.endswith("throughput_ops_s"):
+                    part[name] = value * pace
+                elif name.startswith("latency_us"):
+                    part[name] = value / pace
+        driver.output.write(json.dumps(message) + "\n")
+
+
 BEHAVIOURS = {
     function.__name__: function
     for function in (
         *(ok, hang, hang_with_child, leave_child, silent, flood, obey, crash, crash_after_phase),
         *(stop_early, eat_memory, fill_disk, garbage, endless_line, no_hello, wrong_version),
         *(no_newline, linger, die_after, close_pipe, fail, disk_fails, hole, when_told),
+        paced,
     )
 }
 

@@ -37,7 +37,8 @@ EPILOG = "\n\n".join(
         "lsmtune bench --engine rocksdb --workload fillrandom -o write_buffer_size=4MiB",
         "lsmtune tune study.yaml --budget 10m",
         "lsmtune report study.yaml",
-        "Exit status: 0 done, 1 failed, 2 wrong input, 3 not better, 130 interrupted.",
+        "Exit status: 0 done, 1 failed, 2 wrong input, 3 not proven better, 4 proved worse, "
+        "130 interrupted.",
     )
 )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lsmtune.cli.flags import JsonOption, LimitFlags, WorkloadFlags, command, option
-from lsmtune.cli.output import print_json, print_view, warn
+from lsmtune.cli.output import print_json, print_view, status_of, warn
 from lsmtune.cli.verify import (
     PAIRS_FLAG,
     ComparedFlags,
@@ -21,7 +21,7 @@ from lsmtune.cli.verify import (
     phase_notes,
     proof_folder,
 )
-from lsmtune.errors import ExitStatus, InputError
+from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm
 from lsmtune.machine.files import check_output, write_output
 
@@ -38,8 +38,8 @@ EXAMPLES = (
     "Each option goes back to the baseline's value in turn, the risky ones first, and stays "
     "there unless the gain is proved to need it. --dir DIR keeps the runs, and the same "
     "command goes on from them; those of `lsmtune verify` count as well.",
-    "Exit status 0: the gain is kept, and proved; 3: there is none, or the candidate is "
-    "refused as in verify.",
+    "Exit status 0: the gain is kept, and proved; 3: none is proved, or the candidate is "
+    "refused as in verify; 4: the candidate is proved worse.",
 )
 _WIDTH = 150  # of the table, in a file or a pipe
 app = typer.Typer()
@@ -103,7 +103,7 @@ def _minimise(
     if not result.result.complete:
         raise interrupted(proof.directory)
     if not result.result.is_proven:
-        raise typer.Exit(ExitStatus.NOT_BETTER)
+        raise typer.Exit(status_of(result.result.gain or result.result.first))
     if output is not None:
         write_output(output, exported(minimising, result))
         typer.echo(f"lsmtune: the minimal configuration is in {output}", err=True)

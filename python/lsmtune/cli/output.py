@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
@@ -141,6 +141,14 @@ def proved_at_line(at: ProvedAt) -> str:
     work = f"; baseline and candidate: {', '.join(both)}" if both else ""
     model = f" ({at.share_of_target:.2g} of the target)" if at.share_of_target < 1.0 else ""
     return f"{at.workload}: {at.records:,} records{model}, {at.operations:,} operations{work}"
+
+
+def status_of(verdict: Verdict | None, *, equivalent: bool = False) -> ExitStatus:
+    """What a command exits with that was asked for a gain, or with `equivalent` for no loss."""
+    fine = {VerdictOutcome.BETTER, *([VerdictOutcome.EQUIVALENT] if equivalent else ())}
+    if verdict is None or verdict.outcome not in {*fine, VerdictOutcome.WORSE}:
+        return ExitStatus.NOT_PROVEN
+    return ExitStatus.DONE if verdict.outcome in fine else ExitStatus.WORSE
 
 
 def running_line(verdict: Verdict) -> str:

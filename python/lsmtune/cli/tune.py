@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lsmtune.cli.flags import BudgetOption, JsonOption, TrialsOption, command, duration_of, option
-from lsmtune.cli.output import print_json
+from lsmtune.cli.output import print_json, status_of
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.native import NativeRunner
 from lsmtune.errors import ExitStatus, InputError
 from lsmtune.model.config import EngineIdentity
-from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.programs.command import CommandRunner
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
@@ -48,7 +47,9 @@ def _tune(
     trials: TrialsOption = None,
     budget: BudgetOption = None,
     as_json: JsonOption = False,
-    require_gain: bool = option("--require-gain", "Exit 3 unless a gain is proved.", False),
+    require_gain: bool = option(
+        "--require-gain", "Exit 3 unless a gain is proved, 4 where a loss is.", False
+    ),
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files
@@ -91,9 +92,8 @@ def _tune(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure
-    better = result.verdict is not None and result.verdict.outcome is VerdictOutcome.BETTER
-    if require_gain and not better:
-        raise typer.Exit(ExitStatus.NOT_BETTER)
+    if require_gain:
+        raise typer.Exit(status_of(result.verdict))
 
 
 def tune_runner(spec: Spec) -> RunnerChoice:

@@ -31,14 +31,13 @@ from lsmtune.cli.flags import (
     share_of,
     under_workload,
 )
-from lsmtune.cli.output import note, print_json, warn
-from lsmtune.errors import ExitStatus, InputError, check_name
+from lsmtune.cli.output import note, print_json, status_of, warn
+from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
-from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
 
@@ -75,8 +74,10 @@ EXAMPLES = (
     "goes on from them, also with more --pairs.",
     "What is proved better is killed once in the middle of a load (--no-crash-test) and opened "
     "from states that a power loss may leave (--no-power-test), to see what its database keeps.",
-    "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
-    "come to use more than --memory, is refused without a run: 3 as well.",
+    "Exit status 0: proved better; 3: neither better nor worse is proved; 4: proved worse. A "
+    "candidate that puts data at risk, or that may come to use more than --memory, is refused "
+    "without a run: 3.",
+    "With --fail-if worse, a gate in CI, 0 also where both are proved equivalent.",
 )
 app = typer.Typer()
 
@@ -237,6 +238,28 @@ class ProofFlags:
         return make_guards(texts, engine, [workload], "--guard")
 
 
+NOT_BETTER, WORSE = "not-better", "worse"
+FAIL_IF = (NOT_BETTER, WORSE)
+
+
+@dataclass(frozen=True)
+class GateFlags:
+    """What the exit status is to say."""
+
+    fail_if: str = flag(
+        "--fail-if NAME",
+        "What is not status 0: not-better; or worse, so that equivalent is 0 as well.",
+        NOT_BETTER,
+        known=FAIL_IF,
+    )
+
+    @property
+    def equivalent_is_enough(self) -> bool:
+        """Whether no loss is enough. Raises InputError for a name that is none."""
+        check_name(self.fail_if, FAIL_IF, "--fail-if")
+        return self.fail_if == WORSE
+
+
 @command(app, "verify", EXAMPLES)
 def _verify(
     *,
@@ -247,12 +270,15 @@ def _verify(
     limits: LimitFlags,
     runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
+    gate: GateFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
     started_s = time.monotonic()
     runners = RunnerFlags(runner, program)
     runners.check(several=False)
+    if gate.equivalent_is_enough and proof.smallest_effect is None:
+        note("without --smallest-effect nothing is proved equivalent: equals end with status 3")
     if libraries.candidate_library and not compared.configs and compared.candidate is None:
         compared = replace(compared, candidate=compared.baseline or DEFAULT)
     asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
@@ -284,8 +310,7 @@ def _verify(
         print_json(_document(asked, result, refused, warnings) | {"notes": notes})
     else:
         typer.echo(_text(asked, result, refused, warnings))
-    if result.verdict.outcome is not VerdictOutcome.BETTER:
-        raise typer.Exit(ExitStatus.NOT_BETTER)
+    raise typer.Exit(status_of(result.verdict, equivalent=gate.equivalent_is_enough))
 
 
 def asked_of(
