@@ -31,6 +31,7 @@ COMMANDS = {
     "minimise": "Find the fewest options that keep a configuration's gain.",
     "sweep": "Measure a grid of workload parameters and option values.",
     "report": "Write the report of a study.",
+    "dashboard": "Show studies in a browser while they run.",
     "export": "Write a configuration in the form that another program reads.",
 }
 
