@@ -89,7 +89,7 @@ test: dev test-tools lint ## lint, then every test of both languages
 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
 test-tools:
-	@scripts/system-packages --optional db_bench libleveldb mount
+	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers
 
 lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
 	@$(TIMED) "linting Python" $(BIN)/ruff check .

@@ -31,13 +31,19 @@ class ExitStatus(IntEnum):
 class LsmtuneError(Exception):
     """The work failed; `str()` is one line for the user, with the next step where there is one.
 
-    Line breaks, which engines and operating systems put into their texts, become spaces.
+    Line breaks, which engines and operating systems put into their texts, become spaces. Once it is
+    `in_document`, the JSON on standard output has it.
     """
 
     exit_status = ExitStatus.FAILED
+    in_document = False
 
     def __init__(self, line: str) -> None:
         super().__init__(" ".join(line.split()))
+
+    def document(self) -> dict[str, object]:
+        """What programs read of it: the exit status, and the line."""
+        return {"status": int(self.exit_status), "message": str(self)}
 
 
 class InterruptedByUserError(LsmtuneError):
@@ -74,6 +80,16 @@ class InputError(LsmtuneError):
         self.nearest = nearest or (nearest_name(str(found), names) if names else "")
         self.why = why
         super().__init__(self._line())
+
+    def document(self) -> dict[str, object]:
+        """As in the base class, and the parts of the line; None for one that it has not."""
+        parts = ("source", "field", "why", "allowed", "nearest")
+        found = None if self.found is None else str(self.found)
+        return {
+            **super().document(),
+            **{name: getattr(self, name) or None for name in parts},
+            "found": found,
+        }
 
     def but(self, **changes: Any) -> InputError:
         """The same with `changes` of what it was made from."""

@@ -175,10 +175,17 @@ def test_where_nothing_can_be_written_is_said_before_anything_runs(
 def test_logs_of_runs_of_different_sizes_are_warned_of(lsmtune: Any, home: Path) -> None:
     (home / "a.txt").write_text(log_text(load_a=1000.0))
     (home / "b.txt").write_text(log_text(load_a=9000.0))
-    said = lsmtune("contest", "--from-logs", "a.txt", "b.txt", "--output", "board.md")
+    command = ("contest", "--from-logs", "a.txt", "b.txt", "--output")
+    said = lsmtune(*command, "board.md")
     assert said.status == 0
     assert "warning: load-a: 90,000 operations in b.txt and 10,000 in a.txt" in said.err
     assert "90,000 operations in b.txt" in (home / "board.md").read_text()
+    again = lsmtune(*command, "board.md")
+    assert "board.md: exists already; allowed: another --output, or --force" in again.refusal
+    assert lsmtune(*command, "board.md", "--force").status == 0
+    piped = lsmtune(*command, "-")
+    assert piped.out == (home / "board.md").read_text()
+    assert "a.txt" in piped.err
 
 
 @pytest.mark.engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,13 @@ budget: {trials: 2}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A study file whose folder holds trials 0, 1 and 2; trial 1 is the best."""
-    path = tmp_path / "small.yaml"
+    return write_study(tmp_path / "small.yaml", "rocksdb")
+
+
+def write_study(path: Path, engine_name: str) -> Path:
+    """A study file whose folder holds trials 0, 1 and 2, of which 1 is best, and a baseline."""
     path.write_text(STUDY)
-    engine = EngineIdentity("rocksdb", "9.8.7")
+    engine = EngineIdentity(engine_name, "9.8.7")
     distribution = optuna.distributions.IntDistribution(1, 1 << 30)
     with StudyFolder.create_or_resume(default_folder(path), load_spec(path)) as folder:
         trials = folder.optuna_study()
@@ -47,6 +51,8 @@ def study(tmp_path: Path) -> Path:
             )
             done = Measurement(Outcome.OK, engine, {}, "fillrandom", 1, 0.0, 1.0)
             folder.measurements.add(Role.TRIAL, done, config=Config(options), trial=number)
+        baseline = Config({"write_buffer_size": 50_000})
+        folder.measurements.add(Role.BASELINE, done, config=baseline)
     return path
 
 
@@ -117,3 +123,76 @@ def test_the_best_of_a_study_is_exported_with_its_engines_version(
 def test_export_needs_an_engine_unless_a_study_says_it(lsmtune: Any) -> None:
     refusal = lsmtune("export", "default", "--format", "db_bench").refusal
     assert refusal.startswith("lsmtune: export: --engine: missing")
+
+
+def test_what_a_format_cannot_say_is_said_on_stderr(lsmtune: Any) -> None:
+    said = lsmtune("export", "ttl=60,write_buffer_size=4MiB", "--format=ekvsb", "--engine=rocksdb")
+    assert (said.status, said.out) == (0, "--write-buffer-size 4194304\n")
+    assert said.err == "lsmtune: note: left out: ttl=60: ekvsb has no flag for it\n"
+
+
+def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path, lsmtune: Any) -> None:
+    path = tmp_path / "o.json"
+    path.write_text("mine")
+    command = ("export", "num_levels=5", "--engine=rocksdb", "--format=json", "--output", str(path))
+    assert "exists already; allowed: another --output, or --force" in lsmtune(*command).refusal
+    assert path.read_text() == "mine"
+    assert lsmtune(*command, "--force").status == 0
+    assert json.loads(path.read_text())["options"] == {"num_levels": 5}
+
+
+def test_json_has_the_text_and_what_it_leaves_out(lsmtune: Any) -> None:
+    flags = ("--format=db_bench", "--engine=rocksdb", "--output=-", "--json")
+    document = lsmtune("export", "ttl=60,num_levels=5", *flags).json()
+    assert document["text"] == "--num_levels=5\n"
+    why = "db_bench of rocksdb has no flag for it"
+    assert document["left_out"] == [{"option": "ttl", "value": "60", "why": why}]
+
+
+def test_two_configurations_are_told_apart_with_both_values(study: Path, lsmtune: Any) -> None:
+    said = lsmtune("export", f"{study}#2", "--diff", "write_buffer_size=4MiB,num_levels=7")
+    head, row = said.out.splitlines()
+    assert head.split() == ["option", f"{study}#2", "write_buffer_size=4MiB,num_levels=7"]
+    assert row.split() == ["write_buffer_size", "300,000B", "4MiB"]
+    document = lsmtune("export", f"{study}#2", "--diff=default", "--json").json()
+    assert document["differences"] == [
+        {
+            "option": "write_buffer_size",
+            "value": 300_000,
+            "is_set": True,
+            "other_value": 64 << 20,
+            "other_is_set": False,
+            "unit": "bytes",
+        }
+    ]
+
+
+def test_the_way_back_of_a_study_is_its_baseline(study: Path, lsmtune: Any) -> None:
+    said = lsmtune("export", str(study), "--format=set-options")
+    forward, _, back = said.out.partition("// The way back.")
+    assert '{"write_buffer_size", "200000"}' in forward
+    assert '{"write_buffer_size", "50000"}' in back
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "--format: missing; allowed: rocksdb-options"),
+        (("--format=java", "--diff=default"), "--diff: java says one configuration"),
+        (("--diff=default", "--output=x"), "--output: a difference is no file"),
+        (("--format=jsn",), "did you mean json"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(
+    flags: tuple[str, ...], message: str, lsmtune: Any
+) -> None:
+    assert message in lsmtune("export", "num_levels=5", "--engine=rocksdb", *flags).refusal
+
+
+def test_options_of_a_program_of_ones_own_are_json_and_differ(tmp_path: Path, lsmtune: Any) -> None:
+    study = write_study(tmp_path / "small.yaml", "mine")
+    document = json.loads(lsmtune("export", f"{study}#0", "--format=json").out)
+    assert (document["engine"], document["options"]) == ("mine", {"write_buffer_size": 100_000})
+    said = lsmtune("export", f"{study}#0", "--diff", f"{study}#1")
+    assert said.out.splitlines()[1].split() == ["write_buffer_size", "100,000", "200,000"]
+    assert "cannot be written for mine" in lsmtune("export", f"{study}#0", "--format=java").refusal

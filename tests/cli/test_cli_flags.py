@@ -57,7 +57,7 @@ def test_the_fields_of_a_dataclass_are_flags_where_its_parameter_stands() -> Non
     names = [parameter.name for parameter in made.params]
     assert names == [
         *("first", "name", "size", "names"),
-        *("deadline", "memory", "disk", "as_json"),
+        *("deadline", "memory", "disk", "as_json", "no_color"),
     ]
     run = CliRunner().invoke
     assert run(app, ["b"]).exit_code == 0

@@ -49,7 +49,7 @@ def test_an_interrupt_is_told_at_whatever_moment_it_comes(
 
 # What takes longer to import than a command without a run may take in all. (`import scipy` alone
 # loads none of its parts.)
-HEAVY = ("plotly", "scipy.optimize", "scipy.special", "scipy.stats", "sklearn")
+HEAVY = ("scipy.optimize", "scipy.special", "scipy.stats", "sklearn")
 _LOADED = """
 import sys
 from lsmtune.cli.main import main

@@ -42,7 +42,7 @@ def speed(options: dict[str, object]) -> float:
 
 def use(monkeypatch: pytest.MonkeyPatch, runner: KillableRunner) -> None:
     """`runner` in place of lsmtune's driver: of `minimise`, and of `verify`."""
-    importlib.import_module("lsmtune.experiment.measurer")  # its NativeRunner stays a class
+    importlib.import_module("lsmtune.proof.standalone")  # its NativeRunner stays a class
     monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
 
 
@@ -134,16 +134,28 @@ class TestResult:
         ]
 
     def test_what_it_prints_can_be_proved_and_exported(self, lsmtune: Any) -> None:
-        said = lsmtune(*ROCKS, "default", CANDIDATE, "--output", "OPTIONS")
+        said = lsmtune(*ROCKS, "default", CANDIDATE, "--output", "MINIMAL")
         assert said.status == 0, said.err
         line = next(line for line in said.out.splitlines() if line.startswith("lsmtune export "))
         exported = lsmtune(*line.split()[1:])
         assert exported.status == 0, exported.err
-        assert "the minimal configuration is in OPTIONS" in said.err
-        text = Path("OPTIONS").read_text()
+        assert "the minimal configuration is in MINIMAL" in said.err
+        text = Path("MINIMAL").read_text().partition("[Version]")[2]
         assert "write_buffer_size=134217728" in text
         assert "max_background_jobs=6" in text
         assert "level0_file_num_compaction_trigger=6" not in text
+        again = lsmtune(*ROCKS, "default", CANDIDATE, "--output", "MINIMAL")
+        assert "MINIMAL: exists already; allowed: another --output, or --force" in again.refusal
+
+    def test_the_file_alone_is_on_stdout_where_it_is_asked_for_there(self, lsmtune: Any) -> None:
+        said = lsmtune(*ROCKS, "default", BUFFER, "--output", "-")
+        assert said.status == 0, said.err
+        assert "[DBOptions]" in said.out
+        assert "gain     " not in said.out
+        assert "1 of 1 options kept" in said.err
+        both = lsmtune(*ROCKS, "default", BUFFER, "--output", "-", "--json")
+        assert both.status == 2
+        assert "--json: stands beside --output -: both would be on stdout" in both.err
 
     def test_what_is_the_default_anyway_costs_no_run(self, lsmtune: Any) -> None:
         same = "max_background_jobs=2,write_buffer_size=128MiB,max_write_buffer_number=2"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_what_the_driver_refused_in_words_of_the_command_line(error: RunError, l
 
 
 def text_of(view: RenderableType) -> str:
-    console = Console(width=140, file=io.StringIO())
+    console = Console(width=80, file=io.StringIO())
     with console.capture() as captured:
         console.print(view)
     return captured.get()
@@ -162,8 +163,7 @@ def test_the_bench_view_while_a_phase_runs_and_after() -> None:
         run.message(message)
     running = text_of(bench_view(run, "title"))
     assert "82 %" in running
-    assert "82,000" in running
-    assert "168,000 ops/s" in running
+    assert "168,000 ops/s  ██" in running
     for message in MESSAGES[5:]:
         run.message(message)
     assert "100 %" in text_of(bench_view(run, "title"))
@@ -181,6 +181,8 @@ def test_a_run_on_a_database_that_was_settled_unasked(announced: tuple[tuple[str
 
 
 ARM = Arm(EngineIdentity("memory"), Config())
+ASKED = (ARM.config, ARM.engine)  # the baseline of a Plan, and its engine
+NOW = datetime(2026, 11, 20, 13, 59, 30, tzinfo=UTC)
 
 
 def stored(role: Role, number: int, factor: float, outcome: Outcome) -> StoredMeasurement:
@@ -196,14 +198,14 @@ def stored(role: Role, number: int, factor: float, outcome: Outcome) -> StoredMe
 
 def test_a_study_from_start_to_end() -> None:
     now = [0.0]
-    plan = Plan(GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: now[0])
     progress.study_started(None, 0)
     progress.run_started(Slot(Role.BASELINE, 0), ARM, WORKLOAD)
     progress.run_message(MESSAGES[2])
     progress.run_message(MESSAGES[3])
-    view = text_of(tune_view(progress))
-    assert "baseline: fillrandom 40 % 160,000 ops/s" in view
+    view = text_of(tune_view(progress, NOW, 80))
+    assert "now          baseline: fillrandom 40 % 160,000 ops/s █" in view
     now[0] = 2.0
     progress.run_finished(stored(Role.BASELINE, 0, 1.0, Outcome.OK))
     progress.run_finished(stored(Role.TRIAL, 0, 1.5, Outcome.OK))
@@ -211,26 +213,29 @@ def test_a_study_from_start_to_end() -> None:
     progress.best_changed(0, 150_000.0, 1.5)
     progress.run_finished(stored(Role.TRIAL, 1, 1.2, Outcome.CRASHED))
     progress.trial_finished(1, TrialEnd(Outcome.CRASHED), best=False)
-    view = text_of(tune_view(progress))
-    assert "best so far  trial 0: 150,000 ops/s, 1.50x the baseline" in view
+    view = text_of(tune_view(progress, NOW, 80))
+    best = "best so far  trial 0: 150,000 ops/s, 1.50x the baseline's, better (not yet proved)"
+    assert best[:79] in view
+    assert "             a=0\n" in view.replace(" " * 50, "")
+    assert "  150,000 ops/s  1.50 better    2s  a=0" in view
     assert "2 of 4 trials, 1 crashed, 2s" in view
-    assert "at most 24s left" in view
+    assert "at most 24s left, until 13:59" in view
     assert "14 %" in view
     progress.proof_started(5)
     progress.run_started(Slot(Role.PROOF_CANDIDATE, 0, pair=0), ARM, WORKLOAD)
     progress.run_finished(stored(Role.PROOF_CANDIDATE, 0, 1.4, Outcome.OK))
-    view = text_of(tune_view(progress))
+    view = text_of(tune_view(progress, NOW, 80))
     assert "pair 1 candidate" in view
     assert "proof run 1 of at most 10" in view
     assert "at most 18s left" in view
     progress.finished(None)
-    assert "100 %" in text_of(tune_view(progress))
+    assert "100 %" in text_of(tune_view(progress, NOW, 80))
 
 
 def test_two_runs_of_a_pair_that_are_on_at_once_keep_their_names() -> None:
     lines: list[RunLine] = []
     texts: list[str] = []
-    plan = Plan(GOAL, WORKLOADS, trials=0, time_s=None, pairs=6)
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=0, time_s=None, pairs=6)
     progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append, on_text=texts.append)
     roles = Role.PROOF_CANDIDATE, Role.PROOF_BASELINE
     for role in roles:
@@ -241,12 +246,12 @@ def test_two_runs_of_a_pair_that_are_on_at_once_keep_their_names() -> None:
     assert [line.wall_s for line in lines] == [2.0, 2.0]  # its own time, not its share of the pair
     progress.pair_judged(BETTER)
     assert texts == ["after 5 pairs: 1.42x, 95 % CI 1.37 to 1.47"]
-    assert texts[0] in text_of(tune_view(progress))
+    assert texts[0] in text_of(tune_view(progress, NOW, 80))
 
 
 def test_the_line_of_a_trial_says_what_became_of_it() -> None:
     lines: list[RunLine] = []
-    plan = Plan(GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append)
     for number, best in enumerate((True, False)):
         progress.run_started(Slot(Role.TRIAL, number, trial=number), ARM, WORKLOAD)
@@ -263,7 +268,7 @@ def test_the_line_of_a_trial_says_what_became_of_it() -> None:
 def test_the_runs_of_a_trial_are_told_apart() -> None:
     lines: list[RunLine] = []
     several = (*WORKLOADS, WeightedWorkload("reads", WORKLOAD, 2.0))
-    plan = Plan(Goal((Objective(),), (0.5, 0.5)), several, trials=4, time_s=None, pairs=5)
+    plan = Plan(*ASKED, Goal((Objective(),), (0.5, 0.5)), several, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append)
     for place in (
         Slot(Role.RUNG, 0, trial=7, workload=0, rung=0),
@@ -278,7 +283,7 @@ def test_the_runs_of_a_trial_are_told_apart() -> None:
 
 
 def test_a_time_budget_counts_the_sessions_before() -> None:
-    plan = Plan(GOAL, WORKLOADS, trials=None, time_s=100.0, pairs=5)
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=None, time_s=100.0, pairs=5)
     progress = TuneProgress(plan, lambda: 10.0, spent_before_s=25.0)
     assert progress.share == 0.25
     assert progress.left_s == 75.0

@@ -13,7 +13,10 @@ from engine_parts import rocksdb_db_bench
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.engines.formats import EXPORTERS, export
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.formats import EXPORTERS, export, exported
+from lsmtune.engines.formats.base import Exported, ExportRequest
+from lsmtune.engines.formats.difference import differences
 from lsmtune.engines.option_names import (
     LEVELDB_OPTIONS,
     TABLE_OPTION,
@@ -279,6 +282,160 @@ def test_an_option_without_a_flag_points_to_the_options_file() -> None:
         export("db_bench", "rocksdb", {"ttl": 60, "write_buffer_size": 1})
 
 
+def said_of(name: str, options: Mapping[str, OptionValue], version: str = NEWEST) -> Exported:
+    return exported(name, ExportRequest("rocksdb", options, version, "a study.yaml#3"))
+
+
+def test_the_documents_name_every_format_and_its_engines() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "exporting.md").read_text()
+    table = page.partition("| format | engines | what it is |")[2].partition("\n\n")[0]
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:3]] for line in table.splitlines()[2:]]
+    shown = {"rocksdb": "RocksDB", "leveldb": "LevelDB"}
+    known = {
+        name: {shown[engine] for engine in format_.engines} or {"all"}
+        for name, format_ in EXPORTERS.items()
+    }
+    assert {name: set(engines.split(", ")) for name, engines in rows} == known
+
+
+# What a format cannot say stands in its comments; flags and JSON have none.
+@pytest.mark.parametrize(
+    ("name", "options", "lines"),
+    [
+        ("properties", {"ttl": 60}, ["# left out: ttl=60: YCSB-cpp has no property for it"]),
+        (
+            "python",
+            {f"{TABLE_OPTION}.no_block_cache": True},
+            [f"# left out: {TABLE_OPTION}.no_block_cache=true: the binding puts a block cache"],
+        ),
+        (
+            "rust",
+            {f"{TABLE_OPTION}.block_cache": 1, f"{TABLE_OPTION}.block_cache.num_shard_bits": 2},
+            [f"// left out: {TABLE_OPTION}.block_cache.num_shard_bits=2: the binding puts"],
+        ),
+        (
+            "benchmark.sh",
+            {"num_levels": 5, "compaction_style": "kCompactionStyleFIFO"},
+            [
+                "# left out: num_levels=5: benchmark.sh sets 8",
+                "# left out: compaction_style=kCompactionStyleFIFO: benchmark.sh has no such style",
+            ],
+        ),
+        ("set-options", {"num_levels": 5}, ["// left out: num_levels=5: RocksDB takes it when"]),
+        ("db_bench", {"ttl": 60}, []),
+        ("ekvsb", {"ttl": 60}, []),
+    ],
+)
+def test_what_is_left_out_is_said_beside_the_text(
+    name: str, options: dict[str, OptionValue], lines: list[str]
+) -> None:
+    made = said_of(name, options)
+    head = made.text.splitlines()[: 1 + len(made.left_out)]
+    assert {each.option for each in made.left_out} >= {
+        line.split("=")[0].split()[-1] for line in lines
+    }
+    assert all(any(line.startswith(start) for line in head) for start in lines), head
+    assert made.left_out
+    if not lines:
+        assert "ttl" not in made.text
+    with pytest.raises(InputError, match="|".join(each.option for each in made.left_out)):
+        export(name, "rocksdb", options)
+
+
+def test_a_name_cannot_end_a_comment() -> None:
+    for label in ("a\nb = 1;", "ends in \\", "\\u000a b"):
+        made = exported("java", ExportRequest("rocksdb", {}, None, label))
+        first, second = made.text.splitlines()[:2]
+        assert first.startswith("// Written by lsmtune")
+        assert "\\" not in first
+        assert second == "import java.util.Properties;"
+
+
+def test_text_with_quotes_stays_one_value() -> None:
+    options: dict[str, OptionValue] = {"db_host_id": 'a""" "b'}
+    assert said_of("java", options).text.count(r'"a\"\"\" \"b"') == 1
+    module: dict[str, str] = {}
+    text = said_of("python", options).text
+    exec(text[text.index("OPTIONS =") : text.index("def ")], module)
+    assert '  db_host_id=a""" "b\n' in module["OPTIONS"]
+
+
+@given(st.sets(st.sampled_from(sorted(option_catalogue("rocksdb"))), max_size=12))
+def test_set_options_says_what_it_changes_and_how_to_go_back(names: set[str]) -> None:
+    infos = option_catalogue("rocksdb")
+    options = {name: infos[name].choices[-1] if infos[name].choices else 7 for name in names}
+    made = said_of("set-options", options)
+    forward, _, back = made.text.partition("// The way back.")
+    left_out = {each.option for each in made.left_out}
+    for name in names - left_out:
+        assert infos[name].mutable or options[name] == infos[name].default
+    for name in left_out - {"bytes_per_sync"}:
+        known = infos[name].exists_in(NEWEST) and infos[name].default is not None
+        assert not infos[name].mutable_in(NEWEST) or not known
+    said = re.compile(r'\{"([a-z0-9_]+)", "')
+    assert said.findall(forward) == said.findall(back)
+
+
+def test_what_an_open_database_takes_depends_on_its_version() -> None:
+    option = f"{TABLE_OPTION}.format_version"
+    old = said_of("set-options", {option: 4}, "7.8.3")
+    assert [each.option for each in old.left_out] == [option]
+    assert "since 9.8, and this is 7.8.3" in old.left_out[0].why
+    new = said_of("set-options", {option: 4}, "10.2.1")
+    assert new.left_out == ()
+    assert '{"block_based_table_factory", "{format_version=4;}"}' in new.text
+
+
+def test_set_options_go_back_to_another_configuration() -> None:
+    request = ExportRequest(
+        "rocksdb", {"write_buffer_size": 1 << 20}, NEWEST, other={"write_buffer_size": 2 << 20}
+    )
+    forward, _, back = exported("set-options", request).text.partition("// The way back.")
+    assert '{"write_buffer_size", "1048576"}' in forward
+    assert '{"write_buffer_size", "2097152"}' in back
+
+
+def shell(text: str) -> dict[str, str]:
+    """The variables that a shell has after it read `text`."""
+    done = subprocess.run(
+        ["bash", "-euc", f"set -a; {text} set"], capture_output=True, text=True, env={}, check=True
+    )
+    lines = (line.partition("=") for line in done.stdout.splitlines())
+    return {name: value for name, _, value in lines}
+
+
+def test_benchmark_sh_is_told_of_all_that_it_would_set_otherwise() -> None:
+    said = shell(said_of("benchmark.sh", ROCKSDB).text)
+    assert (said["COMPACTION_STYLE"], said["UNIVERSAL_SIZE_RATIO"]) == ("universal", "7")
+    assert (said["WRITE_BUFFER_SIZE_MB"], said["CACHE_SIZE"]) == ("4", str(16 << 20))
+    assert said["COMPRESSION_TYPE"] == "none"
+    # benchmark.sh has 1 GiB, and 8 of them.
+    assert said["MAX_BYTES_FOR_LEVEL_BASE_MB"] == "256"
+    assert "--max_write_buffer_number=2 " in said["BENCHMARK_FLAGS"]
+    odd = shell(said_of("benchmark.sh", {"write_buffer_size": 1_000_000}).text)
+    assert "WRITE_BUFFER_SIZE_MB" not in odd
+    assert "--write_buffer_size=1000000" in odd["BENCHMARK_FLAGS"]
+
+
+@pytest.mark.engine
+def test_db_bench_takes_the_flags_for_benchmark_sh(tmp_path: Path) -> None:
+    flags = shell(said_of("benchmark.sh", ROCKSDB).text)["BENCHMARK_FLAGS"].strip("'")
+    used = run_db_bench(tmp_path, *flags.split())
+    assert used["DBOptions"]["max_open_files"] == "500"
+    assert used["CFOptions"]["max_write_buffer_number"] == "2"
+
+
+def test_only_what_differs_is_a_difference() -> None:
+    block = f"{TABLE_OPTION}.block_size"
+    here: dict[str, OptionValue] = {"write_buffer_size": 64 << 20, block: 8192, "ttl": 60}
+    there: dict[str, OptionValue] = {TABLE_OPTION: "{block_size=8192;}", "num_levels": 5, "ttl": 9}
+    found = {each.option: each for each in differences("rocksdb", NEWEST, here, there)}
+    assert found.keys() == {"num_levels", "ttl"}  # 64 MiB is the default
+    assert (found["ttl"].here, found["ttl"].there, found["ttl"].unit) == (60, 9, "s")
+    levels = found["num_levels"]
+    assert (levels.here, levels.there, levels.set_here, levels.set_there) == (7, 5, False, True)
+
+
 @given(st.dictionaries(st.sampled_from(LEVELDB_OPTIONS), st.integers(1, 2**30)))
 def test_no_option_is_ever_left_out_in_silence(options: dict[str, OptionValue]) -> None:
     options = {**options, **({"compression": "snappy"} if "compression" in options else {})}
@@ -296,4 +453,6 @@ def test_unknown_formats_and_engines_are_refused() -> None:
         export("propertys", "leveldb", {})
     with pytest.raises(InputError, match="cannot be written for leveldb"):
         export("rocksdb-options", "leveldb", {})
-    assert set(EXPORTERS) == {"rocksdb-options", "properties", "db_bench"}
+    assert [name for name, each in EXPORTERS.items() if "leveldb" in each.engines] == [
+        *("properties", "db_bench", "c++", "python")
+    ]

@@ -18,11 +18,11 @@ from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.report.document import Plot
 from lsmtune.report.leaderboard import (
     FORMATS,
     board_document,
     check_board,
-    strips,
     write_leaderboard,
 )
 from lsmtune.report.terminal import to_terminal
@@ -102,7 +102,8 @@ def test_one_round_says_that_it_proves_nothing() -> None:
 def test_the_page_is_whole_and_needs_nothing(ranked: bool) -> None:
     page = read(FORMATS[".html"](board(ranked=ranked)))
     assert page.unbalanced == []
-    assert page.scripts == []
+    assert len(page.scripts) == 1
+    assert len(page.plots) == (2 if ranked else 0)
     assert [link for link in page.links if not link.startswith(("#", "data:"))] == []
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
     assert "None" not in page.text
@@ -149,18 +150,27 @@ def test_csv_has_a_line_for_each_run_and_each_team_that_is_not_ranked() -> None:
     ]
 
 
-def test_the_plot_is_on_one_scale() -> None:
-    standings = board().standings
-    assert standings is not None
-    rows = strips(standings.phases[0], standings.rounds, frozenset({("slow", 4)}))
-    places = [mark.place for strip in rows for mark in strip.marks]
-    assert all(0.0 <= place <= 100.0 for place in places)
-    assert [m.round for strip in rows for m in strip.marks if m.is_outlier] == [4]
-    assert rows[0].mean > rows[-1].mean
-    for strip in rows:
-        assert strip.low is not None
-        assert strip.high is not None
-        assert strip.low < strip.mean < strip.high
+def test_the_plot_of_a_phase_has_every_round_mean_and_interval() -> None:
+    found = board()
+    assert found.standings is not None
+    rows = {row.team: row for row in found.standings.phases[0].rows}
+    (chart, _) = [
+        block.chart
+        for section in board_document(found).sections
+        for block in section.blocks
+        if isinstance(block, Plot)
+    ]
+    assert list(chart.y.names) == list(rows)
+    series = {each.name: each for each in chart.series}
+    assert len(series["round"].points) + len(series["outlier"].points) == 5 * len(rows)
+    (outlier,) = series["outlier"].points
+    assert (outlier.y, outlier.hover) == ("slow", "round 4: 150 ops/s")
+    assert {point.y: point.x for point in series["mean"].points} == {
+        team: row.mean for team, row in rows.items()
+    }
+    for point in series["interval of the mean"].points:
+        row = rows[str(point.y)]
+        assert (point.low, point.high) == (row.mean_low, row.mean_high)
 
 
 def test_files_by_their_suffix(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ if LONG_RUN:
 with atheris.instrument_imports(include=["lsmtune"]) if LONG_RUN else nullcontext():
     from lsmtune.cli.choices import parse_options
     from lsmtune.driver.messages import TraceInspected, parse_message
-    from lsmtune.engines.formats import EXPORTERS, IMPORTERS, export
-    from lsmtune.engines.formats.base import ImportedConfig, ImportRequest
+    from lsmtune.engines.formats import EXPORTERS, IMPORTERS, export, exported
+    from lsmtune.engines.formats.base import ExportRequest, ImportedConfig, ImportRequest
     from lsmtune.engines.library import ENGINE_KINDS
     from lsmtune.engines.properties import parse_properties
     from lsmtune.errors import InputError, LsmtuneError
@@ -143,9 +143,12 @@ def came_back(name: str, request: ImportRequest) -> None:
         parse_document(render_study(dict(found.study), found.comments), "study.yaml")
         return
     for format_ in EXPORTERS.values():
-        if found.engine not in format_.engines:
+        if format_.engines and found.engine not in format_.engines:
             continue
         try:
+            exported(format_.name, ExportRequest(found.engine, found.options))
+            if format_.name not in IMPORTERS:
+                continue
             text = export(format_.name, found.engine, found.options)
         except InputError:
             continue  # the format cannot say it

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.engines.formats import export
 from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
     Companion,
@@ -292,20 +294,20 @@ def test_ekvsbs_tasks_are_its_json_and_follow_from_the_seed(seed: int, num: int)
 
 
 def test_ekvsb_has_flags_for_some_options() -> None:
-    options = {
-        "write_buffer_size": "65536",
-        "use_fsync": "true",
-        "use_direct_reads": "false",
-        "allow_concurrent_memtable_write": "false",
+    options: dict[str, OptionValue] = {
+        "write_buffer_size": 65536,
+        "use_fsync": True,
+        "use_direct_reads": False,
+        "allow_concurrent_memtable_write": False,
         "compaction_style": "kCompactionStyleUniversal",
         "block_based_table_factory.filter_policy": "bloomfilter:10:false",
     }
-    assert ekvsb_call.option_arguments(options) == (
+    assert export("ekvsb", "rocksdb", options).split() == [
         *("--write-buffer-size", "65536", "--use-fsync", "--disable-concurrent-memtable-write"),
         *("--compaction-style", "universal", "--block-opt-bloom-filter-bits-per-key", "10"),
-    )
-    with pytest.raises(InputError, match="max_background_jobs: it has no flag for this"):
-        ekvsb_call.option_arguments({"max_background_jobs": "4"})
+    ]
+    with pytest.raises(InputError, match="ekvsb has no flag for max_background_jobs"):
+        export("ekvsb", "rocksdb", {"max_background_jobs": 4})
 
 
 @pytest.mark.parametrize(

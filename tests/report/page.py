@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Any
 
 VOID = {"meta", "link", "br", "img", "wbr", "input", "hr"}
 
 
 @dataclass
 class Page:
-    """What was found in the HTML: ids, links, text, scripts and unbalanced tags."""
+    """What was found in the HTML; `plots` are what those hear who do not see them."""
 
     ids: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
+    attributes: set[str] = field(default_factory=set)
+    plots: list[str] = field(default_factory=list)
     text: str = ""
     scripts: list[tuple[dict[str, str | None], str]] = field(default_factory=list)
     unbalanced: list[str] = field(default_factory=list)
@@ -31,6 +31,9 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.page.tags.append(tag)
+        self.page.attributes |= given.keys()
+        if tag == "figure":
+            self.page.plots.append(given["aria-label"] or "")
         self.page.links += [given[key] or "" for key in ("src", "href", "action") if key in given]
         if given.get("id"):
             self.page.ids.append(given["id"] or "")
@@ -59,12 +62,3 @@ def read(html: str) -> Page:
     reader.close()
     reader.page.text = " ".join(reader.page.text.split())
     return reader.page
-
-
-def figures_of(page: Page) -> dict[str, Any]:
-    """The figures that the page carries, by name; none without plots."""
-    for attributes, content in page.scripts:
-        if attributes.get("id") == "figures":
-            figures: dict[str, Any] = json.loads(content)
-            return figures
-    return {}

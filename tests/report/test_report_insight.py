@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from page import figures_of, read
+from page import read
 from sample_study import STUDY, SampleStudy, analysed, changed, fill, speed_of
 
 from lsmtune.experiment.store import Role
@@ -15,7 +15,14 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.figures import MARK_PRUNED
+from lsmtune.report.chart import BOTTOM, Chart, Form, Series
+from lsmtune.report.search_figures import (
+    front_chart,
+    history_chart,
+    importance_chart,
+    parallel_chart,
+    slice_chart,
+)
 from lsmtune.report.sentences import rung_name
 from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import Censored
@@ -86,6 +93,12 @@ def several_verdict() -> Verdict:
     )
 
 
+def series_of(chart: Chart | None) -> dict[str, Series]:
+    """The series that a legend names."""
+    assert chart is not None
+    return {each.name: each for each in chart.series if each.name}
+
+
 @pytest.fixture(scope="module")
 def pruned(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
     return pruned_study(tmp_path_factory.mktemp("pruned"))
@@ -99,16 +112,18 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
 def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"](pruned))
     assert page.unbalanced == []
-    traces = {trace["name"]: trace for trace in figures_of(page)["history"]["data"]}
-    stopped = traces["pruned: the value when stopped"]
-    assert stopped["marker"] == MARK_PRUNED
-    assert set(stopped["y"]) == {100_000.0}
-    assert stopped["text"][0].startswith("trial 3: pruned after 1")
-    assert traces["failed"]["x"] == [11]
+    series = series_of(history_chart(pruned))
+    stopped = series["pruned: the value when stopped"]
+    assert (stopped.form, stopped.tone) == (Form.DIAMOND, "muted")
+    base = pruned.history.baseline_value
+    assert base is not None
+    assert [point.y for point in stopped.points] == [pytest.approx(100_000.0 / base)] * 6
+    assert stopped.points[0].hover.startswith("trial 3: pruned after 1")
+    assert [(point.x, point.y) for point in series["failed"].points] == [(11, BOTTOM)]
     # Hollow, because it breaks a constraint; it has a value all the same.
-    place = traces["trial"]["x"].index(12)
-    assert traces["trial"]["marker"]["symbol"][place] == "circle-open"
-    assert "breaks rss_bytes_max &lt;= 300MiB" in traces["trial"]["text"][place]
+    (hollow,) = series["breaks a constraint"].points
+    assert (hollow.x, series["breaks a constraint"].form) == (12, Form.RING)
+    assert "breaks rss_bytes_max <= 300MiB" in hollow.hover
     assert "pruned after 1s" in page.text
     assert "breaks rss_bytes_max <= 300MiB" in page.text
 
@@ -126,36 +141,53 @@ def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
 
 
 def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyAnalysis) -> None:
-    figures = figures_of(read(FORMATS["html"](pruned)))
-    names = [plotted.parameter.name for plotted in pruned.slices]
-    files = figures[f"slice-{names.index('max_open_files')}"]
-    beside = [trace for trace in files["data"] if trace["xaxis"] == "x2"]
-    assert {x for trace in beside for x in trace["x"]} == {"-1"}
-    assert files["layout"]["xaxis"]["domain"][0] > files["layout"]["xaxis2"]["domain"][1]
-    bottommost = figures[f"slice-{names.index('bottommost_compression')}"]
-    assert "inactive" in bottommost["layout"]["xaxis2"]["categoryarray"]
-    plain = figures[f"slice-{names.index('write_buffer_size')}"]
-    assert "xaxis2" not in plain["layout"]
-    assert {trace["marker"].get("symbol") == "diamond-open" for trace in plain["data"]} == {
-        True,
-        False,
+    charts = {p.parameter.name: slice_chart(pruned, p) for p in pruned.slices}
+    files = charts["max_open_files"]
+    assert files is not None
+    places = [point.x for series in files.series for point in series.points]
+    assert list(files.x.aside) == ["-1"]
+    assert (places.count("-1"), sum(isinstance(place, int) for place in places)) == (8, 22)
+    bottommost, plain = charts["bottommost_compression"], charts["write_buffer_size"]
+    assert bottommost is not None
+    assert "inactive" in bottommost.x.names
+    assert plain is not None
+    assert (list(plain.x.aside), plain.x.log) == ([], True)
+    assert [tick for _, tick in plain.x.ticks] == ["2MiB", "8MiB", "32MiB"]
+    assert {series.form for series in plain.series} == {
+        *(Form.DOT, Form.STAR, Form.DIAMOND, Form.CROSS)
     }
+
+
+def test_all_options_at_once_have_a_line_per_trial_with_a_value(pruned: StudyAnalysis) -> None:
+    chart = parallel_chart(pruned)
+    series = series_of(chart)
+    assert chart is not None
+    assert "block_size" in chart.x.names  # short where that is clear
+    lines = {
+        name: sum(point.x == "write_buffer_size" for point in each.points)
+        for name, each in series.items()
+    }
+    assert sum(lines.values()) == 23
+    assert lines["the candidate"] == 1
+    shares = [point.y for each in series.values() for point in each.points]
+    assert all(0 <= y <= 1 for y in shares if isinstance(y, float))
+    assert None in shares  # between lines, and at -1 of max_open_files
 
 
 def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"](pruned))
     assert "PED-ANOVA: how much each parameter tells the best trials from all trials" in page.text
     assert "and 7 without a value" in page.text
-    (bars,) = figures_of(page)["importance-0"]["data"]
-    assert len(bars["y"]) == len(pruned.slices)
-    for row, more, less in zip(
-        pruned.importances[0].rows,
-        bars["error_x"]["array"],
-        bars["error_x"]["arrayminus"],
-        strict=True,
-    ):
-        assert row.importance + more == pytest.approx(row.importance_high)
-        assert row.importance - less == pytest.approx(row.importance_low)
+    chart = importance_chart(pruned.importances[0])
+    assert chart is not None
+    bars = [each for each in chart.series if each.form is Form.BAR]
+    rows = pruned.importances[0].rows
+    assert len(bars) == len(rows) == len(pruned.slices) == len(chart.y.names)
+    for row, bar in zip(rows, bars, strict=True):
+        (point,) = bar.points
+        assert (point.y, point.x) == (row.parameter, row.importance)
+        assert (point.low, point.high) == (row.importance_low, row.importance_high)
+        assert bar.tone == ("tuned" if row.above_chance else "baseline")
     assert "## Parameter importance for sustained throughput" in FORMATS["md"](pruned)
 
 
@@ -167,8 +199,8 @@ def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
     sample.close()
     page = read(FORMATS["html"](found))
     assert "No figures: it needs at least 20 trials with a value, and there are 6" in page.text
-    assert "importance-0" not in figures_of(page)
-    assert "Not assessed" in read(FORMATS["html"](without)).text
+    assert "Importance of each parameter" not in page.plots
+    assert "Importance was not assessed" in read(FORMATS["html"](without)).text
     assert json.loads(FORMATS["json"](without))["importances"] == []
 
 
@@ -176,17 +208,17 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     page = read(FORMATS["html"](several))
     assert page.unbalanced == []
     assert several.front is not None
-    traces = {trace["name"]: trace for trace in figures_of(page)["front"]["data"]}
+    series = series_of(front_chart(several))
     count = len(several.front.rows)
-    assert len(traces["picked"]["x"]) == 1
-    assert len(traces["picked"]["x"] + traces.get("front", {"x": []})["x"]) == count
-    assert len(traces["baseline"]["x"]) == 1
-    assert "write_buffer_size=" in traces["picked"]["text"][0]
+    (picked,) = series["picked"].points
+    assert 1 + len(series["front"].points) == count
+    assert len(series["baseline"].points) == 1
+    assert "write_buffer_size=" in picked.hover
     assert "weighted objectives" in page.text
     assert "peak resident memory" in page.text
     assert "0.80\u00d7" in page.text
     assert "# Front" in FORMATS["md"](several)
-    assert "## Each metric by itself" in FORMATS["md"](several)
+    assert "Figures of 2 other metrics:" in FORMATS["md"](several)
     document = json.loads(FORMATS["json"](several))
     assert len(document["front"]["rows"]) == count
     assert document["metric"] == "gain"
@@ -194,7 +226,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
 
 def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"](pruned))
-    assert "front" not in page.ids
+    assert not any("front" in label for label in page.plots)
     assert json.loads(FORMATS["json"](pruned))["front"] is None
     assert "# Front" not in FORMATS["md"](pruned)
 

@@ -10,25 +10,24 @@ import pytest
 from page import read
 from rich.console import Console
 
+from lsmtune.report.chart import Axis, Chart, Form, Point, Rule, Series
 from lsmtune.report.document import (
     Answer,
     Beside,
     Block,
     Cell,
     Column,
+    Copy,
     Document,
+    Download,
     Facts,
     Files,
     Heading,
-    IntervalBar,
-    Mark,
     Notice,
     Notices,
     Paragraph,
     Plot,
     Section,
-    Strip,
-    Strips,
     Table,
     headed,
     plot_blocks,
@@ -40,50 +39,58 @@ from lsmtune.report.terminal import to_terminal
 EVIL = "</script><script>alert(1)</script><img src=x onerror='a'>\"|[red]_*`"
 
 
-def document(text: str, *, scripts: bool = True) -> Document:
+def document(text: str) -> Document:
     """A Document with `text` wherever there is text, in every kind of block."""
     columns = (*words(text), Column(text, str, style="clip"), Column("hidden", terminal=False))
     rows = [(text, 1.5, 2), (text, Cell(text, math.nan, "fail", (text,)), None)]
-    bar = IntervalBar(10.0, 40.0, 60.0, 50.0, text, text)
-    strip = Strip(text, (Mark(50.0, 1, is_outlier=True),), 50.0, 40.0, 60.0)
-    plot = [Plot("one", text, {"data": [{"y": [1]}], "layout": {}})] if scripts else []
+    series = Series(Form.STAR, "tuned", [Point(1.0, text, text, text)], text)
+    chart = Chart(Axis(text), Axis(text, names=[text]), [series], [Rule(1.0, text, upright=True)])
     blocks: list[Block] = [
-        Answer(text, text, text, bar),
+        Answer(text, text, text),
         Paragraph(text, "detail", code=text),
         Heading(text),
         Notices([Notice(text, text, "danger"), Notice(text, label=text)]),
         Facts([(text, text), ("path", text)], frozenset({"path"})),
         Files([text], text),
-        Strips([strip], text),
-        Table(columns, rows, text, {0: "best"}, sortable=scripts),
+        Copy(text, text),
+        Download(text, text, text.encode(), text),
+        Table(columns, rows, text, {0: "best"}, sortable=True),
         Table(columns, rows, text, fold=text, header=False),
-        Beside([[Paragraph(text, "quiet"), *plot], [Heading(text)]], "pair"),
+        Beside([[Paragraph(text, "quiet"), Plot(text, chart)], [Heading(text)]], "pair"),
     ]
     sections = [
         Section("first", text, blocks, text, tone="good", top=True),
-        Section("second", text, headed(Table(columns, rows, text)), omit=("markdown", "terminal")),
+        Section("second", text, headed(Table(columns, rows, text)), terminal=False),
     ]
-    return Document(text, text, sections, text, text, scripts)
+    return Document(text, text, sections, text, text)
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_a_page_takes_any_text_literally(scripts: bool) -> None:
-    page = read(to_html(document(EVIL, scripts=scripts)))
+def test_a_page_takes_any_text_literally() -> None:
+    page = read(to_html(document(EVIL)))
     assert page.unbalanced == []
     assert "img" not in page.tags
-    assert len(page.scripts) == (3 if scripts else 0)
-    assert page.text.count(EVIL) > 20
+    assert len(page.scripts) == 1
+    assert page.plots == [EVIL]
+    assert page.text.count(EVIL) > 30
     assert len(page.ids) == len(set(page.ids))
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
 
 def test_markdown_takes_any_text_literally() -> None:
-    text = to_markdown(document(EVIL))
+    whole = to_markdown(document(EVIL))
+    text = whole.replace(f"\n```\n{EVIL}\n```\n", "")  # what is to be copied is literal there
+    assert len(text) < len(whole)
     assert "<" not in text
     assert "&lt;img src=x onerror='a'&gt;\"\\|\\[red\\]\\_\\*\\`" in text
     tables = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in tables} == {3, 4}
-    assert text.count("\n## ") == 1  # the section that is left out has no heading
+    assert text.count("\n## ") == 2
+
+
+def test_text_to_copy_cannot_end_its_block() -> None:
+    text = "a=1\n```\n<b>"
+    section = Section("one", "one", [Copy(text, "it")])
+    assert f"\n````\n{text}\n````\n" in to_markdown(Document("", "", [section], "", ""))
 
 
 def test_a_terminal_takes_any_text_literally_and_leaves_columns_out() -> None:
@@ -96,7 +103,7 @@ def test_a_terminal_takes_any_text_literally_and_leaves_columns_out() -> None:
 
 def test_a_table_without_rows_and_a_plot_without_data_leave_nothing() -> None:
     assert headed(Table(words("a"), [], "title")) == []
-    assert plot_blocks("name", "label", None) == []
+    assert plot_blocks("label", None) == []
 
 
 def test_values_have_one_form_in_json_and_csv() -> None:

@@ -19,6 +19,8 @@ from sweep_parts import axis, cells_of, failed, runs_of, sweep_of
 from lsmtune.errors import InputError
 from lsmtune.experiment.sweep import AxisKind
 from lsmtune.experiment.sweep_tables import SweepResult, summarise
+from lsmtune.report.chart import Chart, Form
+from lsmtune.report.document import Plot, flat
 from lsmtune.report.render import to_html, to_json, to_markdown
 from lsmtune.report.sweep import (
     cells_csv,
@@ -65,25 +67,30 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
     assert page.unbalanced == []
     assert len(set(page.ids)) == len(page.ids)
     assert all(link.startswith(("#", "data:")) for link in page.links)
-    assert {"plot-ops-0", "plot-mb-0"} <= set(page.ids)
+    assert [plot.split(" of ")[0] for plot in page.plots] == ["ops/s, sustained", "MB/s, sustained"]
+    # The result comes first, and how to read it after it.
+    assert page.ids.index("table-0") < page.ids.index("reading")
     for text in ("most operations per second, sustained", "Ratios to the first cell", "9 cells"):
         assert text in page.text
     assert all("src" not in attributes for attributes, _ in page.scripts)
 
 
-def test_figures_have_a_line_per_value_of_the_other_axis() -> None:
-    figures = sweep_document(result()).figures()
-    lines = figures["ops-0"]["data"]
-    assert [line["name"] for line in lines] == ["key_bytes=16", "key_bytes=32", "key_bytes=64"]
-    assert lines[0]["x"] == ["100", "200", "400"]
+def charts_of(found: SweepResult) -> list[Chart]:
+    blocks = [block for section in sweep_document(found).sections for block in flat(section.blocks)]
+    return [block.chart for block in blocks if isinstance(block, Plot)]
+
+
+def test_plots_have_a_line_per_value_of_the_other_axis() -> None:
+    ops, mb = charts_of(result())
+    lines = [series for series in ops.series if series.form is Form.LINE]
+    assert [line.name for line in lines] == ["key_bytes=16", "key_bytes=32", "key_bytes=64"]
+    assert list(ops.x.names) == [point.x for point in lines[0].points] == ["100", "200", "400"]
     cell = result().tables[0].cells[0]
-    assert lines[0]["y"][0] == cell.value("sustained_throughput_ops_s")
-    assert figures["mb-0"]["data"][0]["y"][0] == cell.value("sustained_throughput_mb_s")
-    mean, bars = cell.metrics["sustained_throughput_ops_s"], lines[0]["error_y"]
-    assert bars["array"][0] == pytest.approx((mean.high or 0.0) - mean.mean)
-    assert bars["arrayminus"][0] == pytest.approx(mean.mean - (mean.low or 0.0))
-    json.dumps(figures, allow_nan=False)
-    assert sweep_document(summarise(SWEEP, CELLS, [])).figures() == {}
+    mean, point = cell.metrics["sustained_throughput_ops_s"], lines[0].points[0]
+    assert (point.y, point.low, point.high) == (mean.mean, mean.low, mean.high)
+    rates = next(series for series in mb.series if series.form is Form.LINE)
+    assert rates.points[0].y == cell.value("sustained_throughput_mb_s")
+    assert charts_of(summarise(SWEEP, CELLS, [])) == []
 
 
 def test_what_failed_is_said_everywhere() -> None:

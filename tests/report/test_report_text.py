@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.report import words as text
-from lsmtune.report.study_proof import interval_bar
 
 
 @pytest.mark.parametrize(
@@ -66,28 +64,3 @@ def test_metrics_have_names() -> None:
     assert text.metric_label("latency_us_p999") == "p99.9 latency"
     assert text.metric_label("stall_s") == "stall"
     assert text.metric_label("rss_bytes_max") == "peak resident memory"
-
-
-def verdict(ratio: float | None, low: float | None, high: float | None) -> Verdict:
-    return Verdict(
-        VerdictOutcome.BETTER,
-        "throughput_ops_s",
-        "maximize",
-        0.95,
-        pairs=5,
-        ratio=ratio,
-        ratio_low=low,
-        ratio_high=high,
-    )
-
-
-def test_the_bar_is_in_order_and_inside() -> None:
-    bar = interval_bar(verdict(1.42, 1.37, 1.47))
-    assert bar is not None
-    assert 0 < bar.one < bar.low < bar.ratio < bar.high < 100
-
-
-@pytest.mark.parametrize("ratio", [None, 0.0, float("inf"), float("nan")])
-def test_no_bar_without_a_finite_interval(ratio: float | None) -> None:
-    assert interval_bar(verdict(ratio, ratio, ratio)) is None
-    assert interval_bar(None) is None

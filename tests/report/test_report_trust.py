@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from page import figures_of, read
+from page import read
 from sample_study import BEST, SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
@@ -20,6 +20,8 @@ from lsmtune.proof.power_loss import PowerTest
 from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.chart import Span
+from lsmtune.report.search_figures import anchor_chart
 from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import (
     AnchorPoint,
@@ -86,18 +88,17 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
 def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: StudyAnalysis) -> None:
     page = read(FORMATS["html"](drifted))
     assert page.unbalanced == []
-    assert {"noise", "sustained", "plot-anchors-0"} <= set(page.ids)
+    assert "The anchors over the time of the study" in page.plots
     line = "The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)."
     assert line in page.text
-    figure = figures_of(page)["anchors-0"]
-    traces = {trace["name"]: trace for trace in figure["data"]}
-    assert set(traces) == {"level of a segment", "baseline", "anchor"}
-    assert len(traces["anchor"]["x"]) == 16
-    assert traces["anchor"]["x"] == sorted(traces["anchor"]["x"])
+    chart = anchor_chart(drifted.anchors[0])
+    assert chart is not None
+    series = {each.name: [point.x for point in each.points] for each in chart.series}
+    assert set(series) == {"level of a segment", "baseline", "anchor"}
+    assert len(series["anchor"]) == 16
+    assert series["anchor"] == sorted(series["anchor"])
     (change,) = drifted.anchors[0].changes
-    (band,) = figure["layout"]["shapes"]
-    assert (band["x0"], band["x1"]) == (change.from_s, change.to_s)
-    assert figure["layout"]["annotations"][0]["text"] == text.ratio(change.ratio)
+    assert chart.spans == [Span(change.from_s, change.to_s, text.ratio(change.ratio))]
 
 
 def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
@@ -141,8 +142,8 @@ def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
     for told in (
         "- The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7).\n",
         "- It stopped as soon as the interval excluded no difference.\n",
-        "## Burst and sustained\n",
-        "### fillrandom\n\n| figure | baseline | tuned | ratio |\n",
+        "### Burst, sustained and what they cost\n",
+        "\n\n| figure | baseline | tuned | ratio |\n",
         "\n| burst |",
         "and what was written into each level: tuned:\n\n| level | files |",
         "All these intervals hold together at 95 %",

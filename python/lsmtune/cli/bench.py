@@ -15,6 +15,7 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     LimitFlags,
+    QuietOption,
     RepeatFlags,
     WorkloadFlags,
     WorkloadOption,
@@ -26,7 +27,7 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.output import failure, print_json, print_view, warn
 from lsmtune.driver.messages import Message
-from lsmtune.errors import InputError, check_name
+from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.experiment.observer import Observer
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -112,6 +113,7 @@ def _bench(
     repeats: RepeatFlags,
     limits: LimitFlags,
     runners: RunnerFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure one configuration under one workload."""
@@ -120,9 +122,12 @@ def _bench(
     config = under_workload(config_of(repeats.option), choice, engine, OPTION_FLAG)
     bench = bench_of(config, choice.workload, limits, repeats)
     if runners.runner == ALL:
-        _compare(bench, *all_runners(engine, library, choice.workload), as_json=as_json)
+        _compare(
+            bench, *all_runners(engine, library, choice.workload), quiet=quiet, as_json=as_json
+        )
     else:
-        measure_one(bench, one_runner(runners, engine, library, choice.workload), as_json=as_json)
+        one = one_runner(runners, engine, library, choice.workload)
+        measure_one(bench, one, quiet=quiet, as_json=as_json)
 
 
 def bench_of(config: Config, workload: Workload, limits: LimitFlags, repeats: RepeatFlags) -> Bench:
@@ -193,21 +198,28 @@ def all_runners(
 # --- the runs, and what is said of them
 
 
-def measure_one(bench: Bench, choice: RunnerChoice, *, as_json: bool) -> None:
+def measure_one(bench: Bench, choice: RunnerChoice, *, quiet: bool = False, as_json: bool) -> None:
     """Measure with one runner, and print what it found. Raises where a run did not end well."""
     from lsmtune.cli.bench_result import bench_document, bench_view
 
     warnings = [*choice.warnings, *_doubtful(bench, choice)]
-    measurements = measure(bench, [choice])[choice.name]
+    measurements = measure(bench, [choice], quiet=quiet)[choice.name]
+    failed = _failed(measurements)
     if as_json:
-        print_json(bench_document(measurements, bench.workload) | {"warnings": warnings})
+        print_json(bench_document(measurements, bench.workload) | {"warnings": warnings}, failed)
     elif measurements[-1].outcome is not Outcome.INVALID:
         print_view(bench_view(measurements, bench.workload, warnings))
-    _raise_unless_ok(measurements)
+    if failed is not None:
+        raise failed
 
 
 def _compare(
-    bench: Bench, choices: Sequence[RunnerChoice], missing: dict[str, str], *, as_json: bool
+    bench: Bench,
+    choices: Sequence[RunnerChoice],
+    missing: dict[str, str],
+    *,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Each runner in turns; one whose program takes no such run is missing, with what it said.
 
@@ -231,7 +243,7 @@ def _compare(
         else:
             settled.setdefault(arm.label, []).append(size)
 
-    measured = measure(bench, choices, settle)
+    measured = measure(bench, choices, settle, quiet=quiet)
     lead = "lsmtune's driver could not settle the database of"
     warnings += [f"{lead} {name}: {why}" for name, why in unsettled.items()]
     for name, runs in list(measured.items()):
@@ -239,17 +251,20 @@ def _compare(
         if name != NATIVE and runs[-1].outcome is Outcome.INVALID and error is not None:
             missing[name] = error.message
             del measured[name]
+    failed = _failed([run for runs in measured.values() for run in runs])
     if as_json:
-        print_json(compare_document(choices, measured, settled, warnings, missing))
+        print_json(compare_document(choices, measured, settled, warnings, missing), failed)
     else:
         print_view(compare_view(choices, measured, settled, warnings, missing))
-    _raise_unless_ok([run for runs in measured.values() for run in runs])
+    if failed is not None:
+        raise failed
 
 
-def _raise_unless_ok(measurements: Sequence[Measurement]) -> None:
-    for measurement in measurements:
-        if measurement.outcome is not Outcome.OK:
-            raise failure(measurement, COMMAND)
+def _failed(measurements: Sequence[Measurement]) -> LsmtuneError | None:
+    """The error for the first run that did not end well."""
+    bad = (each for each in measurements if each.outcome is not Outcome.OK)
+    first = next(bad, None)
+    return None if first is None else failure(first, COMMAND)
 
 
 def _doubtful(bench: Bench, choice: RunnerChoice) -> list[str]:
@@ -289,7 +304,11 @@ class _Progress(Observer):
 
 
 def measure(
-    bench: Bench, choices: Sequence[RunnerChoice], after: After | None = None
+    bench: Bench,
+    choices: Sequence[RunnerChoice],
+    after: After | None = None,
+    *,
+    quiet: bool = False,
 ) -> dict[str, list[Measurement]]:
     """One Measurement per seed and runner, the runners in turns, shown while it lasts."""
     from lsmtune.cli.live import bench_display
@@ -298,7 +317,7 @@ def measure(
 
     progress = _Progress(bench, several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
-    with bench_display(progress.run, lambda: progress.title):
+    with bench_display(progress.run, lambda: progress.title, quiet=quiet):
         return measure_repeats(
             arms, bench.workload, bench.limits, bench.seeds, bench.parent, progress, after
         )

@@ -11,7 +11,7 @@ study.yaml#17                 one trial of it
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,14 @@ STUDY_SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class NamedConfig:
-    """A Config and, when a file, a preset or a study says it, the engine that it is for."""
+    """A Config and, when a file, a preset or a study says it, the engine that it is for.
 
-    config: Config
+    `baseline` is what a study compared it with.
+    """
+
+    config: Config = field(default_factory=Config)
     engine: EngineIdentity | None = None
+    baseline: Config = field(default_factory=Config)
 
 
 def resolve(text: str, engine_name: str | None = None, source: str = "CONFIG") -> Config:
@@ -110,7 +114,7 @@ def parse_options(text: str, source: str) -> dict[str, OptionValue]:
 def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
     """The trial with the number `trial`, or the best one of the study."""
     from lsmtune.experiment.folder import StudyFolder, default_folder
-    from lsmtune.experiment.store import Role
+    from lsmtune.experiment.store import OF_BASELINE, Role
 
     if path.is_file() and path.suffix not in STUDY_SUFFIXES:
         why = "only a study has trials"
@@ -119,14 +123,35 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
         raise InputError(source, found=f"{path}#{trial}", allowed="a trial's number after #")
     with StudyFolder.open(path if path.is_dir() else default_folder(path)) as folder:
         number = int(trial) if trial else _best_trial(folder, source)
-        trials = [row for row in folder.measurements.all() if row.role is Role.TRIAL]
+        rows = folder.measurements.all()
+    trials = [row for row in rows if row.role is Role.TRIAL]
+    baseline = next((row.config for row in rows if row.role in OF_BASELINE), Config())
     for row in trials:
         if row.trial == number:
             config = Config(row.config.options, label=f"{path}#{number}")
-            return NamedConfig(config, row.measurement.engine)
+            return NamedConfig(config, row.measurement.engine, baseline)
     known = [row.trial for row in trials if row.trial is not None]
     allowed = f"a trial between {min(known)} and {max(known)}" if known else "no trial yet"
     raise InputError(source, found=f"{path}#{number}", why="no such trial", allowed=allowed)
+
+
+def study_folder(study: Path, command: str) -> Path:
+    """The folder of the STUDY, a file or the folder itself. Raises InputError for none."""
+    from lsmtune.experiment.folder import default_folder
+
+    if study.is_dir():
+        return study
+    allowed = "a study file (.yaml) or a study folder"
+    if not study.exists():
+        why = "no such file or folder"
+        raise InputError(command, "STUDY", found=str(study), why=why, allowed=allowed)
+    if study.suffix not in STUDY_SUFFIXES:
+        raise InputError(command, "STUDY", found=str(study), why="not a study", allowed=allowed)
+    folder = default_folder(study)
+    if not folder.is_dir():
+        why = f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
+        raise InputError(str(study), why=why)
+    return folder
 
 
 def _best_trial(folder: StudyFolder, source: str) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_group
 
 from lsmtune.errors import InterruptedByUserError
@@ -30,6 +31,8 @@ COMMANDS = {
     "contest": "Rank configurations of several teams under one workload.",
     "minimise": "Find the fewest options that keep a configuration's gain.",
     "sweep": "Measure a grid of workload parameters and option values.",
+    "ls": "List the studies here, with their verdicts.",
+    "show": "Show a study in one screen.",
     "report": "Write the report of a study.",
     "dashboard": "Show studies in a browser while they run.",
     "export": "Write a configuration in the form that another program reads.",
@@ -47,7 +50,39 @@ def _said() -> Iterator[None]:
         raise InterruptedByUserError("interrupted") from None
 
 
-class LazyGroup(TyperGroup):
+# What stands for a value in a help text, by what is made of it.
+_KINDS = {bool: "", Path: "FILE", int: "N", float: "NUMBER", str: "TEXT"}
+
+
+def named_by_kind(parameters: list[Any]) -> list[Any]:
+    """`parameters` of a command, whose help says FILE and N, and not `<path>` and `<int>`."""
+    for parameter in parameters:
+        if isinstance(parameter, TyperArgument):
+            # Its name says what it is; a column of types beside it says it worse.
+            parameter.metavar = parameter.metavar or (parameter.name or "").upper()
+            setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: ARG005, B010
+        elif parameter.metavar is None:
+            parameter.metavar = _KINDS.get(parameter.type_descriptor.annotation)
+    return parameters
+
+
+class Command(TyperCommand):
+    """A command whose help names values by kind."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As in the base class, with kinds."""
+        return named_by_kind(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """A group of commands whose help names values by kind."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As in the base class, with kinds."""
+        return named_by_kind(super().get_params(ctx))
+
+
+class LazyGroup(Group):
     """A group whose commands are stand-ins with a name and a line of help until one is used."""
 
     def __init__(self, **attributes: Any) -> None:

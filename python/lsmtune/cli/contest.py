@@ -12,9 +12,11 @@ import typer
 
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
+    ForceOption,
     JsonOption,
     LibraryOption,
     LimitFlags,
+    QuietOption,
     RunsDirOption,
     SeedOption,
     WorkloadOption,
@@ -24,10 +26,11 @@ from lsmtune.cli.flags import (
     flag,
     under_workload,
 )
-from lsmtune.cli.output import note, print_json, print_view, warn
+from lsmtune.cli.output import check_outputs, note, print_json, print_view, warn
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
 from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.experiment.observer import Observer
+from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
 from lsmtune.units import format_duration
 
@@ -68,7 +71,7 @@ class ContestFlags:
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="What each team handed in; NAME=FILE names the team.",
             show_default=False,
         ),
@@ -99,8 +102,10 @@ class ContestFlags:
     seed: SeedOption = 1
     directory: RunsDirOption = None
     output: list[Path] | None = flag(
-        "--output FILE", "Write the leaderboard, as .html, .md, .json or .csv; again for each."
+        "--output FILE",
+        "Write the leaderboard, as .html, .md, .json or .csv; - is Markdown on stdout; repeat.",
     )
+    force: ForceOption = False
 
 
 @command(app, COMMAND, EXAMPLES)
@@ -109,6 +114,7 @@ def _contest(
     context: typer.Context,
     given: ContestFlags,
     limits: LimitFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Rank configurations of several teams, phase by phase and in total."""
@@ -117,12 +123,15 @@ def _contest(
     confidence = confidence_of(given.confidence)
     outputs = given.output or ()
     for path in outputs:
-        check_board(path, "--output")
+        if path != STDOUT:
+            check_board(path, "--output")
+    files = [("--output", path) for path in outputs]
+    err = check_outputs(files, force=given.force, as_json=as_json)
     if given.show_rules:
         _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
         _show_rules(given.rules, given.engine, as_json)
     elif given.from_logs:
-        used = ("files", "from_logs", "confidence", "output", "as_json")
+        used = ("files", "from_logs", "confidence", "output", "force", "as_json")
         _refuse_without_effect(context, _FROM_LOGS, used)
         if not given.files:
             raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
@@ -131,9 +140,9 @@ def _contest(
 
         board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
         warn(board.warnings)
-        _tell(board, outputs, as_json)
+        _tell(board, outputs, as_json=as_json, err=err)
     else:
-        _tell(held(given, limits), outputs, as_json)
+        _tell(held(given, limits, quiet=quiet), outputs, as_json=as_json, err=err)
 
 
 def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
@@ -141,7 +150,7 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if name in used or source is None or source.name != "COMMANDLINE":
+        if name in (*used, "quiet", "no_color") or source is None or source.name != "COMMANDLINE":
             continue
         flag = "FILE" if name == "files" else parameter.opts[0]
         raise InputError(flag, why=f"has no effect beside {switch}")
@@ -175,7 +184,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     print_json({"source": source, "rules": documents})
 
 
-def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
+def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Leaderboard:
     """Check the entries, run those that meet the rules, and rank them.
 
     Raises InputError for what the user can mend, and typer.Exit when interrupted.
@@ -208,7 +217,7 @@ def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
     out = {each.team for each in disqualified}
     allowed = [entry for entry in entries if entry.name not in out]
     cells = [Cell(entry.name, engine, entry.config, workload) for entry in allowed]
-    runs = _rounds(given, limit, cells, driver) if cells else ()
+    runs = _rounds(given, limit, cells, driver, quiet=quiet) if cells else ()
     return leaderboard_of_runs(
         runs,
         entries,
@@ -265,21 +274,21 @@ def _warnings(
 
 
 def _rounds(
-    given: ContestFlags, limits: Limits, cells: Sequence[Cell], driver: Path
+    given: ContestFlags, limits: Limits, cells: Sequence[Cell], driver: Path, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
-    from lsmtune.cli.live import bench_display, stderr_console
+    from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.verify import proof_folder
     from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
 
-    runner, is_terminal = NativeRunner(driver), stderr_console().is_terminal
-    observer = ContestObserver(cells[0].workload, given.rounds, prints_lines=not is_terminal)
+    runner, prints = NativeRunner(driver), not (quiet or is_live(stderr_console(), quiet=quiet))
+    observer = ContestObserver(cells[0].workload, given.rounds, prints_lines=prints)
     with (
         proof_folder(given.directory) as folder,
-        bench_display(observer.progress, lambda: observer.title),
+        bench_display(observer.progress, lambda: observer.title, quiet=quiet),
         stop_on_interrupt(observer.note) as stop,
     ):
         runs = perform(
@@ -345,21 +354,30 @@ class ContestObserver(Observer):
         print(text, file=sys.stderr, flush=True)
 
 
-def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
-    """Print the leaderboard and write its files. Raises LsmtuneError where nobody is ranked."""
-    from lsmtune.report.leaderboard import board_document, document, write_leaderboard
+def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:
+    """Print the leaderboard, on stderr where `err`, and write its files.
+
+    Raises LsmtuneError where nobody is ranked.
+    """
+    from lsmtune.report.leaderboard import FORMATS, board_document, document, write_leaderboard
     from lsmtune.report.terminal import to_terminal
 
     for path in outputs:
-        write_leaderboard(board, path)
-    if as_json:
-        print_json(document(board))
-    else:
-        print_view(to_terminal(board_document(board)))
-        for path in outputs:
-            typer.echo(str(path))
+        if path == STDOUT:
+            write_output(path, FORMATS[".md"](board))
+        else:
+            write_leaderboard(board, path)
+    failure = None
     if board.standings is None:
         out = {"disqualified": board.disqualified, "failed": board.failed}
         counts = ", ".join(f"{len(teams)} {what}" for what, teams in out.items() if teams)
         why = f": {counts}" if counts else ""
-        raise LsmtuneError(f"{COMMAND}: no team could be ranked{why}")
+        failure = LsmtuneError(f"{COMMAND}: no team could be ranked{why}")
+    if as_json:
+        print_json(document(board), failure)
+    else:
+        print_view(to_terminal(board_document(board)), err=err)
+        for path in outputs:
+            typer.echo(str(path), err=err)
+    if failure is not None:
+        raise failure

@@ -18,6 +18,7 @@ from lsmtune.cli.flags import (
     LibraryOption,
     MemoryIfSetOption,
     OptionSetOption,
+    QuietOption,
     WorkloadSetOption,
     command,
     config_of,
@@ -85,6 +86,7 @@ def _doctor(
         None,
     ),
     given: CalibrationFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say what this machine and its engine libraries are good for, and what to do about it."""
@@ -101,7 +103,7 @@ def _doctor(
     is_broken = any(finding.level == "problem" for finding in findings)
     calibration = None
     if request is not None and not is_broken:
-        calibration = _calibrated(request, directory.absolute(), quiet=as_json)
+        calibration = _calibrated(request, directory.absolute(), as_json=as_json, quiet=quiet)
     if as_json:
         print_json({"findings": [asdict(f) for f in findings], "calibration": calibration})
     if is_broken:
@@ -167,8 +169,10 @@ def _looked_at(directory: Path, *, calibrating: bool, quiet: bool) -> list[Findi
     return findings
 
 
-def _calibrated(request: CalibrationRequest, directory: Path, *, quiet: bool) -> dict[str, object]:
-    """The calibration as a document, printed for people unless `quiet`.
+def _calibrated(
+    request: CalibrationRequest, directory: Path, *, as_json: bool, quiet: bool
+) -> dict[str, object]:
+    """The calibration as a document, printed for people unless `as_json`.
 
     Raises typer.Exit when interrupted.
     """
@@ -183,14 +187,17 @@ def _calibrated(request: CalibrationRequest, directory: Path, *, quiet: bool) ->
 
     warn(request.warnings)
     workloads = (WeightedWorkload(request.workload.name, request.workload, 1.0),)
-    plan = Plan(request.goal, workloads, trials=None, time_s=request.time_s, pairs=0)
+    plan = Plan(
+        *(request.config, request.engine, request.goal, workloads),
+        *(None, request.time_s, 0),
+    )
     with (
-        tune_display(plan, time.monotonic, observer=CalibrationObserver) as observer,
+        tune_display(plan, time.monotonic, observer=CalibrationObserver, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
         calibrations = calibrated(request, directory, observer, stop)
     if stop.is_set():
         raise interrupted(None)
-    if not quiet:
+    if not as_json:
         print_view(calibration_view(request, calibrations), _PIPE_COLUMNS, soft_wrap=True)
     return calibration_document(request, calibrations)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lsmtune.cli.commands import Group
 from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view, warn
 from lsmtune.engines.install import RECIPES
@@ -24,7 +25,7 @@ INSTALL_EXAMPLES = (
     "lsmtune engines install leveldb --json",
     "lsmtune engines install rocksdb-10.2.1",
 )
-app = typer.Typer(name="engines", help="List, install and register engine libraries.")
+app = typer.Typer(cls=Group, name="engines", help="List, install and register engine libraries.")
 
 
 @app.callback(invoke_without_command=True)

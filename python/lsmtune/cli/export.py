@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lsmtune.cli.choices import ALLOWED, resolve_named
-from lsmtune.cli.flags import command, option
-from lsmtune.cli.output import file_or_stdout
-from lsmtune.engines.formats import EXPORTERS, export
-from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+from lsmtune.cli.choices import ALLOWED, NamedConfig, resolve_named
+from lsmtune.cli.flags import ForceOption, JsonOption, command, option
+from lsmtune.cli.output import check_new, file_or_stdout, note, print_json, print_view
+from lsmtune.engines.formats import EXPORTERS, exported
+from lsmtune.engines.formats.base import ExportRequest
+from lsmtune.engines.formats.difference import Difference, differences
+from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
 from lsmtune.errors import InputError
 from lsmtune.machine.files import write_output
 
+SET_OPTIONS = "set-options"  # the one format of two configurations
 EXAMPLES = (
     "lsmtune export study.yaml --format rocksdb-options --output OPTIONS",
     "lsmtune export study.yaml#17 --format db_bench",
+    "lsmtune export study.yaml --format java --output TunedOptions.java --force",
+    "lsmtune export study.yaml --diff default",
+    "lsmtune export study.yaml --format set-options --diff OPTIONS-000007",
     "lsmtune export write_buffer_size=4MiB --engine leveldb --format properties",
 )
 app = typer.Typer()
@@ -25,28 +33,124 @@ app = typer.Typer()
 
 @command(app, "export", EXAMPLES)
 def _export(
-    config: Annotated[str, typer.Argument(help=f"{ALLOWED}.")],
-    format_name: Annotated[str, typer.Option("--format", help=", ".join(EXPORTERS))],
-    engine: str | None = option("--engine", "Not needed when CONFIG is a study.", None),
-    output: Path | None = option("--output", "Write to this file, not to stdout.", None),
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help=f"{ALLOWED}.")],
+    format_name: str | None = option(
+        "--format FORMAT", f"{', '.join(EXPORTERS)}.", None, known=EXPORTERS
+    ),
+    diff: str | None = option(
+        "--diff CONFIG", f"Only what differs from CONFIG; with {SET_OPTIONS}, the way back.", None
+    ),
+    engine: str | None = option(
+        "--engine NAME", "Not needed when CONFIG says it.", None, known=ENGINE_NAMES
+    ),
+    output: Path | None = option("--output FILE", "Write here, not to stdout; - is stdout.", None),
+    force: ForceOption = False,
+    json: JsonOption = False,
 ) -> None:
-    """Write a configuration as an OPTIONS file, a .properties file, or db_bench flags."""
+    """Write a configuration for another program: as its options, as code, or as a difference.
+
+    What a format cannot say is written beside it: as comments at the top, and on stderr.
+    """
+    if format_name is None and diff is None:
+        allowed = f"{', '.join(EXPORTERS)}; or --diff CONFIG"
+        raise InputError("export", "--format", why="missing", allowed=allowed)
     if engine is not None:
         engine_kind(engine, "--engine")
     named = resolve_named(config, engine)
     engine_name = engine or (named.engine.name if named.engine else None)
+    other = NamedConfig() if diff is None else resolve_named(diff, engine_name, "--diff")
+    engine_name = engine_name or (other.engine.name if other.engine else None)
     if engine_name is None:
         raise InputError("export", "--engine", why="missing", allowed=", ".join(ENGINE_KINDS))
-    text = export(
-        format_name,
-        engine_name,
-        named.config.options,
-        version=named.engine.version if named.engine else None,
-        label=named.config.label,
-    )
-    output = file_or_stdout(output)
-    if output is None:
-        typer.echo(text, nl=False)
+    version = next((each.engine.version for each in (named, other) if each.engine), None)
+    request = ExportRequest(engine_name, named.config.options, version, named.config.label)
+    if format_name is None:
+        if output is not None:
+            raise InputError(
+                "export", "--output", why="a difference is no file", allowed="--format"
+            )
+        _show_differences(request, other, as_json=json)
         return
-    write_output(output, text)
-    typer.echo(output)
+    if diff is not None and format_name != SET_OPTIONS:
+        why = f"{format_name} says one configuration"
+        raise InputError("export", "--diff", why=why, allowed=f"--format {SET_OPTIONS}, or none")
+    back = named.baseline if diff is None else other.config
+    _write(format_name, replace(request, other=back.options), output, force, as_json=json)
+
+
+def _write(
+    format_name: str, request: ExportRequest, output: Path | None, force: bool, *, as_json: bool
+) -> None:
+    made = exported(format_name, request)
+    for each in made.left_out:
+        note(f"left out: {each}")
+    file = file_or_stdout(output)
+    if file is not None:
+        check_new(file, "--output", force=force)
+        write_output(file, made.text)
+    if as_json:
+        left_out = [{"option": e.option, "value": e.value, "why": e.why} for e in made.left_out]
+        print_json(
+            {
+                **_about(request),
+                "format": format_name,
+                "text": made.text,
+                "left_out": left_out,
+                "output": None if file is None else str(file),
+            }
+        )
+    elif file is not None:
+        typer.echo(file)
+    else:
+        typer.echo(made.text, nl=False)
+
+
+def _about(request: ExportRequest) -> dict[str, object]:
+    return {
+        "engine": request.engine_name,
+        "version": request.version,
+        "configuration": request.label,
+    }
+
+
+def _show_differences(request: ExportRequest, other: NamedConfig, *, as_json: bool) -> None:
+    """What differs, with both values: as people read them, or as JSON."""
+    label = other.config.label
+    found = differences(request.engine_name, request.version, request.options, other.config.options)
+    if as_json:
+        rows = [
+            {
+                "option": each.option,
+                "value": each.here,
+                "is_set": each.set_here,
+                "other_value": each.there,
+                "other_is_set": each.set_there,
+                "unit": each.unit,
+            }
+            for each in found
+        ]
+        print_json({**_about(request), "other": label, "differences": rows})
+    elif not found:
+        typer.echo(f"{request.label} and {label} set the same options")
+    else:
+        _print_table(found, request.label, label)
+
+
+def _print_table(found: Iterable[Difference], here: str, there: str) -> None:
+    from lsmtune.report.document import Table, words
+    from lsmtune.report.options import value_text
+    from lsmtune.report.terminal import terminal_table
+
+    def shown(value: str | int | float | bool | None, unit: str, is_set: bool) -> str:
+        text = value_text(value, unit)
+        return text if is_set else f"{text} (default)" if value is not None else "default"
+
+    rows = [
+        (
+            each.option,
+            shown(each.here, each.unit, each.set_here),
+            shown(each.there, each.unit, each.set_there),
+        )
+        for each in found
+    ]
+    print_view(terminal_table(Table(words("option", here, there), rows)))

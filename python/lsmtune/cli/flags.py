@@ -6,7 +6,9 @@ those that go together are declared once. All of this is cheap to import: `--hel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from lsmtune.cli.commands import Command
 from lsmtune.cli.output import note
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.engines.properties import properties_of
@@ -43,6 +46,7 @@ from lsmtune.workloads.stated import WORKLOAD_NAMES, Stated
 Value = TypeVar("Value")
 OPTION_FLAG = "-o/--option"
 _OPTION = "option"  # in the metadata of a field
+_NO_COLOR = "no_color"
 CONFIDENCE_DEFAULT = "95%"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 
@@ -54,7 +58,7 @@ def command(
     epilog = "\n\n".join(("Examples:", *examples)) if examples else None
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, epilog=epilog)(_of_flags(function))
+        app.command(name, epilog=epilog, cls=Command)(_of_flags(function))
         return function
 
     return add
@@ -74,10 +78,17 @@ def _of_flags(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters.append(parameter)
 
+    colours = option("--no-color", "No colours; as NO_COLOR in the environment.", False)
+    parameters.append(
+        Parameter(_NO_COLOR, Parameter.KEYWORD_ONLY, default=colours, annotation=bool)
+    )
+
     def called(**values: Any) -> None:
+        plain = values.pop(_NO_COLOR)
         for name, group in groups.items():
             values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
-        function(**values)
+        with _without_colours() if plain else nullcontext():
+            function(**values)
 
     called.__doc__ = function.__doc__
     # What typer reads the flags from. By keyword, no order of required ones is prescribed.
@@ -85,6 +96,19 @@ def _of_flags(function: Callable[..., None]) -> Callable[..., None]:
         [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
     )
     return called
+
+
+@contextmanager
+def _without_colours() -> Iterator[None]:
+    """NO_COLOR is what every library that prints looks at; here for one command."""
+    before = os.environ.get("NO_COLOR")
+    os.environ["NO_COLOR"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("NO_COLOR")
+        if before is not None:
+            os.environ["NO_COLOR"] = before
 
 
 def option(
@@ -167,6 +191,9 @@ TrialsOption = Annotated[
 ]
 ForceOption = Annotated[bool, option("--force", "Replace the file if it exists.")]
 JsonOption = Annotated[bool, option("--json", "One JSON document on stdout.")]
+QuietOption = Annotated[
+    bool, option("--quiet", "No progress: only the result, warnings and errors.")
+]
 RunsDirOption = Annotated[
     Path | None, option("--dir DIR", "Keep the runs here, and go on from them.")
 ]

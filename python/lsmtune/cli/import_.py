@@ -40,7 +40,7 @@ app = typer.Typer()
 
 @command(app, "import", EXAMPLES)
 def _import(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to import.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="What to import.")],
     format_name: str | None = option(
         "--format NAME", f"Found out when not given: {', '.join(IMPORTERS)}.", None
     ),

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-import typer
-
-from lsmtune.errors import ExitStatus
+from lsmtune.errors import InterruptedByUserError
 
 # Ctrl-C, a polite kill, and a terminal that is closed: the same for all of them.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -46,8 +44,7 @@ def stop_on_interrupt(say: Callable[[str], None]) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def interrupted(directory: Path | None) -> typer.Exit:
+def interrupted(directory: Path | None) -> InterruptedByUserError:
     """How a command ends that was stopped: says whether its runs are kept in a `directory`."""
     kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
-    typer.echo(f"lsmtune: interrupted; {kept}", err=True)
-    return typer.Exit(ExitStatus.INTERRUPTED)
+    return InterruptedByUserError(f"interrupted; {kept}")

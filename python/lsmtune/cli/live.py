@@ -1,4 +1,4 @@
-"""Live displays on a terminal, and their plain counterparts where there is none.
+"""Live displays on a terminal of 80 columns or more, and plain lines where there is none.
 
 All of this goes to stderr: stdout is for results.
 """
@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from rich.console import Console, Group, RenderableType
@@ -18,21 +19,29 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from lsmtune.cli.config_text import Differences, differences_text
 from lsmtune.cli.tune_progress import (
+    PhaseProgress,
     Plan,
     RunLine,
     RunProgress,
     TuneProgress,
-    number,
-    shown_value,
+    better_or_worse,
 )
 from lsmtune.machine.files import Clock
 from lsmtune.model.workload import PhaseKind
+from lsmtune.report.words import metric_label, quantity
 from lsmtune.units import format_bytes, format_duration
 
 _REFRESHES_PER_S = 4
-_BAR_WIDTH = 30
+_BAR_WIDTH = 20
 _LEVELS = " ▁▂▃▄▅▆▇█"
+_LABEL = "{:<13}"  # of a line: `best so far`, `now`
+# Of a configuration in one line: what is left of it beside the rest, at 80 columns and in a log.
+_BESIDE_LABEL, _IN_A_LOG = 66, 100
+_NOTES = 3
+_GAP, _LEAST = 2, 12  # columns of a terminal
+_WARNING = "warning: "
 
 Observer = TypeVar("Observer", bound=TuneProgress)
 
@@ -42,10 +51,21 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def is_live(console: Console, *, quiet: bool) -> bool:
+    """Whether there is somebody to watch a display that changes."""
+    return console.is_terminal and not console.is_dumb_terminal and not quiet
+
+
 @contextmanager
-def bench_display(run: RunProgress, title: Callable[[], str]) -> Iterator[None]:
+def bench_display(
+    run: RunProgress, title: Callable[[], str], *, quiet: bool = False
+) -> Iterator[None]:
     """Shows `run` while the context lasts, on a terminal; nothing elsewhere."""
-    with _live(lambda: bench_view(run, title())):
+    console = stderr_console()
+    if not is_live(console, quiet=quiet):
+        yield
+        return
+    with _live(console, lambda: bench_view(run, title())):
         yield
 
 
@@ -56,27 +76,34 @@ def tune_display(
     spent_before_s: float = 0.0,
     *,
     observer: type[Observer],
+    quiet: bool = False,
 ) -> Iterator[Observer]:
     """An `observer` of a study or a proof, shown while the context lasts.
 
-    A live table on a terminal, a line per run elsewhere.
+    A live table on a terminal, a line per run elsewhere. Warnings stay, also where it is `quiet`.
     """
     console = stderr_console()
-    if not console.is_terminal:
+    if quiet:
+        yield observer(plan, clock, spent_before_s, on_text=_print_warning)
+    elif not is_live(console, quiet=quiet):
         yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=_print)
-        return
-    progress = observer(plan, clock, spent_before_s)
-    with _live(lambda: tune_view(progress)):
-        yield progress
+    else:
+
+        def keep(text: str) -> None:
+            if text.startswith(_WARNING):
+                console.print(Text(text, style="yellow"))
+
+        progress = observer(plan, clock, spent_before_s, on_text=keep)
+
+        def view() -> RenderableType:
+            return tune_view(progress, datetime.now().astimezone(), console.width)
+
+        with _live(console, view):
+            yield progress
 
 
-@contextmanager
-def _live(view: Callable[[], RenderableType]) -> Iterator[None]:
-    console = stderr_console()
-    if not console.is_terminal:
-        yield
-        return
-    live = Live(
+def _live(console: Console, view: Callable[[], RenderableType]) -> Live:
+    return Live(
         console=console,
         get_renderable=view,
         refresh_per_second=_REFRESHES_PER_S,
@@ -84,26 +111,25 @@ def _live(view: Callable[[], RenderableType]) -> Iterator[None]:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    with live:
-        yield
 
 
 def bench_view(run: RunProgress, title: str) -> RenderableType:
-    """The phases of one run: how far, how fast now, and the last intervals."""
+    """The phases of one run: how far, how fast now, until when, and the last intervals."""
     table = Table(box=None, pad_edge=False)
-    for name in ("phase", "done", "operations", "now", "last intervals", "memory"):
-        table.add_column(name, justify="left" if name in ("phase", "last intervals") else "right")
+    for name in ("phase", "done", "left", "now", "last intervals", "memory"):
+        left = name in ("phase", "last intervals")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
     for phase in run.phases:
         rates, settles = phase.throughputs_ops_s, phase.phase.kind is PhaseKind.SETTLE
         cells = (
             "" if settles and not phase.finished else f"{100 * phase.share:.0f} %",
-            f"{phase.operations:,}" if phase.operations else "",
+            "" if phase.left_s is None else format_duration(round(phase.left_s)),
             f"{rates[-1]:,.0f} ops/s" if rates and not phase.finished else "",
             sparkline(tuple(rates)),
             format_bytes(phase.rss_bytes) if phase.rss_bytes else "",
         )
         table.add_row(phase.phase.name, *(cells if phase.started else ("",) * len(cells)))
-    return Group(Text(title, style="bold"), table)
+    return Group(_line(title, "bold"), table)
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -114,29 +140,40 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_LEVELS[round(value / top * (len(_LEVELS) - 1))] for value in values)
 
 
-def tune_view(progress: TuneProgress) -> RenderableType:
-    """Progress bar, the best so far, the run that is on, and the last runs."""
+def tune_view(progress: TuneProgress, now: datetime, width: int) -> RenderableType:
+    """How far it is and until when, the best so far, the run that is on, and the last runs.
+
+    In `width` columns.
+    """
     bar, left = Table.grid(padding=(0, 1)), progress.left_s
+    until = ""
+    if left is not None:
+        at = now + timedelta(seconds=left)
+        until = f"at most {format_duration(round(left))} left, until {at:%H:%M}"
     bar.add_row(
         ProgressBar(total=1.0, completed=progress.share, width=_BAR_WIDTH),
         f"{100 * progress.share:3.0f} %",
-        "" if left is None else f"at most {format_duration(round(left))} left",
+        until,
     )
-    parts: list[RenderableType] = [bar, Text(_status(progress))]
+    parts: list[RenderableType] = [bar, _line(_status(progress))]
     if progress.best:
-        parts.append(Text(f"best so far  {progress.best}", style="green"))
-    phase, now = progress.run.current, progress.run_name
-    if phase is not None:
-        rates = phase.throughputs_ops_s
-        speed = f" {rates[-1]:,.0f} ops/s {sparkline(tuple(rates))}" if rates else ""
-        now = f"{now}: {phase.phase.name} {100 * phase.share:.0f} %{speed}"
-    parts.append(Text(now))
+        parts.append(_line(f"{_LABEL.format('best so far')}{progress.best}", "green"))
+        parts += _below(progress, progress.best_differs)
+    if progress.run_name:
+        phase = progress.run.current
+        run = f"{progress.run_name}{'' if phase is None else _phase_text(phase)}"
+        parts.append(_line(f"{_LABEL.format('now')}{run}"))
+        parts += _below(progress, progress.run_differs)
     if progress.proof_so_far:
-        parts.append(Text(progress.proof_so_far, style="bold"))
-    parts += [Text(note, style="yellow" if "warning" in note else "") for note in progress.notes]
+        parts.append(_line(progress.proof_so_far, "bold"))
+    parts += [_line(note) for note in progress.notes[-_NOTES:] if not note.startswith(_WARNING)]
     if progress.lines:
-        parts.append(_lines_table(progress))
+        parts.append(_lines_table(progress, width))
     return Group(*parts)
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _status(progress: TuneProgress) -> str:
@@ -150,39 +187,71 @@ def _status(progress: TuneProgress) -> str:
     return f"{trials}{spent}{runs if progress.proving else ''}"
 
 
-def _lines_table(progress: TuneProgress) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("run", "outcome", progress.plan.objective.metric, "x baseline", "time", "options"):
-        right = name not in ("run", "outcome", "options")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+def _below(progress: TuneProgress, differs: Differences) -> list[RenderableType]:
+    """A line of what a configuration differs in; none for the baseline."""
+    told = differences_text(differs, progress.plan.engine.name, _BESIDE_LABEL)
+    return [_line(f"{_LABEL.format('')}{told}", "dim")] if told else []
+
+
+def _phase_text(phase: PhaseProgress) -> str:
+    rates = phase.throughputs_ops_s
+    speed = f" {rates[-1]:,.0f} ops/s {sparkline(tuple(rates))}" if rates else ""
+    left_s = phase.left_s or 0.0
+    left = f" {format_duration(round(left_s))} left" if left_s >= 1.0 else ""
+    return f": {phase.phase.name} {100 * phase.share:.0f} %{left}{speed}"
+
+
+def _lines_table(progress: TuneProgress, width: int) -> Table:
+    """The last runs; what each differs in has the columns that the rest leaves of `width`."""
+    metric, direction = progress.plan.objective.metric, progress.plan.objective.direction
+    rows = [("run", metric_label(metric), "x baseline", "time")]
     for line in progress.lines:
-        style = "green" if line.best else ("" if line.outcome == "ok" else "red")
-        table.add_row(
-            line.name,
-            line.outcome,
-            "" if line.value is None else number(line.value),
-            "" if line.ratio is None else f"{line.ratio:.2f}",
-            format_duration(line.wall_s),
-            line.why or line.options,
-            style=style,
-        )
+        ratio = "" if line.ratio is None else f"{line.ratio:.2f} "
+        word = "" if line.ratio is None else better_or_worse(line.ratio, direction)
+        value = "" if line.value is None else quantity(metric, line.value)
+        rows.append((line.name, value, f"{ratio}{word}", format_duration(line.wall_s)))
+    taken = sum(max(map(len, column)) + _GAP for column in zip(*rows, strict=True))
+    left = max(width - taken, _LEAST)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name == "run" else "right", no_wrap=True)
+    table.add_column("differs in", no_wrap=True, max_width=left, overflow="ellipsis")
+    for line, cells in zip(progress.lines, rows[1:], strict=True):
+        good = line.outcome == "ok"
+        why = line.why if good else f"{line.outcome}: {line.why}".removesuffix(": ")
+        told = why or differences_text(line.differs, progress.plan.engine.name, left)
+        table.add_row(*cells, told, style="green" if line.best else "" if good else "red")
     return table
 
 
 def _print_line(plan: Plan) -> Callable[[RunLine], None]:
+    """Prints a run in a line; what its configuration differs in beside the first run of it."""
+    objective, told = plan.objective, set[str]()
+
     def print_line(line: RunLine) -> None:
-        value = "" if line.value is None else f" {shown_value(plan.objective.metric, line.value)}"
-        ratio = "" if line.ratio is None else f" {line.ratio:.2f}x"
-        best = " best" if line.best else ""
-        text = f"{line.name}: {line.outcome}{value}{ratio}{best} {line.options}"
-        why = f": {line.why}" if line.why else ""
-        _print(f"{text.rstrip()} ({format_duration(line.wall_s)}){why}")
+        facts = [] if line.outcome == "ok" else [f"{line.outcome}: {line.why}".removesuffix(": ")]
+        facts += [] if line.value is None else [quantity(objective.metric, line.value)]
+        if line.ratio is not None:
+            label = metric_label(objective.metric)
+            word = better_or_worse(line.ratio, objective.direction)
+            facts.append(f"{line.ratio:.2f}x the baseline's {label}, {word}")
+        facts += ["best so far"] if line.best else []
+        facts += [line.why] if line.outcome == "ok" and line.why else []
+        options = differences_text(line.differs, plan.engine.name, _IN_A_LOG)
+        of = f"; {options}" if options and options not in told else ""
+        told.add(options)
+        _print(f"{line.name}: {', '.join(facts)} ({format_duration(line.wall_s)}){of}")
 
     return print_line
 
 
 def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _print_warning(text: str) -> None:
+    if text.startswith(_WARNING):
+        _print(text)
 
 
 # --- A progress bar for work of which the number of steps is known, once it takes a while

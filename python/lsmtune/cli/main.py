@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from lsmtune.cli.interrupts import obeyed
 from lsmtune.errors import (
     ExitStatus,
     InputError,
+    InterruptedByUserError,
     LsmtuneError,
     disk_trouble,
     is_utf8,
@@ -76,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in obeyed():
         signal.signal(number, signal.default_int_handler)
     given = list(sys.argv[1:] if arguments is None else arguments)
+    failure: LsmtuneError
     try:
         for argument in given:
             # Study files, databases and the driver's protocol hold names and values as UTF-8.
@@ -85,17 +88,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = get_command(app).main(args=given, prog_name=PROGRAM, standalone_mode=False)
         _flush()
     except LsmtuneError as error:
-        return _fail(str(error), error.exit_status)
+        failure = error
     except (typer.Abort, KeyboardInterrupt):
-        return _fail("interrupted", ExitStatus.INTERRUPTED)
+        failure = InterruptedByUserError("interrupted")
     except typer.TyperException as error:
-        return _fail(usage_line(error), ExitStatus.BAD_INPUT)
+        failure = UsageError(usage_line(error))
     except Exception as error:
         if os.environ.get(DEBUG) == "1":
             traceback.print_exc()
             return ExitStatus.FAILED
-        return _unexpected(error)
-    return status if isinstance(status, int) else ExitStatus.DONE
+        failure = _unexpected(error)
+    else:
+        return status if isinstance(status, int) else ExitStatus.DONE
+    return _fail(failure, as_json="--json" in given)
+
+
+class UsageError(LsmtuneError):
+    """What the parser of the command line refused."""
+
+    exit_status = ExitStatus.BAD_INPUT
 
 
 def usage_line(error: typer.TyperException) -> str:
@@ -116,9 +127,15 @@ def usage_line(error: typer.TyperException) -> str:
     return f"{command}: {line}" if command else line
 
 
-def _fail(line: str, status: ExitStatus) -> ExitStatus:
-    print(f"{PROGRAM}: {line}", file=sys.stderr)
-    return status
+def _fail(failure: LsmtuneError, *, as_json: bool) -> ExitStatus:
+    """Says it in a line on stderr, with --json also on stdout unless the document there has it."""
+    print(f"{PROGRAM}: {failure}", file=sys.stderr)
+    if as_json and not failure.in_document:
+        try:
+            print(json.dumps({"error": failure.document()}, indent=2), flush=True)
+        except OSError:
+            _give_up_stdout()
+    return failure.exit_status
 
 
 _PRINTERS = frozenset({"click", "typer", "rich"})
@@ -187,16 +204,14 @@ def _give_up_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _unexpected(error: Exception) -> ExitStatus:
+def _unexpected(error: Exception) -> LsmtuneError:
     """What the disk or standard output refused, or a mistake of ours, in one line."""
     if isinstance(error, OSError) and _came_of_printing(error):
-        return _fail(_stdout_refused(error), ExitStatus.FAILED)
+        return LsmtuneError(_stdout_refused(error))
     if isinstance(error, OSError) and error.errno is not None:
-        refusal = disk_trouble(error)
-        return _fail(str(refusal), refusal.exit_status)
-    message = " ".join(str(error).split())
-    line = f"unexpected error: {type(error).__name__}: {message}; set {DEBUG}=1 to see where"
-    return _fail(line, ExitStatus.FAILED)
+        return disk_trouble(error)
+    name, message = type(error).__name__, " ".join(str(error).split())
+    return LsmtuneError(f"unexpected error: {name}: {message}; set {DEBUG}=1 to see where")
 
 
 if __name__ == "__main__":

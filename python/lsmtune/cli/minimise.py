@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lsmtune.cli.flags import JsonOption, LimitFlags, WorkloadFlags, command, option
-from lsmtune.cli.output import print_json, print_view, status_of, warn
+from lsmtune.cli.flags import (
+    ForceOption,
+    JsonOption,
+    LimitFlags,
+    QuietOption,
+    WorkloadFlags,
+    command,
+    option,
+)
+from lsmtune.cli.output import check_outputs, print_json, print_view, status_of, warn
 from lsmtune.cli.verify import (
     PAIRS_FLAG,
     ComparedFlags,
@@ -23,7 +31,7 @@ from lsmtune.cli.verify import (
 )
 from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm
-from lsmtune.machine.files import check_output, write_output
+from lsmtune.machine.files import write_output
 
 if TYPE_CHECKING:
     from lsmtune.proof.paired import ProofPlan
@@ -52,9 +60,11 @@ def _minimise(
     workload: WorkloadFlags,
     proof: ProofFlags,
     output: Path | None = option(
-        "--output FILE", "Write the result as the engine's file of options.", None
+        "--output FILE", "Write the result as the engine's file of options; - is stdout.", None
     ),
+    force: ForceOption = False,
     limits: LimitFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
@@ -73,8 +83,8 @@ def _minimise(
     from lsmtune.proof.paired_steps import Minimised, told_apart
 
     started_s = time.monotonic()
+    err = check_outputs([("--output", output)], force=force, as_json=as_json)
     if output is not None:
-        check_output(output)
         format_for(compared.engine)
     asked = asked_of("minimise", compared, workload, proof, limits)
     driver = find_driver()
@@ -92,21 +102,23 @@ def _minimise(
         result = Minimised(Minimisation(asked.candidate.config, why=why))
     else:
         timed = asked.after(time.monotonic() - started_s)
-        result = _carry_out(timed, allowed, driver, proof.directory)
+        result = _carry_out(timed, allowed, driver, proof.directory, quiet=quiet)
+    stopped = None if result.result.complete else interrupted(proof.directory)
     if as_json:
-        print_json(document(minimising, result))
+        print_json(document(minimising, result), stopped)
     else:
         table = options_table(minimising, result)
         if table is not None:
-            print_view(table, _WIDTH)
-        typer.echo("\n".join(result_lines(minimising, result)))
-    if not result.result.complete:
-        raise interrupted(proof.directory)
+            print_view(table, _WIDTH, err=err)
+        typer.echo("\n".join(result_lines(minimising, result)), err=err)
+    if stopped is not None:
+        raise stopped
     if not result.result.is_proven:
         raise typer.Exit(status_of(result.result.gain or result.result.first))
     if output is not None:
         write_output(output, exported(minimising, result))
-        typer.echo(f"lsmtune: the minimal configuration is in {output}", err=True)
+        if not err:
+            typer.echo(f"lsmtune: the minimal configuration is in {output}", err=True)
 
 
 def _check_pairs(plan: ProofPlan, options: int) -> None:
@@ -127,7 +139,12 @@ def _check_pairs(plan: ProofPlan, options: int) -> None:
 
 
 def _carry_out(
-    asked: Verification, allowed: Sequence[str], driver: Path, directory: Path | None
+    asked: Verification,
+    allowed: Sequence[str],
+    driver: Path,
+    directory: Path | None,
+    *,
+    quiet: bool,
 ) -> Minimised:
     """Runs the steps with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.interrupts import stop_on_interrupt
@@ -144,10 +161,12 @@ def _carry_out(
         reasons = "; ".join(doubtful.reasons(allowed))
         return f"the configuration is refused: {reasons}" if reasons else ""
 
-    steps = steps_of(len(differing_options(asked.baseline.config, asked.candidate.config)))
+    pairs = asked.plan.pairs * steps_of(
+        len(differing_options(asked.baseline.config, asked.candidate.config))
+    )
     with (
         proof_folder(directory) as path,
-        proof_display(MinimisationObserver, asked, asked.plan.pairs * steps) as observer,
+        proof_display(MinimisationObserver, asked, pairs, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
         return minimised(asked, refusal, path, NativeRunner(driver), observer, stop)

@@ -8,15 +8,14 @@ from functools import partial
 
 from rich.console import RenderableType
 
+from lsmtune.cli.config_text import config_document, config_text, value_text
 from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
-from lsmtune.cli.tune_result import value_text
-from lsmtune.cli.verify import OPT_IN, config_document
+from lsmtune.cli.verify import OPT_IN
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats import export, own_format
 from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
-from lsmtune.model.config import Config, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.minimise import OptionEffect
 from lsmtune.proof.paired_steps import Minimised
@@ -102,8 +101,6 @@ def _value(verification: Verification, side: str, effect: OptionEffect) -> str:
     engine, value = verification.engine, getattr(effect, side)
     if value is None and engine.version:
         value = catalogue_defaults(engine.name, engine.version).get(effect.option)
-    if value is None:
-        return "the engine's default" if engine.name in ENGINE_KINDS else "not set"
     return value_text(engine.name, effect.option, value)
 
 
@@ -168,12 +165,6 @@ def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
         more = "give it more time (--budget) or pairs (--pairs)"
         lines.append(f"{name} is proved better, what is left of it is not: {more}")
     return lines
-
-
-def config_text(config: Config) -> str:
-    """The options as every command takes them: `name=value,name=value`."""
-    pairs = (f"{name}={option_text(value)}" for name, value in config.options.items())
-    return ",".join(pairs) or "default"
 
 
 def format_for(engine_name: str) -> ExportFormat:

@@ -47,16 +47,14 @@ def _options(
     engine: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ENGINE]",
+            metavar="ENGINE",
             help=f"{', '.join(ENGINE_KINDS)}.",
             autocompletion=lambda: list(ENGINE_KINDS),
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]", help="An option, a ready space or a preset; all about it."
-        ),
+        typer.Argument(metavar="NAME", help="An option, a ready space or a preset; all about it."),
     ] = None,
     spaces: Annotated[bool, typer.Option("--spaces", help="List the ready spaces.")] = False,
     presets: Annotated[bool, typer.Option("--presets", help="List the presets.")] = False,
@@ -182,7 +180,9 @@ def _parameter_document(parameter: Parameter) -> dict[str, object]:
     }
 
 
-def _say(view: RenderableType, document: object, as_json: bool, pipe_width: int) -> None:
+def _say(
+    view: RenderableType, document: Mapping[str, object], as_json: bool, pipe_width: int
+) -> None:
     if as_json:
         print_json(document)
     else:

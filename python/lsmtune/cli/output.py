@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -17,17 +17,25 @@ from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, V
 NOT_KNOWN = "-"
 
 
-def print_json(document: object) -> None:
-    """One JSON document on stdout."""
+def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
+    """One JSON document on stdout, with the `failure` that the command will end with."""
+    if failure is not None:
+        document = {**document, "error": failure.document()}
+        failure.in_document = True
     typer.echo(json.dumps(document, indent=2))
 
 
-def print_view(view: object, pipe_width: int = 200, *, soft_wrap: bool = False) -> None:
-    """What rich draws, on stdout. A pipe has no width of its own; its reader wants whole lines."""
+def print_view(
+    view: object, pipe_width: int = 200, *, soft_wrap: bool = False, err: bool = False
+) -> None:
+    """What rich draws, on stdout or stderr.
+
+    A pipe has no width of its own; its reader wants whole lines.
+    """
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else pipe_width
-    Console(width=width, highlight=False, soft_wrap=soft_wrap).print(view)
+    width = None if (sys.stderr if err else sys.stdout).isatty() else pipe_width
+    Console(width=width, highlight=False, soft_wrap=soft_wrap, stderr=err).print(view)
 
 
 def file_or_stdout(output: Path | None) -> Path | None:
@@ -57,6 +65,23 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
     if path.is_file() and not force:
         allowed = f"another {flag}, or --force to replace it"
         raise InputError(str(path), why="exists already", allowed=allowed)
+
+
+def check_outputs(files: Iterable[tuple[str, Path | None]], *, force: bool, as_json: bool) -> bool:
+    """As `check_new` for each file that was asked for, beside the flag that names it.
+
+    Returns whether standard output takes one, so that what people read goes to stderr. Raises
+    InputError where it would take two things.
+    """
+    taken = "--json" if as_json else ""
+    for flag, path in files:
+        if path is None:
+            continue
+        if path == STDOUT and taken:
+            raise InputError(taken, why=f"stands beside {flag} -: both would be on stdout")
+        taken = f"{flag} -" if path == STDOUT else taken
+        check_new(path, flag, force=force)
+    return taken not in ("", "--json")
 
 
 def failure_line(measurement: Measurement) -> str:

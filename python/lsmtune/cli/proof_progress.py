@@ -20,14 +20,16 @@ def display_plan(asked: Verification, pairs: int) -> Plan:
     """What a display must know of proofs of at most so many `pairs` in all."""
     workloads = (WeightedWorkload(asked.workload.name, asked.workload, 1.0),)
     goal, time_s = Goal((asked.objective,)), asked.plan.deadline_s
-    return Plan(goal, workloads, trials=0, time_s=time_s, pairs=pairs)
+    baseline, engine = asked.baseline.config, asked.engine
+    return Plan(baseline, engine, goal, workloads, trials=0, time_s=time_s, pairs=pairs)
 
 
 def proof_display(
-    observer: type[Observer], asked: Verification, pairs: int
+    observer: type[Observer], asked: Verification, pairs: int, *, quiet: bool
 ) -> AbstractContextManager[Observer]:
     """An `observer` of proofs of at most so many `pairs`, shown while the context lasts."""
-    return tune_display(display_plan(asked, pairs), time.monotonic, observer=observer)
+    plan = display_plan(asked, pairs)
+    return tune_display(plan, time.monotonic, observer=observer, quiet=quiet)
 
 
 class VerificationObserver(TuneProgress):

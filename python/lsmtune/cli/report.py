@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
+from lsmtune.cli.choices import study_folder
 from lsmtune.cli.flags import command, option
 from lsmtune.cli.live import counted_progress
 from lsmtune.cli.output import echo_beside, print_json
 from lsmtune.errors import InputError, check_name
-from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import STDOUT
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
@@ -46,7 +47,7 @@ def _report(
     check_name(importance, METHODS, "report", "--importance")
     if as_json and output == STDOUT:
         raise InputError("--json", why="stands beside --output -: both would be on stdout")
-    with StudyFolder.open(directory or _folder_of(study)) as folder:
+    with StudyFolder.open(directory or study_folder(study, "report")) as folder:
         if not folder.measurements.all():
             raise InputError(
                 str(folder.path),
@@ -65,24 +66,3 @@ def _report(
     else:
         head = headline(analysis)
         echo_beside(f"{head.label}: {head.figure} {head.lead}\n{path}", path)
-
-
-def _folder_of(study: Path) -> Path:
-    if study.is_dir():
-        return study
-    if not study.exists():
-        raise InputError("report", "STUDY", found=str(study), why="no such file or folder")
-    if study.suffix not in (".yaml", ".yml"):
-        raise InputError(
-            "report",
-            "STUDY",
-            found=str(study),
-            why="not a study",
-            allowed="a study file (.yaml) or a study folder",
-        )
-    folder = default_folder(study)
-    if not folder.is_dir():
-        raise InputError(
-            str(study), why=f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
-        )
-    return folder

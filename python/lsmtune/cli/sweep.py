@@ -18,6 +18,7 @@ from lsmtune.cli.flags import (
     LibraryOption,
     MemoryIfSetOption,
     OptionSetOption,
+    QuietOption,
     command,
     flag,
     limits_of,
@@ -25,7 +26,7 @@ from lsmtune.cli.flags import (
     options_of,
 )
 from lsmtune.cli.output import failure, print_json, print_view, warn
-from lsmtune.errors import ExitStatus, InputError, LsmtuneError, nearest_name
+from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
 from lsmtune.model.request import SEED_MAX
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments
 
@@ -101,7 +102,7 @@ class SweepFlags:
 
 
 @command(app, "sweep", EXAMPLES)
-def _sweep(given: SweepFlags, as_json: JsonOption = False) -> None:
+def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
     from lsmtune.cli.sweep_view import plan_document, plan_view
     from lsmtune.driver.conversation import find_driver
@@ -122,16 +123,18 @@ def _sweep(given: SweepFlags, as_json: JsonOption = False) -> None:
         return
     doubtful = [*warnings, *_doubts(sweep, identity, cells)]
     warn(doubtful)
-    runs = _perform(sweep, cells, folder, driver)
+    runs = _perform(sweep, cells, folder, driver, quiet=quiet)
     result = summarise(sweep, cells, runs, [*doubtful, *_conditions(cells, runs)])
-    _tell(result, folder, as_json)
+    failure: LsmtuneError | None = None
     if result.runs < result.runs_wanted:
         done = f"{result.runs} of {result.runs_wanted} runs are kept in {folder}"
-        typer.echo(f"lsmtune: interrupted; {done}", err=True)
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if result.failures:
+        failure = InterruptedByUserError(f"interrupted; {done}")
+    elif result.failures:
         bad = len(result.failures)
-        raise LsmtuneError(f"sweep: {bad} of {result.runs} runs did not end well")
+        failure = LsmtuneError(f"sweep: {bad} of {result.runs} runs did not end well")
+    _tell(result, folder, failure, as_json=as_json)
+    if failure is not None:
+        raise failure
 
 
 # --- the Sweep that the flags state, alone or on top of a file
@@ -280,14 +283,14 @@ def _stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasure
 
 
 def _perform(
-    sweep: Sweep, cells: Sequence[GridCell], folder: Path, driver: Path
+    sweep: Sweep, cells: Sequence[GridCell], folder: Path, driver: Path, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Every run that is stored when the sweep is over, or when the user ends it.
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
     """
     from lsmtune.cli.interrupts import stop_on_interrupt
-    from lsmtune.cli.live import bench_display, stderr_console
+    from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.sweep_view import SweepProgress
     from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.measurer import loaded_databases
@@ -299,7 +302,7 @@ def _perform(
 
     runner, before = NativeRunner(driver), _stored_runs(folder, cells)
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
-    say = no_line if stderr_console().is_terminal else _say
+    say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
     progress = SweepProgress(ours, sweep.repeats, before, say, _say)
     databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None
     with stop_on_interrupt(_say) as stop:
@@ -307,7 +310,7 @@ def _perform(
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:
             raise _refusal(sweep, *refused)
-        with bench_display(progress.run, lambda: progress.title):
+        with bench_display(progress.run, lambda: progress.title, quiet=quiet):
             return perform(
                 ours,
                 sweep.repeats,
@@ -337,8 +340,10 @@ def _say(text: str) -> None:
     print(f"lsmtune: {text}", file=sys.stderr, flush=True)
 
 
-def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
-    """Write the files of the result and print it."""
+def _tell(
+    result: SweepResult, folder: Path, failure: LsmtuneError | None, *, as_json: bool
+) -> None:
+    """Write the files of the result and print it, with the `failure` that it ends with."""
     from lsmtune.report.sweep import document, sweep_document, write_sweep
     from lsmtune.report.terminal import to_terminal
 
@@ -346,7 +351,7 @@ def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
         return
     files = [str(file) for file in write_sweep(result, folder / "result")]
     if as_json:
-        print_json(document(result) | {"files": files})
+        print_json(document(result) | {"files": files}, failure)
         return
     print_view(to_terminal(sweep_document(result)))
     typer.echo(f"written: {', '.join(files)}")

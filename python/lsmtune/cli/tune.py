@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.flags import BudgetOption, JsonOption, TrialsOption, command, duration_of, option
+from lsmtune.cli.flags import (
+    BudgetOption,
+    JsonOption,
+    QuietOption,
+    TrialsOption,
+    command,
+    duration_of,
+    option,
+)
 from lsmtune.cli.output import print_json, status_of
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.library_facts import chosen_engine
@@ -46,6 +54,7 @@ def _tune(
     ),
     trials: TrialsOption = None,
     budget: BudgetOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
     require_gain: bool = option(
         "--require-gain", "Exit 3 unless a gain is proved, 4 where a loss is.", False
@@ -72,7 +81,7 @@ def _tune(
         if folder.measurements.fact("machine") is None:
             folder.measurements.set_fact("machine", machine_facts(folder.path))
         spec = with_winners(spec, folder, chosen.engine.version)
-        result = _search_and_prove(spec, folder, chosen, clock, begun_s)
+        result = _search_and_prove(spec, folder, chosen, clock, begun_s, quiet=quiet)
         spec = at_length(spec, folder)
         try:
             remember_winner(spec, result)
@@ -81,7 +90,7 @@ def _tune(
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if as_json:
-            print_json(tune_document(spec, folder, result, files))
+            print_json(tune_document(spec, folder, result, files), failure)
         elif not result.interrupted:
             typer.echo(tune_text(spec, folder, result, files, chosen.engine))
     if result.interrupted:
@@ -131,20 +140,30 @@ def tune_runner(spec: Spec) -> RunnerChoice:
 
 
 def _search_and_prove(
-    spec: Spec, folder: StudyFolder, chosen: RunnerChoice, clock: AwakeClock, begun_s: float
+    spec: Spec,
+    folder: StudyFolder,
+    chosen: RunnerChoice,
+    clock: AwakeClock,
+    begun_s: float,
+    *,
+    quiet: bool,
 ) -> TuneResult:
     """Runs the loop with its display; Ctrl-C stops it in order, a second one at once."""
     from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.tune_progress import Plan, TuneProgress
     from lsmtune.study.loop import tune
+    from lsmtune.study.start import baseline_config
 
-    budget = spec.budget
-    plan = Plan(spec.goal, spec.workloads, budget.trials, budget.time_s, spec.proof.pairs)
+    budget, baseline = spec.budget, baseline_config(spec)
+    plan = Plan(
+        *(baseline, chosen.engine, spec.goal, spec.workloads),
+        *(budget.trials, budget.time_s, spec.proof.pairs),
+    )
     spent_s = folder.measurements.spent_s()
     with (
         clock.beating(),
-        tune_display(plan, clock, spent_s, observer=TuneProgress) as observer,
+        tune_display(plan, clock, spent_s, observer=TuneProgress, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
         for warning in chosen.warnings:

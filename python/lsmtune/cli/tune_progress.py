@@ -7,16 +7,18 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lsmtune.cli.config_text import Differences, differences
 from lsmtune.cli.output import running_line
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.config import Config, option_text
-from lsmtune.model.goal import Goal, Objective, WeightedWorkload
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.trials import TrialEnd
 
@@ -27,9 +29,12 @@ _ROWS_KEPT = 10
 class Plan:
     """What is done, and how much: `trials` or `time_s` may be open; `pairs` follow.
 
-    A trial, and each side of a pair, takes one run per workload.
+    A trial, and each side of a pair, takes one run per workload. Of a configuration is shown what
+    differs from the `baseline` on the `engine`.
     """
 
+    baseline: Config
+    engine: EngineIdentity
     goal: Goal
     workloads: tuple[WeightedWorkload, ...]
     trials: int | None
@@ -51,14 +56,15 @@ class Plan:
 class RunLine:
     """A finished run: `ratio` is its value over the baseline's, `best` marks a new best trial.
 
-    `why` says what went wrong in a run that did not end `ok`.
+    `differs` is what its configuration has that the baseline has not. `why` says what went wrong
+    in a run that did not end `ok`.
     """
 
     name: str
     outcome: str
     value: float | None
     ratio: float | None
-    options: str
+    differs: Differences
     wall_s: float
     best: bool = False
     why: str = ""
@@ -78,9 +84,11 @@ class TuneProgress(TuneObserver):
         self.plan = plan
         self.run = RunProgress(plan.workloads[0].workload)
         self.run_name = ""
+        self.run_differs: Differences = {}
         self.trials = 0
         self.counts: Counter[str] = Counter()
         self.best: str = ""
+        self.best_differs: Differences = {}
         self.proof_runs = 0
         self.proving = False
         self.proof_so_far = ""
@@ -94,7 +102,7 @@ class TuneProgress(TuneObserver):
         # Both runs of a pair may be on at the same time; by role, pair and workload.
         self._names: dict[tuple[Role, int | None, int], str] = {}
         self._held: RunLine | None = None
-        self._shown_trial: int | None = None
+        self._tried: dict[int, Differences] = {}  # by the trial's number
         self._on_line = on_line
         self._on_text = on_text
 
@@ -106,9 +114,10 @@ class TuneProgress(TuneObserver):
         if resumed:
             self._say(f"continuing: {resumed} trials are stored")
 
-    def run_started(self, place: Slot, _arm: Arm, workload: Workload) -> None:
+    def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
         self._release()
+        self.run_differs = self._differs(arm.config)
         self.run_name = _role_name(place)
         if len(self.plan.workloads) > 1:
             self.run_name += f" {self.plan.workloads[place.workload].label}"
@@ -132,18 +141,19 @@ class TuneProgress(TuneObserver):
             self._baseline_values[stored.workload] = value
         if stored.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE):
             self.proof_runs += 1
-        base = self._baseline_values.get(stored.workload) if stored.rung is None else None
-        place = (stored.role, stored.pair, stored.workload)
-        # A trial of several runs has its options beside the first.
-        again = stored.trial is not None and stored.trial == self._shown_trial
-        self._shown_trial = stored.trial
+        # Of the same size, and no part of a pair, which is judged by its other side.
+        compared = stored.rung is None and stored.pair is None and stored.trial is not None
+        base = self._baseline_values.get(stored.workload) if compared else None
+        place, differs = (stored.role, stored.pair, stored.workload), self._differs(stored.config)
+        if stored.trial is not None:
+            self._tried[stored.trial] = differs
         # The line of a trial's last run says what became of the trial.
         self._held = RunLine(
             name=self._names.pop(place, self.run_name),
             outcome=stored.measurement.outcome.value,
             value=value,
             ratio=value / base if value and base and min(value, base) > 0 else None,
-            options="" if again else options_text(stored.config),
+            differs=differs,
             # A run of a pair is charged half of what both took.
             wall_s=stored.wall_s if stored.pair is None else stored.measurement.elapsed_s,
             why="" if stored.measurement.error is None else stored.measurement.error.message,
@@ -172,9 +182,13 @@ class TuneProgress(TuneObserver):
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
         """A new best trial, or the best of earlier sessions."""
-        against = "" if ratio_to_baseline is None else f", {ratio_to_baseline:.2f}x the baseline"
-        shown = shown_value(self.plan.goal.metric, value)
+        against = ""
+        if ratio_to_baseline is not None:
+            word = better_or_worse(ratio_to_baseline, self.plan.goal.direction)
+            against = f", {ratio_to_baseline:.2f}x the baseline's, {word}"
+        shown = quantity(self.plan.goal.metric, value)
         self.best = f"trial {trial}: {shown}{against} (not yet proved)"
+        self.best_differs = self._tried.get(trial, {})  # of an earlier session they are not known
 
     def calibrated(self, _found: object, line: str) -> None:
         """What the baseline against itself says of the machine."""
@@ -240,6 +254,9 @@ class TuneProgress(TuneObserver):
 
     # --- inside
 
+    def _differs(self, config: Config) -> Differences:
+        return differences(config, self.plan.baseline, self.plan.engine)
+
     def _release(self, *, best: bool = False, why: str = "") -> None:
         if self._held is None:
             return
@@ -255,21 +272,14 @@ class TuneProgress(TuneObserver):
             self._on_text(text)
 
 
-def shown_value(metric: str, value: float) -> str:
-    """`value` of `metric` with its unit."""
-    if metric.endswith("_ops_s"):
-        return f"{value:,.0f} ops/s"
-    return f"{number(value)} {metric}"
+_ALIKE = 0.005  # a ratio that is shown as 1.00
 
 
-def number(value: float) -> str:
-    """Four digits that matter, and no exponent for anything large: `25,711`, `0.4213`."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def options_text(config: Config) -> str:
-    """`name=value name=value`."""
-    return " ".join(f"{name}={option_text(value)}" for name, value in config.options.items())
+def better_or_worse(ratio: float, direction: Direction) -> str:
+    """What a ratio to the baseline means: for latencies more than 1 is worse."""
+    if abs(ratio - 1.0) < _ALIKE:
+        return "the same"
+    return "better" if (ratio > 1.0) == (direction is Direction.MAXIMIZE) else "worse"
 
 
 def _role_name(place: Slot) -> str:
@@ -288,7 +298,7 @@ def _role_name(place: Slot) -> str:
             return place.role.value
 
 
-_KEPT = 24
+_KEPT = 16
 
 
 @dataclass
@@ -315,6 +325,12 @@ class PhaseProgress:
         if self.phase.duration_s:
             shares.append(self.elapsed_s / self.phase.duration_s)
         return min(1.0, max(shares))
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until its end at the pace so far; None where that is not known."""
+        known = self.started and not self.finished and self.share > 0.0 and self.elapsed_s > 0.0
+        return self.elapsed_s * (1.0 - self.share) / self.share if known else None
 
 
 class RunProgress:

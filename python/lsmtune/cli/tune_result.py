@@ -5,23 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lsmtune.cli.config_text import difference_lines
 from lsmtune.cli.output import verdict_lines
-from lsmtune.cli.tune_progress import shown_value
-from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.formats import export, own_format
-from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.front import front
 from lsmtune.report.notices import notices
 from lsmtune.report.source import StudyRecords, read_study
 from lsmtune.report.tables import Severity
-from lsmtune.report.words import option
-from lsmtune.space.parameter import same_value
+from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneResult, result_document
 from lsmtune.study.spec import Spec
 
@@ -145,7 +142,7 @@ def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:
     lines = [f"front: {len(trade_offs.rows)} configurations; each has a name, such as {named}"]
     for row in trade_offs.rows[:_FRONT_ROWS]:
         values = ", ".join(
-            shown_value(metric, value)
+            quantity(metric, value)
             for metric, value in zip(trade_offs.metrics, row.values, strict=True)
         )
         lines.append(f"  trial {row.trial}: {values}{' (picked)' if row.is_picked else ''}")
@@ -168,32 +165,13 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     )
 
 
-def value_text(engine_name: str, name: str, value: OptionValue) -> str:
-    """A value as a study file may say it: `600MiB` where that is exact, else as it is."""
-    catalogue = option_catalogue(engine_name) if engine_name in ENGINE_KINDS else {}
-    return option(value, catalogue[name].unit if name in catalogue else "")
-
-
 def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
-    """The best options, each beside the baseline's; those that change nothing are only counted."""
+    """What the best differs in, each beside the baseline's; the rest is only counted."""
     if result.best is None:
         return [_without_best(result)]
-    unset = "the engine's default" if engine.name in ENGINE_KINDS else "not set"
-    # Of an engine of unknown version nothing is known to be at its default.
-    defaults = catalogue_defaults(engine.name, engine.version) if engine.version else {}
-    left = [n for n in result.best.options if n not in result.baseline.options]
-    same = {n for n in left if n in defaults and same_value(result.best.options[n], defaults[n])}
-    shown = {name: value for name, value in result.best.options.items() if name not in same}
-    width = max((len(name) for name in shown), default=0)
     lines = [f"tuned options (trial {result.best_trial}):"]
-    for name, value in shown.items():
-        before = result.baseline.options.get(name, defaults.get(name))
-        text = unset if before is None else value_text(engine.name, name, before)
-        was = "" if before == value else f"   (baseline: {text})"
-        lines.append(f"  {name:<{width}} = {value_text(engine.name, name, value)}{was}")
-    if same:
-        lines.append(f"  {'and' if shown else 'all'} {len(same)} at the engine's default")
-    return lines
+    differing = difference_lines(result.best, result.baseline, engine)
+    return lines + [f"  {line}" for line in differing]
 
 
 def _without_best(result: TuneResult) -> str:

@@ -20,6 +20,7 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     LimitFlags,
+    QuietOption,
     RunsDirOption,
     SeedOption,
     WorkloadFlags,
@@ -43,7 +44,6 @@ from lsmtune.programs.registry import PROGRAMS
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
-    from lsmtune.model.config import Config
     from lsmtune.model.workload import Workload
     from lsmtune.programs.runner import RunnerChoice
     from lsmtune.proof.paired import ProofPlan
@@ -271,6 +271,7 @@ def _verify(
     runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
     gate: GateFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
@@ -305,7 +306,7 @@ def _verify(
         result = Survived(not_proven(asked.objective, asked.plan.confidence, why))
     else:
         timed = asked.after(time.monotonic() - started_s)
-        result = _prove(timed, builds[1].runner, proof.directory)
+        result = _prove(timed, builds[1].runner, proof.directory, quiet=quiet)
     if as_json:
         print_json(_document(asked, result, refused, warnings) | {"notes": notes})
     else:
@@ -426,7 +427,7 @@ def phase_notes(asked: Verification) -> list[str]:
     return [text]
 
 
-def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survived:
+def _prove(asked: Verification, runner: Runner, directory: Path | None, *, quiet: bool) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.proof_progress import VerificationObserver, proof_display
@@ -434,7 +435,7 @@ def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survi
 
     with (
         proof_folder(directory) as path,
-        proof_display(VerificationObserver, asked, asked.plan.pairs) as observer,
+        proof_display(VerificationObserver, asked, asked.plan.pairs, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
         result = proved(asked, path, runner, observer, stop)
@@ -491,6 +492,7 @@ def _document(
 
 
 def _arm_document(arm: Arm) -> dict[str, object]:
+    from lsmtune.cli.config_text import config_document
     from lsmtune.model.codec import encode
 
     return config_document(arm.config) | {"engine": encode(arm.engine)}
@@ -501,8 +503,3 @@ def _build_text(engine: EngineIdentity) -> str:
     version = engine.version or "of unknown version"
     build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
     return f"{engine.name} {version}, {engine.library}{build}"
-
-
-def config_document(config: Config) -> dict[str, object]:
-    """A configuration as the commands' JSON has it."""
-    return {"label": config.label, "options": dict(config.options)}

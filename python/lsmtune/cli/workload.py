@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lsmtune.cli import workload_trace
+from lsmtune.cli.commands import Group
 from lsmtune.cli.flags import (
     ForceOption,
     JsonOption,
@@ -71,7 +72,10 @@ NameArgument = Annotated[
 ]
 OutOption = Annotated[Path | None, option("--out FILE", "Write to this file, not to stdout.")]
 app = typer.Typer(
-    name="workload", help="List, show, import and export workloads.", no_args_is_help=True
+    cls=Group,
+    name="workload",
+    help="List, show, import and export workloads.",
+    no_args_is_help=True,
 )
 
 

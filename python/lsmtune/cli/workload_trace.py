@@ -22,9 +22,9 @@ from lsmtune.cli.flags import (
     config_of,
     option,
 )
-from lsmtune.cli.output import check_new, print_json
+from lsmtune.cli.output import check_outputs, print_json
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.machine.files import check_output, write_output
+from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ app = typer.Typer()
 TraceArgument = Annotated[
     Path, typer.Argument(metavar="TRACE", help="A query trace: db_bench --trace_file, StartTrace.")
 ]
-HtmlOption = Annotated[Path | None, option("--html FILE", "Write a page with plots.")]
+HtmlOption = Annotated[Path | None, option("--html FILE", "Write a page with plots; - is stdout.")]
 RANGES = option(
     "--ranges N",
     "Equal ranges of keys that are told apart; found out by default.",
@@ -68,6 +68,7 @@ def _inspect(
     trace: TraceArgument,
     html: HtmlOption = None,
     ranges: Annotated[int, RANGES] = 1024,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
@@ -75,8 +76,7 @@ def _inspect(
     from lsmtune.report.workload import summary_document, summary_lines
     from lsmtune.traces.summary import inspect_trace
 
-    if html is not None:
-        check_output(html)
+    err = check_outputs([("--html", html)], force=force, as_json=as_json)
     with _progress() as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
     if html is not None:
@@ -86,8 +86,8 @@ def _inspect(
     if as_json:
         print_json(summary_document(summary) | {"html": None if html is None else str(html)})
     else:
-        typer.echo("\n".join(summary_lines(summary)))
-        if html is not None:
+        typer.echo("\n".join(summary_lines(summary)), err=err)
+        if html is not None and not err:
             typer.echo(f"wrote {html}")
     _fail_if_damaged(summary)
 
@@ -131,9 +131,7 @@ def _fit(
     from lsmtune.traces.summary import inspect_trace
     from lsmtune.workloads.file import workload_text
 
-    check_new(out, "--out", force=force)
-    if html is not None:
-        check_output(html)
+    err = check_outputs([("--out", out), ("--html", html)], force=force, as_json=as_json)
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
@@ -155,8 +153,10 @@ def _fit(
     if as_json:
         print_json(fit_document(fit) | {"trace": str(trace), "out": str(out)})
     else:
-        typer.echo("\n".join(fit_lines(fit)))
-        typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
+        typer.echo("\n".join(fit_lines(fit)), err=err)
+        if out != STDOUT:
+            next_step = f"lsmtune bench --engine rocksdb --workload {out}"
+            typer.echo(f"wrote {out}\nnext: {next_step}", err=err)
     _fail_if_damaged(fit.summary)
 
 

@@ -145,7 +145,8 @@ class OptionInfo:
     the options or changes them; `older_constraint` holds, oldest first, the last version with
     other ones and those. `effect` is `layout` where the files of a loaded and settled database
     depend on the option, else `runtime`. `least` is the smallest value that the engine does not
-    raise, for an option that scales with the data. `since` and `until` are the first and last
+    raise, for an option that scales with the data. `mutable`: an open database can change it, in
+    every version or from `mutable_since` on. `since` and `until` are the first and last
     version with the option, empty when it is older than the oldest version covered, or still there.
     """
 
@@ -166,6 +167,7 @@ class OptionInfo:
     scope: Scope
     effect: Effect
     mutable: bool = False
+    mutable_since: Version = ""
     scales_with: ScalesWith = ""
     least: Number | None = None
     risk: tuple[Risk, ...] = ()
@@ -189,6 +191,10 @@ class OptionInfo:
         if self.since and version_key(version) < version_key(self.since):
             return False
         return not self.until or _is_up_to(version, self.until)
+
+    def mutable_in(self, version: str) -> bool:
+        """Whether an open database of `version` can change the option."""
+        return self.mutable and version_key(version) >= version_key(self.mutable_since)
 
     def default_in(self, version: str) -> OptionValue | None:
         """The engine's default in `version`, which must have the option."""
@@ -294,6 +300,8 @@ def _check_shape(info: OptionInfo, source: str) -> None:
         if choice not in choices:
             nearest = nearest_name(choice, choices)
             raise InputError(source, f"{info.name}.choices_since", found=choice, nearest=nearest)
+    if info.mutable_since and not info.mutable:
+        raise InputError(source, f"{info.name}.mutable_since", allowed="beside mutable: true")
     for part in ("older_defaults", "older_constraint"):
         versions = [version_key(version) for version, _ in getattr(info, part)]
         if versions != sorted(versions):

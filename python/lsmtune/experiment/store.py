@@ -270,6 +270,13 @@ class MeasurementStore:
         """A run that is not stored, as it was disturbed or there was no time, cost `wall_s`."""
         self.set_fact(_LOST, float(self.fact(_LOST) or 0.0) + wall_s)
 
+    def trials_begun(self) -> int:
+        """How many trials have a run that counts, of any size."""
+        query = "SELECT count(DISTINCT trial) FROM runs WHERE role IN (?, ?) AND id > ?"
+        aside = int(self.fact(_ASIDE) or 0)
+        row = self._first(query, Role.TRIAL.value, Role.RUNG.value, aside)
+        return 0 if row is None else int(row[0])
+
     def any_ok(self) -> bool:
         """Whether some run ended `ok`, the baseline's aside, which alone says nothing."""
         marks = ", ".join("?" for _ in OF_BASELINE)

@@ -1,4 +1,4 @@
-"""How ekvsb is called: its flags for RocksDB's options, and the JSON of its workload.
+"""How ekvsb is called, and the JSON of its workload; its flags of options are `formats/ekvsb.py`.
 
 Facts from ekvsb's `src/main.rs` and `src/task.rs`: a workload is a JSON array of tasks on stdin,
 held in memory whole; it is performed in order in one thread; values are random bytes, keys text.
@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import random
+import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from lsmtune.driver.runner import DATABASE
+from lsmtune.engines.formats.ekvsb import FLAGS
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES
@@ -30,6 +32,7 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
+    exported,
     phase_measurement,
     unsettled,
 )
@@ -51,70 +54,15 @@ _EACH_ONCE = frozenset({"fillseq", "filluniquerandom", "readuniquerandom", "dele
 # The JSON of a task is some 60 bytes and becomes a string of Rust: 2^24 of them are 2 GiB.
 OPERATIONS_MAX = 2**24
 
-# RocksDB's option to ekvsb's flag: most are named alike.
-_FLAGS: Mapping[str, str] = {
-    **{
-        name: name.replace("_", "-")
-        for name in (
-            *("compaction_readahead_size", "bytes_per_sync", "max_write_buffer_number"),
-            *("write_buffer_size", "max_bytes_for_level_base", "max_bytes_for_level_multiplier"),
-            *("max_manifest_file_size", "target_file_size_base", "num_levels"),
-            "min_write_buffer_number_to_merge",
-        )
-    },
-    "table_cache_numshardbits": "table-cache-num-shard-bits",
-    "level0_file_num_compaction_trigger": "level-zero-file-num-compaction-trigger",
-    "level0_slowdown_writes_trigger": "level-zero-slowdown-writes-trigger",
-    "level0_stop_writes_trigger": "level-zero-stop-writes-trigger",
-    "memtable_prefix_bloom_size_ratio": "memtable-prefix-bloom-ratio",
-    "block_based_table_factory.block_size": "block-opt-block-size",
-    "block_based_table_factory.block_cache": "block-opt-lru-cache",
-}
-# A flag that stands alone, and the value that it says.
-_SWITCHES: Mapping[str, tuple[str, str]] = {
-    "use_fsync": ("use-fsync", "true"),
-    "use_direct_reads": ("use-direct-reads", "true"),
-    "use_direct_io_for_flush_and_compaction": ("use-direct-io-for-flush-and-compaction", "true"),
-    "disable_auto_compactions": ("disable-auto-compactions", "true"),
-    "allow_concurrent_memtable_write": ("disable-concurrent-memtable-write", "false"),
-    "advise_random_on_open": ("disable-advise-random-on-open", "false"),
-    "block_based_table_factory.no_block_cache": ("block-opt-disable-cache", "true"),
-    "block_based_table_factory.cache_index_and_filter_blocks": (
-        "block-opt-cache-index-and-filter-blocks",
-        "true",
-    ),
-}
-_WORDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "compaction_style": (
-        "compaction-style",
-        {
-            "kCompactionStyleLevel": "level",
-            "kCompactionStyleUniversal": "universal",
-            "kCompactionStyleFIFO": "fifo",
-        },
-    ),
-    "block_based_table_factory.index_type": (
-        "block-opt-index-type",
-        {
-            "kBinarySearch": "binary-search",
-            "kHashSearch": "hash-search",
-            "kTwoLevelIndexSearch": "two-level-index-search",
-        },
-    ),
-}
 ALL_FLAGS = (
-    *_FLAGS.values(),
-    *(flag for flag, _ in _SWITCHES.values()),
-    *(flag for flag, _ in _WORDS.values()),
+    *(spelling.name for spelling in FLAGS.values()),
     *("force-default", "parallelism", "optimize-level-style-compaction"),
     *("optimize-for-point-lookup", "min-write-buffer-number", "memtable-factory-vector"),
     *("memtable-factory-hashskiplist-bucket-count", "memtable-factory-hashskiplist-height"),
     *("memtable-factory-hashskiplist-branching-factor",),
     *("memtable-factory-hashlinklist-bucket-count",),
-    *("block-opt-bloom-filter-bits-per-key", "block-opt-bloom-filter-block-based"),
+    "block-opt-bloom-filter-block-based",
 )
-_FILTER = "block_based_table_factory.filter_policy"
-_BLOOM = "bloomfilter:"
 
 
 def check(workload: Workload, _engine_name: str) -> None:
@@ -170,34 +118,6 @@ def tasks_json(workload: Workload, seed: int) -> Iterator[str]:
     yield "]\n"
 
 
-def option_arguments(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The flags of `ekvsb run rocksdb` for `options`, as text in RocksDB's spelling.
-
-    Raises InputError for an option or a value that ekvsb has no flag of.
-    """
-    arguments: list[str] = []
-    for name, value in options.items():
-        if name in _FLAGS:
-            arguments += [f"--{_FLAGS[name]}", value]
-        elif name in _SWITCHES:
-            flag, when = _SWITCHES[name]
-            if value not in ("true", "false"):
-                raise cannot(NAME, f"options.{name}", found=value, allowed="true, false")
-            arguments += [f"--{flag}"] if value == when else []
-        elif name in _WORDS:
-            flag, words = _WORDS[name]
-            if value not in words:
-                raise cannot(NAME, f"options.{name}", found=value, allowed=", ".join(words))
-            arguments += [f"--{flag}", words[value]]
-        elif name == _FILTER and value.startswith(_BLOOM):
-            bits = value.removeprefix(_BLOOM).partition(":")[0]
-            arguments += ["--block-opt-bloom-filter-bits-per-key", bits]
-        else:
-            known = ", ".join(sorted({*_FLAGS, *_SWITCHES, *_WORDS, _FILTER}))
-            raise cannot(NAME, f"options.{name}", why="it has no flag for this", allowed=known)
-    return tuple(arguments)
-
-
 def _blind_to(_phase: Phase) -> frozenset[str]:
     percentiles = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
     return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
@@ -216,7 +136,7 @@ _US_PER_S = 1e6
 
 def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
     workload = request.workload
-    options = option_arguments(request.config.engine_options())
+    options = shlex.split(exported(NAME, NAME, "rocksdb", request.config.options))
     step = Step(
         arguments=("run", "rocksdb", str(request.directory / DATABASE), *options),
         phases=tuple(index for index, _ in performing(workload)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from html import escape
 
@@ -42,6 +42,7 @@ class Form(StrEnum):
     WHISKER = "whisker"  # from `low` to `high` of each point, along x
     ERROR = "error"  # from `low` to `high` of each point, along y
     TICK = "tick"  # a short stroke across x
+    CROWD = "crowd"  # dots that say nothing under the pointer; many marks become these
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,9 @@ _ROOM = 0.04  # of the axis, on either side of the data
 _ASIDE = 0.14  # of the axis, for each name beside the numbers
 _ASIDE_MAX = 0.45
 _ROW_CENTRE = 0.7  # of a row, whose name stands above its marks
+# What an axis holds; greater values stand at its ends.
+_LEAST, _MOST = 1e-100, 1e100
+_SAME = 1e-9  # of a value: what is closer to it is drawn as one with it
 
 
 class _Scale:
@@ -155,19 +159,30 @@ class _Scale:
 
     def __init__(self, axis: Axis, values: Iterable[float], centre: float = 0.5) -> None:
         self.axis, self._centre = axis, centre
-        known = [v for v in values if math.isfinite(v) and not (axis.log and v <= 0)]
-        known = known or [1.0]
-        low = min(known) if axis.low is None else axis.low
-        high = max(known) if axis.high is None else axis.high
+        known = [v for v in values if self._has_place(v)] or [1.0]
+        low = axis.low if axis.low is not None and self._has_place(axis.low) else min(known)
+        high = axis.high if axis.high is not None and self._has_place(axis.high) else max(known)
         if axis.zero and not axis.log:
             low, high = min(low, 0.0), max(high, 0.0)
         self._aside = min(_ASIDE_MAX, _ASIDE * len(axis.aside))
-        start, end = self._number(low), self._number(high)
-        room = _ROOM * ((end - start) or abs(end) or 1.0)
-        self.start = start - (room if axis.low is None and not (axis.zero and low == 0) else 0.0)
-        self.end = end + (room if axis.high is None and not (axis.zero and high == 0) else 0.0)
-        if self.start == self.end:
-            self.start, self.end = self.start - 1.0, self.end + 1.0
+        self.start, self.end = self._number(low), self._number(high)
+        greatest = max(abs(self.start), abs(self.end))
+        least = _SAME if axis.log else _LEAST
+        if self.end - self.start <= max(_SAME * greatest, least):
+            # One value stands in the middle of a little room of its own, above 0 if it is 0.
+            room = _ROOM if axis.log else _ROOM * greatest if greatest > _LEAST else 1.0
+            below = 0.0 if axis.zero and low == 0 else room
+            self.start, self.end = self.start - below, max(self.start, self.end) + room
+            return
+        room = _ROOM * (self.end - self.start)
+        if axis.low is None and not (axis.zero and low == 0):
+            self.start -= room
+        if axis.high is None and not (axis.zero and high == 0):
+            self.end += room
+
+    def _has_place(self, value: float) -> bool:
+        """Whether the axis can hold `value`; beyond these, steps between ticks are no numbers."""
+        return _LEAST <= value <= _MOST if self.axis.log else abs(value) <= _MOST
 
     def _number(self, value: float) -> float:
         return math.log10(value) if self.axis.log else value
@@ -183,9 +198,9 @@ class _Scale:
                 shares = (self.axis.aside.index(place) + 0.5) / len(self.axis.aside)
                 return self._aside * shares
             return None
-        if math.isinf(place):
+        if abs(place) > _MOST:
             return 0.02 if place < 0 else 0.98
-        if math.isnan(place) or (self.axis.log and place <= 0):
+        if not self._has_place(place):
             return None
         along = (self._number(place) - self.start) / (self.end - self.start)
         begin = self._aside + (0.04 if self._aside else 0.0)
@@ -201,11 +216,10 @@ class _Scale:
         numbers = list(axis.ticks) or [(value, axis.told(value)) for value in self._round()]
         places = [(self.share(value), label) for value, label in numbers]
         names = [(self.share(name), name) for name in axis.aside]
-        # Within the plot, with what rounding may add.
         return [
             (at, label)
             for at, label in (*names, *places)
-            if at is not None and -1e-9 <= at <= 1 + 1e-9
+            if at is not None and label and _is_inside(at)
         ]
 
     def _round(self) -> list[float]:
@@ -228,7 +242,13 @@ def _even(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * each for each in _STEPS if power * each >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(number * step, 12) for number in range(first, last + 1)]
+    digits = 2 - math.floor(math.log10(step))
+    return [round(number * step, digits) for number in range(first, last + 1)]
+
+
+def _is_inside(share: float) -> bool:
+    """Whether a share is within the plot, with what rounding may add."""
+    return -1e-9 <= share <= 1 + 1e-9
 
 
 # --- The drawing
@@ -239,8 +259,11 @@ _SYMBOLS = {
     Form.CROSS: "M-4-4 4 4M-4 4 4-4",
     Form.TICK: "M0-9V9",
 }
-# Of a series with more marks than this, none says anything under the pointer: the page stays small.
+_MARKS = frozenset({Form.DOT, Form.RING, *_SYMBOLS})
+# In a plot with more marks than this, a series with more than a few is one path of dots, which say
+# nothing under the pointer: the page stays small.
 HOVERS_MAX = 300
+_FEW = 30
 
 
 def draw(chart: Chart, label: str) -> str:
@@ -252,7 +275,8 @@ def draw(chart: Chart, label: str) -> str:
     x = _Scale(chart.x, [*_numbers(xs), *rules[0], *(s.low for s in chart.spans)])
     y = _Scale(chart.y, [*_numbers(ys), *rules[1]], _ROW_CENTRE)
     stretched, above = list(_grid(chart, x, y)), list(_words(chart, x, y))
-    for series in chart.series:
+    shown = _as_drawn(chart.series)
+    for series in shown:
         lines, marks = _series(series, x, y)
         stretched += lines
         above += marks
@@ -263,8 +287,19 @@ def draw(chart: Chart, label: str) -> str:
         f'<div class="area"><svg class="lines" viewBox="0 0 1000 1000" height="{chart.height}" '
         f'preserveAspectRatio="none" aria-hidden="true">{"".join(stretched)}</svg>'
         f'<svg class="over" height="{chart.height}" aria-hidden="true">{"".join(above)}</svg></div>'
-        f'<p class="axis x">{escape(chart.x.title)}</p>{_legend(chart.series)}</figure>'
+        f'<p class="axis x">{escape(chart.x.title)}</p>{_legend(shown)}</figure>'
     )
+
+
+def _as_drawn(series: Sequence[Series]) -> Sequence[Series]:
+    """`series`; those with many marks as a crowd where there are too many of them."""
+    marks = [each for each in series if each.form in _MARKS]
+    if sum(len(each.points) for each in marks) <= HOVERS_MAX:
+        return series
+    return [
+        replace(each, form=Form.CROWD) if each in marks and len(each.points) > _FEW else each
+        for each in series
+    ]
 
 
 def _bounds(chart: Chart, point: Point, way: str) -> tuple[float | None, ...]:
@@ -280,7 +315,7 @@ def _numbers(places: Iterable[Place]) -> list[float]:
 def _grid(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
     """Lines at the ticks, shaded spans, and rules."""
     for span in chart.spans:
-        low, high = x.share(span.low), x.share(span.high)
+        low, high = _ends(span, x)
         if low is not None and high is not None:
             width = max(1000 * (high - low), 3.0)
             place = f'x="{1000 * low:.0f}" y="0" width="{width:.0f}" height="1000"'
@@ -290,9 +325,15 @@ def _grid(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
     yield f'<path class="grid" d="{"".join(horizontal + upright)}M0 1000H1000"/>'
     for rule in chart.rules:
         at = (x if rule.upright else y).share(rule.at)
-        if at is not None:
+        if at is not None and _is_inside(at):
             path = f"M{1000 * at:.0f} 0V1000" if rule.upright else f"M0 {_down(at)}H1000"
             yield f'<path class="line dash {rule.tone}" d="{path}"/>'
+
+
+def _ends(span: Span, x: _Scale) -> list[float | None]:
+    """Where a span begins and ends; None where it has no place."""
+    shares = (x.share(span.low), x.share(span.high))
+    return [None if share is None else min(max(share, 0.0), 1.0) for share in shares]
 
 
 def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
@@ -306,21 +347,19 @@ def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
         else:
             anchor = "start" if at < 0.02 else "end" if at > 0.98 else "middle"
             yield _text(at, 0.0, label, f'class="tick" text-anchor="{anchor}" dy="1.4em"')
-    for at, label in y.ticks():
-        if chart.y.names:
-            # At the top of its row, from the left edge on.
-            top = at - _ROW_CENTRE / len(chart.y.names)
-            yield _text(0.0, 1 - top, label, 'class="name" dy="1em"')
-        else:
-            yield _text(0.0, at, label, 'class="tick" text-anchor="end" dx="-8" dy="0.32em"')
-    for rule in chart.rules:
+    for number, name in enumerate(chart.y.names):
+        # At the top of its row, from the left edge on.
+        yield _text(0.0, 1 - number / len(chart.y.names), name, 'class="name" dy="1em"')
+    for at, label in [] if chart.y.names else y.ticks():
+        yield _text(0.0, at, label, 'class="tick" text-anchor="end" dx="-8" dy="0.32em"')
+    for rule in (rule for rule in chart.rules if rule.text):
         share = (x if rule.upright else y).share(rule.at)
-        if rule.text and share is not None and rule.upright:
-            yield _text(share, 1.0, rule.text, 'class="tick" text-anchor="middle" dy="-0.4em"')
-        elif rule.text and share is not None:
-            yield _text(1.0, share, rule.text, 'class="tick" text-anchor="end" dy="-0.4em"')
+        if share is not None and _is_inside(share):
+            place = (share, 1.0) if rule.upright else (1.0, share)
+            anchor = "middle" if rule.upright else "end"
+            yield _text(*place, rule.text, f'class="tick" text-anchor="{anchor}" dy="-0.4em"')
     for span in chart.spans:
-        low, high = x.share(span.low), x.share(span.high)
+        low, high = _ends(span, x)
         if span.text and low is not None and high is not None:
             style = 'class="tick warn" text-anchor="middle" dy="1.1em"'
             yield _text((low + high) / 2, 1.0, span.text, style)
@@ -331,9 +370,9 @@ def _slanted(chart: Chart) -> bool:
     return sum(map(len, chart.x.names)) > _LETTERS_MAX * min(1.0, chart.height / 320)
 
 
-def _text(x: float, y: float, label: str, style: str, *, flipped: bool = False) -> str:
-    down = 100 * (y if flipped else 1 - y)
-    return f'<text x="{100 * x:.2f}%" y="{down:.2f}%" {style}>{escape(label, quote=False)}</text>'
+def _text(x: float, y: float, label: str, style: str) -> str:
+    place = f'x="{100 * x:.2f}%" y="{100 * (1 - y):.2f}%"'
+    return f"<text {place} {style}>{escape(label, quote=False)}</text>"
 
 
 def _down(share: float) -> str:
@@ -361,14 +400,15 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
         return [_band(known, y, series)], []
     if series.form in (Form.BAR, Form.WHISKER, Form.ERROR):
         return [_intervals(known, x, y, series)], []
+    known = [each for each in known if _is_inside(each[1]) and _is_inside(each[2])]
     texts = [
         _text(across, share, point.text, 'class="told" text-anchor="middle" dy="-0.8em"')
         for point, across, share in known
         if point.text
     ]
-    if series.form in (Form.DOT, Form.RING) and len(known) > HOVERS_MAX:
+    if series.form is Form.CROWD:
         path = "".join(f"M{1000 * across:.0f} {_down(share)}h0" for _, across, share in known)
-        return [f'<path class="many {series.tone} {series.style}" d="{path}"/>'], texts
+        return [f'<path class="{classes}" d="{path}"/>'], texts
     return [], [*(_mark(series, classes, *each) for each in known), *texts]
 
 
@@ -412,16 +452,14 @@ def _intervals(
 
 
 def _mark(series: Series, classes: str, point: Point, across: float, share: float) -> str:
-    at = f'{100 * across:.2f}%" {{}}="{100 * (1 - share):.2f}%'
+    x, y = f"{100 * across:.2f}%", f"{100 * (1 - share):.2f}%"
     title = f"<title>{escape(point.hover, quote=False)}</title>" if point.hover else ""
     if series.form in (Form.DOT, Form.RING):
         radius = 6 if "large" in series.style else 4
-        place = f'cx="{at.format("cy")}"'
-        return f'<circle class="{classes}" {place} r="{radius}">{title}</circle>'
+        return f'<circle class="{classes}" cx="{x}" cy="{y}" r="{radius}">{title}</circle>'
     # A symbol about its own origin, in a drawing that begins at the place.
-    place = f'x="{at.format("y")}"'
     shape = f'<path class="{classes}" d="{_SYMBOLS[series.form]}">{title}</path>'
-    return f'<svg {place} overflow="visible">{shape}</svg>'
+    return f'<svg x="{x}" y="{y}" overflow="visible">{shape}</svg>'
 
 
 def _legend(series: Sequence[Series]) -> str:

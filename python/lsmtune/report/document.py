@@ -45,7 +45,7 @@ class Column:
         key: which field of a record it shows, as JSON names it, or what takes it from a record; the
             whole record where it is empty.
         number: whether its cells are numbers, which stand to the right.
-        style: `mono`, `clip` (long text) or `name` (of an option).
+        style: `mono`, `clip` (long text), `name` (of an option) or `to` (what it is to become).
         terminal: whether a terminal, which is narrow, shows it.
     """
 
@@ -87,11 +87,11 @@ class Table:
 
     Attributes:
         label: what it shows, for those who do not see it.
-        marks: by the row's index: `best`, `tuned` or `same`.
+        marks: by the row's index: `best` or `tuned`.
         fold: where it is not empty, a page shows the table after a click on this.
         header: whether the first cell of a row names the row.
         sortable: whether a page sorts it by a click on a heading.
-        style: `options`, or `compared` for the few figures of an answer.
+        style: `options`, whose cells are names and values of these.
     """
 
     columns: Sequence[Column]
@@ -220,14 +220,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Beside:
-    """Groups of blocks that stand side by side where there is room: `slices` or `pair`.
-
-    Where `fold` is not empty, a page shows them after a click on this.
-    """
+    """Groups of blocks that stand side by side where there is room: `slices` or `pair`."""
 
     groups: Sequence[Sequence[Block]]
     style: str
-    fold: str = ""
     kind: ClassVar[str] = "beside"
 
 
@@ -244,7 +240,7 @@ class Section:
         short: its name among the links to all sections; the title where it is empty.
         tone: `good`, `bad`, `neutral` or `open` for the section that holds the Answer.
         top: whether it stands beside the other ones at the top.
-        omit: the forms that leave it out: `markdown`, `terminal`.
+        terminal: whether a terminal shows it.
     """
 
     id: str
@@ -253,7 +249,7 @@ class Section:
     short: str = ""
     tone: str = ""
     top: bool = False
-    omit: tuple[str, ...] = ()
+    terminal: bool = True
 
 
 @dataclass(frozen=True)

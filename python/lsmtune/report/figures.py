@@ -13,10 +13,7 @@ from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Axis, Chart, Form, Point, Rule, Series
 from lsmtune.report.sentences import guard_limit
-from lsmtune.report.tables import (
-    Arm,
-    PairRow,
-)
+from lsmtune.report.tables import Arm, PairRow
 
 _TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
 
@@ -65,9 +62,11 @@ def forest_chart(verdict: Verdict) -> Chart | None:
     series: dict[str, list[Series]] = {}
     for metric, row, more_is_better in rows:
         name = text.metric_label(metric)
-        low, ratio, high = row.ratio_low, row.ratio, row.ratio_high
-        if name in series or low is None or ratio is None or high is None or not 0 < low <= high:
+        ends = (row.ratio_low, row.ratio, row.ratio_high)
+        known = [end for end in ends if end is not None and 0 < end < math.inf]
+        if name in series or len(known) < len(ends):
             continue
+        low, ratio, high = known
         tone = "muted" if low <= 1.0 <= high or more_is_better is None else "bad"
         tone = "tuned" if tone == "bad" and (ratio > 1.0) is more_is_better else tone
         point = Point(

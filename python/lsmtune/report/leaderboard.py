@@ -55,8 +55,7 @@ def board_document(board: Leaderboard) -> Document:
     sections = [] if board.standings is None else _ranked_sections(board, board.standings)
 
     def add(name: str, title: str, block: Block, short: str = "", *, terminal: bool = True) -> None:
-        omit = () if terminal else ("terminal",)
-        sections.append(Section(name, title, [block], short, omit=omit))
+        sections.append(Section(name, title, [block], short, terminal=terminal))
 
     if board.disqualified:
         lines = [

@@ -121,7 +121,7 @@ def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]
         *[("only when", condition_text(*condition)) for condition in info.condition.items()],
         *[("must hold", text) for text in info.constraint],
         ("effect", _EFFECTS[info.effect]),
-        ("while open", "can be changed (SetOptions)" if info.mutable else "cannot be changed"),
+        ("while open", _changed(info)),
         ("scales with", info.scales_with or NOTHING),
         ("risk", ", ".join(info.risk) or NOTHING),
         *[("unsafe", _unsafe_text(each, info)) for each in unsafe],
@@ -131,6 +131,14 @@ def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]
     ]
     about = f"{engine}, {info.scope.replace('_', ' ')}, {info.type}"
     return _view(info.name, about, info.trade_off, facts)
+
+
+def _changed(info: OptionInfo) -> str:
+    """Whether an open database can change the option."""
+    if not info.mutable:
+        return "cannot be changed"
+    since = f" since {info.mutable_since}" if info.mutable_since else ""
+    return f"can be changed{since} (SetOptions)"
 
 
 def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:

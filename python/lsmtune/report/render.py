@@ -112,7 +112,7 @@ def _sort_key(cell: Cell) -> str | float:
 def to_markdown(document: Document) -> str:
     """Headings, sentences and tables, for a README, a pull request or a wiki; without figures."""
     parts = [f"# {safe(document.title)}\n", f"{safe(document.subtitle)}\n"]
-    for section in (each for each in document.sections if "markdown" not in each.omit):
+    for section in document.sections:
         parts.append(f"## {safe(section.title)}\n")
         parts += [text for block in flat(section.blocks) if (text := _markdown(block))]
     return "\n".join(parts)
@@ -136,7 +136,9 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Facts):
         return _markdown_table(("fact", "value"), block.rows)
     if isinstance(block, Copy):
-        return f"```\n{block.text}\n```\n"
+        longest = max(map(len, re.findall("`+", block.text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return f"{fence}\n{block.text}\n{fence}\n"
     if isinstance(block, Files):
         return "".join(f"- {safe(path)}\n" for path in block.paths)
     if isinstance(block, Table):

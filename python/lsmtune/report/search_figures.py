@@ -189,6 +189,13 @@ def front_chart(analysis: StudyAnalysis) -> Chart | None:
     return chart_of(axes[0], axes[1], series, height=400)
 
 
+def best_first(analysis: StudyAnalysis) -> list[TrialRow]:
+    """The trials with a value."""
+    rows = [row for row in analysis.history.trials if row.value is not None]
+    turned = analysis.direction == Direction.MAXIMIZE
+    return sorted(rows, key=lambda row: row.value or 0.0, reverse=turned)
+
+
 def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
     """A line per trial through its options, each from the least to the greatest of its range.
 
@@ -199,20 +206,16 @@ def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
         return None
     short = _short_names([each.parameter.name for each in shown])
     lines: dict[int, list[Point]] = {}
-    values, tuned = {}, None
     for plotted in shown:
         place = _share_of_range(plotted)
         for point in plotted.points:
-            inside = point.place is SlicePlace.RANGE and point.option_value is not None
-            y = place(point.option_value) if inside and point.option_value is not None else None
+            value = point.option_value if point.place is SlicePlace.RANGE else None
+            y = None if value is None else place(value)
             lines.setdefault(point.trial, []).append(Point(short[plotted.parameter.name], y))
-            if point.value is not None:
-                values[point.trial] = point.value
-            tuned = point.trial if point.is_tuned else tuned
-    ranked = sorted(
-        values, key=lambda n: values[n], reverse=analysis.direction == Direction.MAXIMIZE
-    )
-    best = set(ranked[: max(1, len(ranked) // 10)]) - {tuned}
+    rows = best_first(analysis)
+    tuned = [row.trial for row in rows if row.is_tuned]
+    ranked = [row.trial for row in rows if not row.is_tuned][:_LINES_MAX]
+    tenth = max(1, len(rows) // 10)
 
     def of(trials: Sequence[int]) -> list[Point]:
         points: list[Point] = []
@@ -220,11 +223,10 @@ def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
             points += [*lines[trial], Point("", None)]
         return points
 
-    others = [trial for trial in ranked[:_LINES_MAX] if trial not in best and trial != tuned]
     series = [
-        Series(Form.LINE, "muted", of(others), "other trials", "thin faint"),
-        Series(Form.LINE, "info", of([t for t in ranked if t in best]), "the best tenth", "thin"),
-        Series(Form.LINE, "tuned", [] if tuned is None else of([tuned]), "the candidate"),
+        Series(Form.LINE, "muted", of(ranked[tenth:]), "other trials", "thin faint"),
+        Series(Form.LINE, "info", of(ranked[:tenth]), "the best tenth", "thin"),
+        Series(Form.LINE, "tuned", of(tuned), "the candidate"),
     ]
     names = [short[each.parameter.name] for each in shown]
     level = Axis(low=0.0, high=1.0, ticks=[(0.0, "least"), (1.0, "greatest")])

@@ -40,7 +40,7 @@ class Headline:
     label: str
     figure: str
     lead: str
-    detail: str
+    detail: str = ""
 
 
 def headline(analysis: StudyAnalysis) -> Headline:
@@ -92,20 +92,19 @@ def guard_limit(guard: str) -> tuple[str, float] | None:
 
 def price(verdict: Verdict) -> Headline:
     """What the gain costs, in the words of the guards: the dearest of them first."""
-    dearest, detail = _dearest(verdict), ""
     if not verdict.guards:
         lead = "no guard was asked for: what the objective does not see may have any price"
-        return Headline("neutral", "The price", "Not guarded", lead, detail)
+        return Headline("neutral", "The price", "Not guarded", lead)
     broken = [guard for guard in verdict.guards if guard.held is False]
     if not broken:
         held = sum(guard.held is True for guard in verdict.guards)
         figure = f"{text.count(held, 'guard')} hold" if held != 1 else "1 guard holds"
-        figure = figure if held else "Not observed"
-        return Headline("good" if held else "neutral", "The price", figure, dearest, detail)
+        tone, figure = ("good", figure) if held else ("neutral", "Not observed")
+        return Headline(tone, "The price", figure, _dearest(verdict))
     others = "" if len(broken) == 1 else f"; {len(broken)} guards are broken"
     worst = max(broken, key=lambda guard: guard.ratio or 0.0)
     figure = "Guard broken" if worst.ratio is None else text.ratio(worst.ratio)
-    return Headline("bad", "The price", figure, f"{_over(worst)}{others}", detail)
+    return Headline("bad", "The price", figure, f"{_over(worst)}{others}")
 
 
 def _over(guard: GuardResult) -> str:

@@ -152,7 +152,8 @@ def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
     note = (
         "The objective over each parameter, one mark per trial; the star is the candidate, the "
         "dashed line the baseline. Special values and trials in which the parameter was inactive "
-        "stand to the left; crosses at the bottom failed, hollow diamonds were pruned."
+        "stand to the left; those at the bottom have no value: red ones failed, grey ones were "
+        "pruned."
     )
     groups: list[list[Block]] = []
     for plotted in analysis.slices:
@@ -194,6 +195,10 @@ def _folded(table: Table) -> list[Block]:
     return [replace(table, fold=table.label)] if table.rows else []
 
 
+# More rows than this are not put into the page, which is to stay below a megabyte.
+TRIALS_MAX = 300
+
+
 def trials_section(analysis: StudyAnalysis) -> Section:
     """Every trial; the columns on repeats only where some were repeated."""
     rows, metric = analysis.history.trials, analysis.metric
@@ -229,9 +234,13 @@ def trials_section(analysis: StudyAnalysis) -> Section:
         Column("sampler was told", told),
         *([Column("as measured", as_measured)] if repeated else []),
     ]
-    marks = {number: "tuned" for number, row in enumerate(rows) if row.is_tuned}
-    fold = f"All {text.count(len(rows), 'trial')}"
-    table = Table.of(columns, rows, "Trials", marks=marks, fold=fold, header=False, sortable=True)
+    shown, fold = rows, f"All {text.count(len(rows), 'trial')}"
+    if len(rows) > TRIALS_MAX:
+        best = {row.trial for row in search_figures.best_first(analysis)[:TRIALS_MAX]}
+        shown = tuple(row for row in rows if row.is_tuned or row.trial in best)
+        fold = f"The best {len(shown)} of {len(rows):,} trials; the raw figures have all of them"
+    marks = {number: "tuned" for number, row in enumerate(shown) if row.is_tuned}
+    table = Table.of(columns, shown, "Trials", marks=marks, fold=fold, header=False, sortable=True)
     return Section("trials", "Trials", [Paragraph(note, "note"), table])
 
 

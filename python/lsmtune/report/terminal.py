@@ -22,7 +22,7 @@ from lsmtune.report.document import (
 )
 
 _STYLES = {"title": "bold", "note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
-_MARKS = {"best": "green", "tuned": "green", "same": "dim"}
+_MARKS = {"best": "green", "tuned": "green"}
 
 
 def to_terminal(document: Document) -> RenderableType:
@@ -30,7 +30,7 @@ def to_terminal(document: Document) -> RenderableType:
     blocks: list[Block] = [Paragraph(document.title, "title")]
     if document.subtitle:
         blocks.append(Paragraph(document.subtitle))
-    for section in (each for each in document.sections if "terminal" not in each.omit):
+    for section in (each for each in document.sections if each.terminal):
         blocks += [Paragraph(""), Paragraph(section.title, "title"), *section.blocks]
     return blocks_view(blocks)
 

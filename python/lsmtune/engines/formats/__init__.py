@@ -12,16 +12,21 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lsmtune.engines.formats import (
+    benchmark_sh,
     db_bench,
+    ekvsb,
     mlos,
     nni_config,
     nni_space,
     properties,
     rocksdb_log,
     rocksdb_options,
+    set_options,
+    snippets,
 )
 from lsmtune.engines.formats.base import (
     TO_IMPORT,
+    Exported,
     ExportFormat,
     ExportRequest,
     Imported,
@@ -29,6 +34,7 @@ from lsmtune.engines.formats.base import (
     ImportFormat,
     ImportRequest,
 )
+from lsmtune.engines.formats.spelling import SOURCE
 from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.text import read_text
@@ -39,7 +45,14 @@ IMPORTERS: Mapping[str, ImportFormat] = MappingProxyType(
     {module.FORMAT.name: module.FORMAT for module in _MODULES}
 )
 EXPORTERS: Mapping[str, ExportFormat] = MappingProxyType(
-    {module.EXPORT.name: module.EXPORT for module in (rocksdb_options, properties, db_bench)}
+    {
+        export.name: export
+        for export in (
+            *(each.EXPORT for each in (rocksdb_options, properties, db_bench, benchmark_sh, ekvsb)),
+            *snippets.EXPORTS,
+            set_options.EXPORT,
+        )
+    }
 )
 
 
@@ -87,6 +100,29 @@ def own_format(engine_name: str) -> ExportFormat | None:
     return next((each for each in EXPORTERS.values() if engine_name in each.engines), None)
 
 
+def exported(format_name: str, request: ExportRequest) -> Exported:
+    """What `request` asks for in the format `format_name`, and what the format cannot say of it.
+
+    Comments at the top of the text repeat what is left out, where the format has comments. Raises
+    InputError for an unknown format, an engine that the format does not serve, and unknown options.
+    """
+    exporter = by_name(EXPORTERS, format_name, "--format")
+    engine = request.engine_name
+    serving = [name for name, f in EXPORTERS.items() if not f.engines or engine in f.engines]
+    if format_name not in serving:
+        why = f"cannot be written for {engine}"
+        raise InputError("--format", found=format_name, why=why, allowed=", ".join(serving))
+    written = exporter.write(request)
+    if not exporter.comment:
+        return written
+    # No backslash: at the end of a line C++ takes the next one for a comment, too, and Java reads
+    # `\u` as a letter's number.
+    lines = [request.title(), *(f"left out: {each}" for each in written.left_out)]
+    comments = [" ".join(f"{exporter.comment} {line}".split()) for line in lines]
+    head = "\n".join(comments).replace("\\", "/")
+    return Exported(f"{head}\n{written.text}", written.left_out)
+
+
 def export(
     format_name: str,
     engine_name: str,
@@ -95,15 +131,20 @@ def export(
     version: str | None = None,
     label: str = "default",
 ) -> str:
-    """`options` of `engine_name` in the format `format_name`, as the text of a file.
+    """`options` of `engine_name` in the format `format_name`, whole, as the text of a file.
 
     `version` is the engine's, `label` names the Config; both end up in comments or headers.
-    Nothing is left out in silence: raises InputError for an unknown format, an engine that the
-    format does not serve, an unknown option, and an option or value that the format cannot say.
+    Raises InputError as `exported` does, and for an option or value that the format cannot say.
     """
-    exporter = by_name(EXPORTERS, format_name, "--format")
-    if engine_name not in exporter.engines:
-        allowed = ", ".join(f"{f.name} ({' and '.join(f.engines)})" for f in EXPORTERS.values())
-        why = f"cannot be written for {engine_name}"
-        raise InputError("--format", found=format_name, why=why, allowed=allowed)
-    return exporter.write(ExportRequest(engine_name, options, version, label))
+    made = exported(format_name, ExportRequest(engine_name, options, version, label))
+    for each in made.left_out:
+        if each.refused is not None:
+            raise each.refused
+    if made.left_out:
+        exporter = EXPORTERS[format_name]
+        names = ", ".join(each.option for each in made.left_out)
+        why = exporter.lacks.format(engine=engine_name, option=names)
+        if exporter.instead and engine_name == "rocksdb":
+            why += f"; next step: {exporter.instead}"
+        raise InputError(SOURCE, "--format", found=format_name, why=why)
+    return made.text

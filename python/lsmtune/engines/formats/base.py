@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from lsmtune.engines.formats.spelling import SOURCE
+from lsmtune.engines.formats.spelling import SOURCE, Spelling
 from lsmtune.engines.option_names import check_leveldb_options, settings
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
@@ -308,31 +308,96 @@ class ImportFormat:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What to export. `label` says where the Config came from; `version` is the engine's."""
+    """What to export. `label` says where the Config came from; `version` is the engine's.
+
+    `other` are the options of a configuration to go back to; without any, the engine's defaults.
+    """
 
     engine_name: str
     options: Mapping[str, OptionValue]
     version: str | None = None
     label: str = "default"
+    other: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def title(self) -> str:
         """One line for a comment."""
         engine = " ".join(filter(None, (self.engine_name, self.version)))
-        return " ".join(f"Written by lsmtune: {engine}, configuration {self.label}".split())
+        return f"Written by lsmtune: {engine}, configuration {self.label}"
 
     def values(self) -> dict[str, str]:
         """Values as text by dotted name, structures taken apart. InputError for unknown options."""
-        if self.engine_name == "rocksdb":
-            return {s.name: s.value for s in settings(self.options, SOURCE)}
-        check_leveldb_options(self.options, SOURCE)
-        return {name: option_text(value) for name, value in self.options.items()}
+        return values_of(self.engine_name, self.options)
+
+
+def values_of(engine_name: str, options: Mapping[str, OptionValue]) -> dict[str, str]:
+    """As `ExportRequest.values`, of any options; an engine without a catalogue takes any name."""
+    if engine_name == "rocksdb":
+        return {s.name: s.value for s in settings(options, SOURCE)}
+    if engine_name == "leveldb":
+        check_leveldb_options(options, SOURCE)
+    return {name: option_text(value) for name, value in options.items()}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An option that a format cannot say, and why; `refused` where the fault is the value's."""
+
+    option: str
+    value: str
+    why: str
+    refused: InputError | None = None
+
+    @classmethod
+    def of(cls, value: str, refused: InputError) -> LeftOut:
+        """The option that `refused` names, whose value the format does not take."""
+        allowed = f"allowed: {refused.allowed}" if refused.allowed else ""
+        return cls(refused.field, value, "; ".join(filter(None, (refused.why, allowed))), refused)
+
+    def __str__(self) -> str:
+        return f"{self.option}={self.value}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The text that says a Config, and what of it the text does not say."""
+
+    text: str
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A format: its name on the command line, the engines it serves, the default file name."""
+    """A format: its name on the command line, the engines it serves, the name of a file in it.
+
+    Without `engines` it serves all, those without a catalogue too. `write` gives a file without its
+    first lines. `comment` begins a line of comment there, and is empty for a format that has none.
+    `lacks` says that the format has no word for an `{option}` of an `{engine}`, `instead` what to
+    do then.
+    """
 
     name: str
     engines: tuple[str, ...]
     file_name: str
-    write: Callable[[ExportRequest], str]
+    write: Callable[[ExportRequest], Exported]
+    comment: str = ""
+    lacks: str = ""
+    instead: str = ""
+
+
+def spelled(
+    request: ExportRequest, spelling_of: Callable[[str], Spelling | None], lacks: str
+) -> tuple[dict[str, str], tuple[LeftOut, ...]]:
+    """Each option under its name in another program, with its value there; and all the rest."""
+    said: dict[str, str] = {}
+    left_out: list[LeftOut] = []
+    for name, value in request.values().items():
+        spelling = spelling_of(name)
+        if spelling is None:
+            why = lacks.format(engine=request.engine_name, option="it")
+            left_out.append(LeftOut(name, value, why))
+            continue
+        try:
+            said[spelling.name] = spelling.say(name, value)
+        except InputError as error:
+            left_out.append(LeftOut.of(value, error))
+    return said, tuple(left_out)

@@ -15,16 +15,20 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
+    Exported,
     ExportFormat,
     ExportRequest,
     ImportedConfig,
     ImportFormat,
     ImportRequest,
+    LeftOut,
     Notes,
     like,
+    spelled,
 )
 from lsmtune.engines.formats.names import KnownOption, known_options
 from lsmtune.engines.formats.spelling import (
@@ -34,7 +38,6 @@ from lsmtune.engines.formats.spelling import (
     COMPACTION_STYLE,
     COMPRESSION_IN_DB_BENCH,
     RIBBON,
-    SOURCE,
     Spelling,
     boolean,
     decimal,
@@ -61,6 +64,16 @@ _UNIVERSAL_NUMBERS = (
     "compression_size_percent",
 )
 _COMPRESSION_NUMBERS = ("max_dict_bytes", "zstd_max_train_bytes", "parallel_threads", "level")
+
+
+def _say_filter(option: str, text: str) -> str:
+    kind, bits = filter_bits(option, text)
+    return f"{kind} {bits}"
+
+
+# One option that is two flags: its kind and its bits, until both are known.
+_FILTER_FLAG = "filter"
+_FILTER = Spelling(_FILTER_FLAG, _say_filter, str)
 
 # Where the flag's name or the value's spelling differs from the option's.
 ROCKSDB_FLAGS: Mapping[str, Spelling] = {
@@ -116,29 +129,36 @@ LEVELDB_FLAGS: Mapping[str, Spelling] = {
 }
 
 
-def write(request: ExportRequest) -> str:
-    """The flags, one line. Raises InputError for options that db_bench has no flag for."""
-    flags: dict[str, str] = {}
-    without = []
-    is_rocksdb = request.engine_name == "rocksdb"
-    for name, value in request.values().items():
-        spelling = ROCKSDB_FLAGS.get(name) if is_rocksdb else LEVELDB_FLAGS.get(name)
-        option, field = find_written(name) if is_rocksdb else (None, "")
-        if spelling is None and option is not None and not field:
-            spelling = same_name_flag(option)
-        if is_rocksdb and name == FILTER_OPTION:
-            kind, bits = filter_bits(name, value)
-            flags |= {BLOOM_FLAG: str(bits)} | ({RIBBON_FLAG: "true"} if kind == RIBBON else {})
-        elif spelling is None:
-            without.append(name)
-        else:
-            flags[spelling.name] = spelling.say(name, value)
-    if without:
-        why = f"db_bench of {request.engine_name} has no flag for {', '.join(without)}"
-        if is_rocksdb:
-            why += "; next step: export with --format rocksdb-options for db_bench --options_file"
-        raise InputError(SOURCE, "--format", found="db_bench", why=why)
-    return " ".join(shlex.quote(f"--{flag}={value}") for flag, value in flags.items()) + "\n"
+_LACKS = "db_bench of {engine} has no flag for {option}"
+
+
+def write(request: ExportRequest) -> Exported:
+    """The flags, one line."""
+    said, left_out = flags_of(request)
+    return Exported(as_arguments(said) + "\n", left_out)
+
+
+def as_arguments(said: Mapping[str, str]) -> str:
+    """Flags as words of a shell."""
+    return " ".join(shlex.quote(f"--{flag}={value}") for flag, value in said.items())
+
+
+def flags_of(request: ExportRequest) -> tuple[dict[str, str], tuple[LeftOut, ...]]:
+    """The flags and their values, and what db_bench has no flag for."""
+    said, left_out = spelled(request, partial(_flag_of, request.engine_name), _LACKS)
+    kind, _, bits = said.pop(_FILTER_FLAG, "").partition(" ")
+    if bits:
+        said |= {BLOOM_FLAG: bits} | ({RIBBON_FLAG: "true"} if kind == RIBBON else {})
+    return said, left_out
+
+
+def _flag_of(engine_name: str, name: str) -> Spelling | None:
+    if engine_name != "rocksdb":
+        return LEVELDB_FLAGS.get(name)
+    if name == FILTER_OPTION:
+        return _FILTER
+    option, field = find_written(name)
+    return ROCKSDB_FLAGS.get(name) or (None if option is None or field else same_name_flag(option))
 
 
 def same_name_flag(option: CatalogueOption) -> Spelling | None:
@@ -299,5 +319,12 @@ def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
             raise InputError(f"{source}:{line_number}", why=why) from None
 
 
-EXPORT = ExportFormat("db_bench", ("rocksdb", "leveldb"), "db_bench.flags", write)
+EXPORT = ExportFormat(
+    "db_bench",
+    ("rocksdb", "leveldb"),
+    "db_bench.flags",
+    write,
+    lacks=_LACKS,
+    instead="export with --format rocksdb-options for db_bench --options_file",
+)
 FORMAT = ImportFormat("db_bench", "flags of db_bench", recognises, read)

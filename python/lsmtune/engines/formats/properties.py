@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
+    Exported,
     ExportFormat,
     ExportRequest,
     ImportedConfig,
@@ -24,6 +25,7 @@ from lsmtune.engines.formats.base import (
     ImportRequest,
     Notes,
     like,
+    spelled,
 )
 from lsmtune.engines.formats.rocksdb_options import read as read_options_file
 from lsmtune.engines.formats.spelling import (
@@ -106,22 +108,19 @@ PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
 _ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}
 
 
-def write(request: ExportRequest) -> str:
-    """The file's text. Raises InputError for an option or a value that has no property."""
-    engine, known = request.engine_name, PROPERTIES[request.engine_name]
-    values = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **request.values()}
-    without = [name for name in values if name not in known]
-    if without:
-        why = f"YCSB-cpp has no property for {', '.join(without)}"
-        if engine == "rocksdb":
-            why += "; next step: export with --format rocksdb-options and set rocksdb.optionsfile"
-            why += " to that file"
-        raise InputError(SOURCE, "--format", found="properties", why=why)
-    properties = {known[n].name: known[n].say(n, value) for n, value in values.items()}
-    lines = [f"# {request.title()}", f"{engine}.dbname=/tmp/ycsb-{engine}"]
+_LACKS = "YCSB-cpp has no property for {option}"
+_INSTEAD = "export with --format rocksdb-options and set rocksdb.optionsfile to that file"
+
+
+def write(request: ExportRequest) -> Exported:
+    """The file's text."""
+    engine = request.engine_name
+    options = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **request.options}
+    said, left_out = spelled(replace(request, options=options), PROPERTIES[engine].get, _LACKS)
+    lines = [f"{engine}.dbname=/tmp/ycsb-{engine}"]
     lines += [f"{engine}.format=single", f"{engine}.destroy=false", ""]
-    lines += [f"{engine}.{name}={value}" for name, value in sorted(properties.items())]
-    return "\n".join(lines) + "\n"
+    lines += [f"{engine}.{name}={value}" for name, value in sorted(said.items())]
+    return Exported("\n".join(lines) + "\n", left_out)
 
 
 # --- reading
@@ -273,5 +272,13 @@ def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue
     return None if value == 0 and not isinstance(value, bool) and name != "filter_bits" else value
 
 
-EXPORT = ExportFormat("properties", ("leveldb", "rocksdb"), "lsmtune.properties", write)
+EXPORT = ExportFormat(
+    "properties",
+    ("leveldb", "rocksdb"),
+    "lsmtune.properties",
+    write,
+    comment="#",
+    lacks=_LACKS,
+    instead=_INSTEAD,
+)
 FORMAT = ImportFormat("properties", "a .properties file of YCSB-cpp", recognises, read)

@@ -16,18 +16,20 @@ part too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
+    Exported,
     ExportFormat,
     ExportRequest,
     ImportedConfig,
     ImportFormat,
     ImportRequest,
+    LeftOut,
     Notes,
 )
 from lsmtune.engines.formats.names import known_options
@@ -348,23 +350,61 @@ def _unescaped(text: str) -> str:
 # --- writing
 
 _CAPACITY = "capacity"
+_CACHE_KIND = f"{_CACHE}.id"
 _LRU_CACHE = "lru_cache"
+_LACKS = "RocksDB's option files cannot say {option}"
 
 
-def write(request: ExportRequest) -> str:
+def write(request: ExportRequest) -> Exported:
     """The file's text. Raises InputError for an option that the catalogue does not know."""
-    located = settings(request.options, SOURCE)
-    version = request.version or catalogue()[1]
-    lines = [f"# {request.title()}", "", "[Version]"]
-    lines += [f"  rocksdb_version={version}", "  options_file_version=1.1"]
+    located, left_out = sayable(request)
+    return Exported(options_text(located, request.version), left_out)
+
+
+def options_text(located: Sequence[Setting], version: str | None) -> str:
+    """An OPTIONS file of `located` for the engine's `version`."""
+    lines = ["", "[Version]", f"  rocksdb_version={version or catalogue()[1]}"]
+    lines += ["  options_file_version=1.1"]
     # RocksDB refuses a file without each of these sections, even an empty one, in this order.
-    lines += ["", f"[{DB_SECTION}]", *_section(located, DB_SECTION)]
-    lines += ["", f'[{CF_SECTION} "default"]', *_section(located, CF_SECTION)]
-    lines += ["", f'[{TABLE_SECTION} "default"]', *_section(located, TABLE_SECTION)]
+    for section, title in (
+        (DB_SECTION, f"[{DB_SECTION}]"),
+        (CF_SECTION, f'[{CF_SECTION} "default"]'),
+        (TABLE_SECTION, f'[{TABLE_SECTION} "default"]'),
+    ):
+        stated = stated_in(located, section)
+        lines += ["", title, *(f"  {name}={value}" for name, value in stated.items())]
     return "\n".join(lines) + "\n"
 
 
-def _section(located: tuple[Setting, ...], section: str) -> list[str]:
+def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut, ...]]:
+    """What RocksDB can read as text of the options that are asked for, and the rest.
+
+    Raises InputError for an option that the catalogue does not know.
+    """
+    located, left_out = [], []
+    all_of_it = settings(request.options, SOURCE)
+    has_size = any(setting.name in (_CACHE, f"{_CACHE}.{_CAPACITY}") for setting in all_of_it)
+    for setting in all_of_it:
+        refused: InputError | None = None
+        if setting.name == _CACHE_KIND:
+            # RocksDB reads LRU caches only (`cache/cache.cc`), and has no name for their kind.
+            if setting.value == _LRU_CACHE:
+                continue
+            why, kind = "an OPTIONS file can only ask for an LRU cache", setting.value
+            refused = InputError(SOURCE, setting.name, found=kind, why=why, allowed=_LRU_CACHE)
+        elif setting.name.startswith(f"{_CACHE}.") and not has_size:
+            allowed = f"{_CACHE} beside it; RocksDB would make an empty cache"
+            why = "no size of the cache"
+            refused = InputError(SOURCE, setting.name, why=why, allowed=allowed)
+        if refused is None:
+            located.append(setting)
+        else:
+            left_out.append(LeftOut.of(setting.value, refused))
+    return tuple(located), tuple(left_out)
+
+
+def stated_in(located: Sequence[Setting], section: str) -> dict[str, str]:
+    """The options of a section with their values, structures put together, in order of names."""
     whole: dict[str, str] = {}
     structures: dict[str, dict[str, str]] = {}
     for setting in located:
@@ -372,26 +412,36 @@ def _section(located: tuple[Setting, ...], section: str) -> list[str]:
             continue
         if setting.field is None:
             whole[setting.option.name] = setting.value
-        elif setting.name == f"{_CACHE}.id":
-            # RocksDB reads LRU caches only (`cache/cache.cc`), and has no name for their kind.
-            if setting.value != _LRU_CACHE:
-                why, kind = "an OPTIONS file can only ask for an LRU cache", setting.value
-                raise InputError(SOURCE, setting.name, found=kind, why=why, allowed=_LRU_CACHE)
         else:
             structures.setdefault(setting.option.name, {})[setting.field] = setting.value
     for name in structures.keys() & whole.keys():
         # The part that a plain value of an object stands for: its size, or its kind.
         principal = _CAPACITY if name == _CACHE_NAME else "id"
         structures[name] = {principal: whole.pop(name), **structures[name]}
-    parts = structures.get(_CACHE_NAME, {_CAPACITY: ""})
-    if _CAPACITY not in parts:
-        field = f"{_CACHE}.{next(iter(parts))}"
-        allowed = f"{_CACHE} beside it; RocksDB would make an empty cache"
-        raise InputError(SOURCE, field, why="no size of the cache", allowed=allowed)
     for name, fields in structures.items():
-        whole[name] = f"{{{''.join(f'{field}={value};' for field, value in fields.items())}}}"
-    return [f"  {name}={value}" for name, value in sorted(whole.items())]
+        whole[name] = structure(fields)
+    return dict(sorted(whole.items()))
 
 
-EXPORT = ExportFormat("rocksdb-options", ("rocksdb",), "OPTIONS", write)
+def structure(fields: Mapping[str, str]) -> str:
+    """`{name=value;...}`; a dotted name leads into a structure in it."""
+    inner: dict[str, dict[str, str]] = {}
+    text = ""
+    for name, value in fields.items():
+        head, _, rest = name.partition(".")
+        if rest:
+            inner.setdefault(head, {})[rest] = value
+        else:
+            text += f"{name}={value};"
+    return f"{{{text}{''.join(f'{name}={structure(part)};' for name, part in inner.items())}}}"
+
+
+EXPORT = ExportFormat(
+    "rocksdb-options",
+    ("rocksdb",),
+    "OPTIONS",
+    write,
+    comment="#",
+    lacks=_LACKS,
+)
 FORMAT = ImportFormat("rocksdb-options", "an OPTIONS file of RocksDB", recognises, read)

@@ -1,0 +1,95 @@
+"""`lsmtune ls`: the studies in a folder, each in a line."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lsmtune.cli.flags import JsonOption, command
+from lsmtune.cli.output import digits, print_json, print_view
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.files import is_owned
+
+EXAMPLES = ("lsmtune ls", "lsmtune ls /data/studies --json")
+STUDY_FILE = "study.yaml"
+_NONE_YET = "none yet"
+_WIDTH = 120
+app = typer.Typer()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A study's line; `error` says why nothing else is known. `ratio` is of the `verdict`."""
+
+    path: str
+    name: str = ""
+    engine: str = ""
+    workload: str = ""
+    trials: int = 0
+    verdict: str | None = None
+    ratio: float | None = None
+    changed_unix_s: float | None = None
+    error: str = ""
+
+
+@command(app, "ls", EXAMPLES)
+def _ls(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where to look: it, and the folders in it.")
+    ] = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """List the studies here: engine, workload, trials, verdict, when."""
+    if not directory.is_dir():
+        raise InputError("ls", "DIR", found=str(directory), why="no such folder")
+    folders = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
+    listed = [_listed(each) for each in folders if is_owned(each) and (each / STUDY_FILE).is_file()]
+    if as_json:
+        print_json({"studies": [asdict(each) for each in listed]})
+    elif not listed:
+        typer.echo(f"no study in {directory}; next step: lsmtune init")
+    else:
+        _print(listed)
+
+
+def _listed(path: Path) -> Listed:
+    """A line for the study in `path`, which a tuner may be working on."""
+    from lsmtune.experiment.files import MEASUREMENTS_DB
+    from lsmtune.experiment.folder import StudyFolder
+    from lsmtune.model.files import read_text
+    from lsmtune.study.build import parse_stored_spec
+
+    try:
+        with StudyFolder.open(path) as folder:
+            spec = parse_stored_spec(read_text(path / STUDY_FILE), folder.origin)
+            verdict, trials = folder.measurements.verdict(), folder.measurements.trials_begun()
+    except LsmtuneError as error:
+        return Listed(str(path), error=str(error))
+    return Listed(
+        path=str(path),
+        name=spec.name,
+        engine=spec.engine_name,
+        workload=", ".join(each.label for each in spec.workloads),
+        trials=trials,
+        verdict=None if verdict is None else verdict.outcome.value,
+        ratio=None if verdict is None else verdict.ratio,
+        changed_unix_s=(path / MEASUREMENTS_DB).stat().st_mtime,
+    )
+
+
+def _print(listed: list[Listed]) -> None:
+    from lsmtune.report.document import Table, numbers, words
+    from lsmtune.report.terminal import terminal_table
+    from lsmtune.report.words import moment, outcome
+
+    rows = []
+    for each in listed:
+        verdict = each.error or (_NONE_YET if each.verdict is None else outcome(each.verdict))
+        ratio = "" if each.ratio is None else f" {digits(each.ratio)}x"
+        facts = (each.engine, each.workload, f"{each.trials:,}", f"{verdict}{ratio}")
+        rows.append((each.path, each.name, *facts, moment(each.changed_unix_s)))
+    columns = (*words("study", "name", "engine", "workload"), *numbers("trials"))
+    print_view(terminal_table(Table((*columns, *words("verdict", "changed")), rows)), _WIDTH)

@@ -1,0 +1,222 @@
+"""`lsmtune show`: a study in one screen, also while it runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lsmtune.cli.flags import JsonOption, command, option
+from lsmtune.cli.output import print_json, print_view
+
+if TYPE_CHECKING:
+    from lsmtune.model.config import EngineIdentity
+    from lsmtune.model.verdict import Verdict
+    from lsmtune.report.source import Chosen, StudyRecords
+    from lsmtune.report.tables import History
+
+EXAMPLES = ("lsmtune show study.yaml", "lsmtune show study.lsmtune --json")
+_OPTIONS, _PRICES, _WARNINGS = 6, 4, 2
+app = typer.Typer()
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A study as it is now: `tuned` is what it puts forward, `spent_s` what it cost so far."""
+
+    records: StudyRecords
+    history: History
+    tuned: Chosen | None
+    engine: EngineIdentity
+    spent_s: float
+
+
+@command(app, "show", EXAMPLES)
+def _show(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file or folder.")],
+    directory: Path | None = option("--dir DIR", "The study's folder, if not beside STUDY.", None),
+    as_json: JsonOption = False,
+) -> None:
+    """Show a study in one screen: target, best so far, verdict and price, what to do next."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from lsmtune.cli.choices import study_folder
+    from lsmtune.experiment.folder import StudyFolder
+    from lsmtune.model.config import EngineIdentity
+    from lsmtune.report.history import history
+    from lsmtune.report.source import chosen, read_study
+
+    with StudyFolder.open(directory or study_folder(study, "show")) as folder:
+        records, spent_s = read_study(folder), folder.measurements.spent_s()
+    runs = records.measurements
+    engine = runs[-1].measurement.engine if runs else EngineIdentity(records.spec.engine_name)
+    overview = Overview(records, history(records), chosen(records), engine, spent_s)
+    if as_json:
+        print_json(_document(overview))
+        return
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for label, text in _rows(overview):
+        grid.add_row(Text(label, style="dim"), Text(text))
+    print_view(Group(Text(_title(overview), style="bold"), grid))
+
+
+def _title(of: Overview) -> str:
+    spec = of.records.spec
+    loads = (f"{each.label}, {each.workload.num:,} records" for each in spec.workloads)
+    version = f" {of.engine.version}" if of.engine.version else ""
+    return f"{spec.name}: {spec.engine_name}{version}; {'; '.join(loads)}"
+
+
+def _rows(of: Overview) -> Iterator[tuple[str, str]]:
+    """What is shown, each line beside its label."""
+    from lsmtune.cli.output import proved_at_line, verdict_line
+
+    verdict = of.records.verdict
+    yield "target", _target(of.records)
+    yield "budget", _budget(of)
+    yield from _best(of)
+    if verdict is None:
+        yield "verdict", "none yet: what the search found is a promise, not a proof"
+    else:
+        yield "verdict", verdict_line(verdict)
+        yield from _labelled("price", _prices(verdict), _PRICES)
+        yield from _labelled("proved at", [proved_at_line(at) for at in verdict.proved_at], 2)
+    yield from _labelled("warning", _warnings(of.records), _WARNINGS)
+    yield from _labelled("next", _next(of), 2)
+
+
+def _labelled(label: str, lines: list[str], most: int) -> Iterator[tuple[str, str]]:
+    left = len(lines) - most
+    shown = [*lines[:most], *([f"and {left} more: lsmtune report"] if left > 0 else [])]
+    yield from ((label if number == 0 else "", line) for number, line in enumerate(shown))
+
+
+def _target(records: StudyRecords) -> str:
+    from lsmtune.report.sentences import direction_words
+    from lsmtune.report.words import metric_label
+
+    spec = records.spec
+    told = ", ".join(
+        f"{metric_label(each.label)} ({direction_words(each.direction)})"
+        for each in spec.goal.objectives
+    )
+    where = "".join(f", {each.text}" for each in spec.constraints)
+    price = "".join(f", {each.text}" for each in spec.guards)
+    return f"{told}{where}{f'; at a price of at most {price[2:]}' if price else ''}"
+
+
+def _budget(of: Overview) -> str:
+    from lsmtune.report.words import count, seconds
+
+    budget, trials = of.records.spec.budget, len(of.records.trials)
+    bounds = [] if budget.time_s is None else [seconds(budget.time_s)]
+    bounds += [] if budget.trials is None else [count(budget.trials, "trial")]
+    bad = sum(trial.values is None for trial in of.records.trials)
+    without = f", {bad:,} of them without a value" if bad else ""
+    used = f"{seconds(round(of.spent_s))} and {count(trials, 'trial')} so far{without}"
+    return f"{' or '.join(bounds) or 'none'}; {used}"
+
+
+def _best(of: Overview) -> Iterator[tuple[str, str]]:
+    """The configuration that is put forward, what it came to in the search, what it differs in."""
+    from lsmtune.cli.config_text import difference_lines
+    from lsmtune.report.source import metric_of
+    from lsmtune.report.words import plain_ratio, quantity
+    from lsmtune.study.start import baseline_config
+
+    if of.tuned is None:
+        yield "best", "no trial gave a value that can be compared"
+        return
+    row = next((row for row in of.history.trials if row.trial == of.tuned.trial), None)
+    name = "a configuration of no trial" if row is None else f"trial {row.trial}"
+    told = "" if row is None else f": {quantity(metric_of(of.records), row.value)}"
+    if row is not None and row.ratio_to_baseline is not None:
+        told += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
+    yield "best", f"{name}{told}"
+    baseline = baseline_config(of.records.spec)
+    for line in difference_lines(of.tuned.config, baseline, of.engine, _OPTIONS):
+        yield "", line
+
+
+def _prices(verdict: Verdict) -> list[str]:
+    """The guards, those that were broken first; then what is worse by all its interval."""
+    from lsmtune.cli.output import guard_line, other_line
+
+    guards = sorted(verdict.guards, key=lambda guard: guard.held is not False)
+    worse = [
+        other
+        for other in verdict.others
+        if other.ratio_low is not None
+        and other.ratio_high is not None
+        and (other.ratio_low > 1.0 if other.direction == "minimize" else other.ratio_high < 1.0)
+    ]
+    return [*map(guard_line, guards), *(f"{other_line(other)}, worse" for other in worse)]
+
+
+def _warnings(records: StudyRecords) -> list[str]:
+    from lsmtune.report.notices import notices
+    from lsmtune.report.tables import Severity
+
+    return [each.title for each in notices(records) if each.severity is not Severity.INFO]
+
+
+def _next(of: Overview) -> list[str]:
+    """The commands that go on from here."""
+    from lsmtune.engines.formats import own_format
+    from lsmtune.model.verdict import VerdictOutcome
+
+    spec, verdict = of.records.spec, of.records.verdict
+    here = os.path.relpath(spec.path)
+    file = shlex.quote(min(str(spec.path), here, key=len))
+    if verdict is None:
+        return [f"lsmtune tune {file}"]
+    own = own_format(spec.engine_name)
+    if verdict.outcome is VerdictOutcome.BETTER and own is not None:
+        export = f"lsmtune export {file} --format {own.name} --output {own.file_name}"
+        return [export, f"lsmtune report {file}"]
+    if verdict.outcome is VerdictOutcome.NOT_PROVEN:
+        return [f"lsmtune tune {file} --budget TIME   # more than before", f"lsmtune report {file}"]
+    return [f"lsmtune report {file}"]
+
+
+def _document(of: Overview) -> dict[str, object]:
+    from lsmtune.cli.config_text import differences
+    from lsmtune.report.proof import survival
+    from lsmtune.report.source import metric_of
+    from lsmtune.study.observer import verdict_document
+    from lsmtune.study.start import baseline_config
+
+    spec, verdict, tuned = of.records.spec, of.records.verdict, of.tuned
+    best = None
+    if tuned is not None:
+        row = next((row for row in of.history.trials if row.trial == tuned.trial), None)
+        differs = differences(tuned.config, baseline_config(spec), of.engine)
+        best = {
+            "trial": tuned.trial,
+            "metric": metric_of(of.records),
+            "value": None if row is None else row.value,
+            "ratio_to_baseline": None if row is None else row.ratio_to_baseline,
+            "options": dict(tuned.config.options),
+            "differs": dict(differs),
+        }
+    return {
+        "study": {"name": spec.name, "file": str(spec.path), "folder": str(of.records.path)},
+        "engine": {"name": spec.engine_name, "version": of.engine.version},
+        "workloads": [each.label for each in spec.workloads],
+        "target": _target(of.records),
+        "budget": {"time_s": spec.budget.time_s, "trials": spec.budget.trials},
+        "spent_s": of.spent_s,
+        "trials": len(of.records.trials),
+        "best": best,
+        "verdict": None if verdict is None else verdict_document(verdict),
+        **survival(of.records).document(),
+        "warnings": _warnings(of.records),
+        "next": _next(of),
+    }

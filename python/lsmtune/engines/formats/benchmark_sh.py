@@ -1,0 +1,146 @@
+"""What RocksDB's `tools/benchmark.sh` reads: variables of the environment, and flags behind a test.
+
+Facts from benchmark.sh itself. It gives db_bench settings of its own for the options below, then
+the flags that stand behind the test's name, then those that a compaction style fixes; of two flags
+the last one counts. So every option that it would set otherwise is stated here, with the engine's
+default where the Config says nothing, and what it fixes behind all flags is left out.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut
+from lsmtune.engines.formats.db_bench import as_arguments, flags_of
+from lsmtune.engines.formats.spelling import COMPRESSION_IN_DB_BENCH, number, word
+from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue, option_text
+
+_MIB = 1 << 20
+_UNIVERSAL = "compaction_options_universal"
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable of the environment, and how many of the option's units one of its own is."""
+
+    name: str
+    unit: int = 1
+
+
+# Whatever is no whole number of a variable's unit becomes a flag instead.
+_VARIABLES: Mapping[str, _Variable] = {
+    f"{TABLE_OPTION}.block_size": _Variable("BLOCK_SIZE"),
+    f"{TABLE_OPTION}.block_cache": _Variable("CACHE_SIZE"),
+    "compression_opts.max_dict_bytes": _Variable("COMPRESSION_MAX_DICT_BYTES"),
+    "write_buffer_size": _Variable("WRITE_BUFFER_SIZE_MB", _MIB),
+    "target_file_size_base": _Variable("TARGET_FILE_SIZE_BASE_MB", _MIB),
+    "max_bytes_for_level_base": _Variable("MAX_BYTES_FOR_LEVEL_BASE_MB", _MIB),
+    "max_background_jobs": _Variable("MAX_BACKGROUND_JOBS"),
+    "max_subcompactions": _Variable("SUBCOMPACTIONS"),
+    "level0_file_num_compaction_trigger": _Variable("LEVEL0_FILE_NUM_COMPACTION_TRIGGER"),
+    "level0_slowdown_writes_trigger": _Variable("LEVEL0_SLOWDOWN_WRITES_TRIGGER"),
+    "level0_stop_writes_trigger": _Variable("LEVEL0_STOP_WRITES_TRIGGER"),
+}
+# Of universal compaction alone, where nothing but the variable is heard.
+_UNIVERSAL_VARIABLES: Mapping[str, str] = {
+    f"{_UNIVERSAL}.min_merge_width": "UNIVERSAL_MIN_MERGE_WIDTH",
+    f"{_UNIVERSAL}.max_merge_width": "UNIVERSAL_MAX_MERGE_WIDTH",
+    f"{_UNIVERSAL}.size_ratio": "UNIVERSAL_SIZE_RATIO",
+    f"{_UNIVERSAL}.max_size_amplification_percent": "UNIVERSAL_MAX_SIZE_AMP",
+    f"{_UNIVERSAL}.compression_size_percent": "COMPRESSION_SIZE_PERCENT",
+}
+_TRIVIAL_MOVE = f"{_UNIVERSAL}.allow_trivial_move"
+_COMPRESSION = word("COMPRESSION_TYPE", COMPRESSION_IN_DB_BENCH)
+_STYLE = "compaction_style"
+_STYLES = {"kCompactionStyleLevel": "leveled", "kCompactionStyleUniversal": "universal"}
+# What it sets otherwise than the engine, beside what has a variable.
+_SET_BY_IT = (
+    "compression",
+    "bytes_per_sync",
+    "delete_obsolete_files_period_micros",
+    "max_bytes_for_level_multiplier",
+    "max_open_files",
+    "max_write_buffer_number",
+)
+_PIN_L0 = f"{TABLE_OPTION}.pin_l0_filter_and_index_blocks_in_cache"
+_FILTER = f"{TABLE_OPTION}.filter_policy"
+# By style, behind all flags.
+_FIXED: Mapping[str, Mapping[str, str]] = {
+    "leveled": {"num_levels": "8", "level_compaction_dynamic_level_bytes": "true", _PIN_L0: "true"},
+    "universal": {"num_levels": "40", _PIN_L0: "true"},
+}
+_LACKS = "benchmark.sh has neither a variable nor a flag for {option}"
+_BEHIND = "tools/benchmark.sh TEST $BENCHMARK_FLAGS"
+
+
+def write(request: ExportRequest) -> Exported:
+    """Lines to source in a shell."""
+    defaults = catalogue_defaults("rocksdb", request.version)
+    values = {_FILTER: "nullptr"} | request.values()
+    style = _STYLES.get(values.get(_STYLE, "kCompactionStyleLevel"))
+    universal = (*_UNIVERSAL_VARIABLES, _TRIVIAL_MOVE) if style == "universal" else ()
+    for name in (*_VARIABLES, *_SET_BY_IT, *universal):
+        if name in defaults:
+            values.setdefault(name, option_text(defaults[name]))
+    variables = {"COMPACTION_STYLE": style or "leveled"}
+    left_out: list[LeftOut] = []
+    flags: dict[str, OptionValue] = {}
+    for name, value in values.items():
+        fixed = _FIXED.get(style or "leveled", {}).get(name)
+        if name == _STYLE or (fixed is not None and value.lower() == fixed):
+            continue
+        if fixed is not None:
+            left_out.append(LeftOut(name, value, f"benchmark.sh sets {fixed}"))
+            continue
+        try:
+            said = _variable(name, value, universal)
+        except InputError as error:
+            left_out.append(LeftOut.of(value, error))
+            continue
+        if said is None:
+            flags[name] = value
+        else:
+            variables |= said
+    if style is None:
+        left_out.append(LeftOut(_STYLE, values[_STYLE], "benchmark.sh has no such style"))
+    for name, fixed in _FIXED[style or "leveled"].items():
+        default = option_text(defaults[name]) if name in defaults else fixed
+        if name not in values and default != fixed:
+            left_out.append(LeftOut(name, default, f"benchmark.sh sets {fixed}"))
+    as_flags, without = flags_of(replace(request, options=flags))
+    lines = [f"# Source this file, then: {_BEHIND}"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    lines.append(f"BENCHMARK_FLAGS={shlex.quote(as_arguments(as_flags))}")
+    return Exported("\n".join(lines) + "\n", (*left_out, *without))
+
+
+def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, str] | None:
+    """The variable of an option; None where a flag has to say it."""
+    if name == "compression":
+        return {_COMPRESSION.name: _COMPRESSION.say(name, value)}
+    if name == _TRIVIAL_MOVE and name in universal:
+        return {"UNIVERSAL_ALLOW_TRIVIAL_MOVE": "1"} if value == "true" else {}
+    if name in universal:
+        variable = number(_UNIVERSAL_VARIABLES[name])
+        return {variable.name: variable.say(name, value)}
+    if name in _VARIABLES:
+        variable_of = _VARIABLES[name]
+        whole = int(number(variable_of.name).say(name, value))
+        if whole % variable_of.unit == 0:
+            return {variable_of.name: str(whole // variable_of.unit)}
+    return None
+
+
+EXPORT = ExportFormat(
+    "benchmark.sh",
+    ("rocksdb",),
+    "benchmark.env",
+    write,
+    comment="#",
+    lacks=_LACKS,
+)

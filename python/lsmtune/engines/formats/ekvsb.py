@@ -1,0 +1,99 @@
+"""Flags of `ekvsb run rocksdb`, one line for a shell: from ekvsb's `src/main.rs`.
+
+It has none for most options, and keeps RocksDB's defaults for those.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, spelled
+from lsmtune.engines.formats.spelling import (
+    BLOOM,
+    SOURCE,
+    Spelling,
+    decimal,
+    filter_bits,
+    number,
+    word,
+)
+from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.errors import InputError
+
+_NUMBERS = (
+    *("compaction_readahead_size", "bytes_per_sync", "max_write_buffer_number"),
+    *("write_buffer_size", "max_bytes_for_level_base", "max_manifest_file_size"),
+    *("target_file_size_base", "num_levels", "min_write_buffer_number_to_merge"),
+)
+_ALONE, _UNSAID = "alone", "unsaid"  # of a flag without a value
+
+
+def _switch(flag: str, when: str) -> Spelling:
+    """A flag that stands alone, and the value that it says; the other is the engine's default."""
+    return word(flag, {when: _ALONE, "false" if when == "true" else "true": _UNSAID})
+
+
+def _say_bits(option: str, text: str) -> str:
+    kind, bits = filter_bits(option, text)
+    if kind != BLOOM or bits == 0:
+        raise InputError(SOURCE, option, found=text, allowed="bloomfilter:BITS in ekvsb")
+    return str(bits)
+
+
+FLAGS: Mapping[str, Spelling] = {
+    **{name: number(name.replace("_", "-")) for name in _NUMBERS},
+    "max_bytes_for_level_multiplier": decimal("max-bytes-for-level-multiplier"),
+    "table_cache_numshardbits": number("table-cache-num-shard-bits"),
+    "level0_file_num_compaction_trigger": number("level-zero-file-num-compaction-trigger"),
+    "level0_slowdown_writes_trigger": number("level-zero-slowdown-writes-trigger"),
+    "level0_stop_writes_trigger": number("level-zero-stop-writes-trigger"),
+    "memtable_prefix_bloom_size_ratio": decimal("memtable-prefix-bloom-ratio"),
+    f"{TABLE_OPTION}.block_size": number("block-opt-block-size"),
+    f"{TABLE_OPTION}.block_cache": number("block-opt-lru-cache"),
+    f"{TABLE_OPTION}.filter_policy": Spelling(
+        "block-opt-bloom-filter-bits-per-key", _say_bits, str
+    ),
+    "use_fsync": _switch("use-fsync", "true"),
+    "use_direct_reads": _switch("use-direct-reads", "true"),
+    "use_direct_io_for_flush_and_compaction": _switch(
+        "use-direct-io-for-flush-and-compaction", "true"
+    ),
+    "disable_auto_compactions": _switch("disable-auto-compactions", "true"),
+    "allow_concurrent_memtable_write": _switch("disable-concurrent-memtable-write", "false"),
+    "advise_random_on_open": _switch("disable-advise-random-on-open", "false"),
+    f"{TABLE_OPTION}.no_block_cache": _switch("block-opt-disable-cache", "true"),
+    f"{TABLE_OPTION}.cache_index_and_filter_blocks": _switch(
+        "block-opt-cache-index-and-filter-blocks", "true"
+    ),
+    "compaction_style": word(
+        "compaction-style",
+        {
+            "kCompactionStyleLevel": "level",
+            "kCompactionStyleUniversal": "universal",
+            "kCompactionStyleFIFO": "fifo",
+        },
+    ),
+    f"{TABLE_OPTION}.index_type": word(
+        "block-opt-index-type",
+        {
+            "kBinarySearch": "binary-search",
+            "kHashSearch": "hash-search",
+            "kTwoLevelIndexSearch": "two-level-index-search",
+        },
+    ),
+}
+_LACKS = "ekvsb has no flag for {option}"
+
+
+def write(request: ExportRequest) -> Exported:
+    """The flags, one line."""
+    said, left_out = spelled(request, FLAGS.get, _LACKS)
+    words: list[str] = []
+    for flag, value in said.items():
+        if value != _UNSAID:
+            words += [f"--{flag}"] if value == _ALONE else [f"--{flag}", value]
+    return Exported(shlex.join(words) + "\n", left_out)
+
+
+EXPORT = ExportFormat("ekvsb", ("rocksdb",), "ekvsb.flags", write, lacks=_LACKS)

@@ -1,0 +1,342 @@
+"""A Config in the words of a programming language, for the engine's binding there; and as JSON.
+
+Each is a function that gives the options to open a database with. RocksDB reads a text of options
+itself, which says all that lsmtune can: C++ and Go (grocksdb) hand it over whole, Java as
+properties. The bindings of Rust (the crate rocksdb) and Python (rocksdict) have no such function;
+both load the OPTIONS file of a folder, and put a block cache of their own into it. LevelDB's
+options are members of a struct in C++ and arguments in Python (plyvel).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from string import Template
+
+from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut, spelled
+from lsmtune.engines.formats.rocksdb_options import options_text, sayable, stated_in, structure
+from lsmtune.engines.formats.spelling import Spelling, number, word
+from lsmtune.engines.option_names import (
+    CF_SECTION,
+    DB_SECTION,
+    TABLE_OPTION,
+    TABLE_SECTION,
+    Setting,
+)
+from lsmtune.errors import InputError
+
+_LACKS = "the binding cannot say {option}"
+
+
+def _stated(located: tuple[Setting, ...]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of the database, and those of its column family with its tables."""
+    family = stated_in(located, CF_SECTION)
+    table = stated_in(located, TABLE_SECTION)
+    if table:
+        family[TABLE_OPTION] = structure(table)
+    return stated_in(located, DB_SECTION), family
+
+
+def quoted(text: str) -> str:
+    """A literal of C++, Go, Java and Python; no option's value has a backslash."""
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+# --- RocksDB reads the text itself
+
+_CPP = Template("""\
+#include <rocksdb/convenience.h>
+#include <rocksdb/options.h>
+
+// Sets these options; all others keep the values that they have.
+inline rocksdb::Status SetTunedOptions(rocksdb::Options* options) {
+  return rocksdb::GetOptionsFromString(rocksdb::ConfigOptions(), *options,
+$lines,
+                                       options);
+}
+""")
+_GO = Template("""\
+package tuned
+
+import "github.com/linxGnu/grocksdb"
+
+// Options returns RocksDB's defaults with these options set. The caller destroys them.
+func Options() (*grocksdb.Options, error) {
+	return grocksdb.GetOptionsFromString(nil, $lines)
+}
+""")
+
+
+def _cpp(request: ExportRequest) -> Exported:
+    if request.engine_name == "leveldb":
+        return _leveldb_cpp(request)
+    located, left_out = sayable(request)
+    indent = " " * len("  return rocksdb::GetOptionsFromString(")
+    lines = [f"{indent}{literal}" for literal in _literals(located)] or [f'{indent}""']
+    return Exported(_CPP.substitute(lines="\n".join(lines)), left_out)
+
+
+def _go(request: ExportRequest) -> Exported:
+    located, left_out = sayable(request)
+    lines = "+\n\t\t".join([quoted(""), *_literals(located)])  # as gofmt lays it out
+    return Exported(_GO.substitute(lines=lines), left_out)
+
+
+def _literals(located: tuple[Setting, ...]) -> list[str]:
+    """A literal for each option; all of them after one another are what RocksDB reads."""
+    db, family = _stated(located)
+    return [quoted(f"{name}={value};") for name, value in {**db, **family}.items()]
+
+
+_JAVA = Template("""\
+import java.util.Properties;
+import org.rocksdb.ColumnFamilyOptions;
+import org.rocksdb.DBOptions;
+import org.rocksdb.Options;
+import org.rocksdb.RocksDB;
+
+public final class TunedOptions {
+  private TunedOptions() {}
+
+  /** RocksDB's defaults with these options set. The caller closes them. */
+  public static Options create() {
+    RocksDB.loadLibrary();
+    try (DBOptions database = database(); ColumnFamilyOptions family = family()) {
+      return new Options(database, family);
+    }
+  }
+
+  /** What concerns the whole database. The caller closes it. */
+  public static DBOptions database() {
+$database
+  }
+
+  /** What concerns a column family. The caller closes it. */
+  public static ColumnFamilyOptions family() {
+$family
+  }
+
+  private static <T> T checked(T options) {
+    if (options == null) {
+      throw new IllegalArgumentException("this RocksDB does not know one of the options");
+    }
+    return options;
+  }
+}
+""")
+
+
+def _java(request: ExportRequest) -> Exported:
+    located, left_out = sayable(request)
+    database, family = _stated(located)
+    text = _JAVA.substitute(
+        database=_java_body(database, "DBOptions", "getDBOptionsFromProps"),
+        family=_java_body(family, "ColumnFamilyOptions", "getColumnFamilyOptionsFromProps"),
+    )
+    return Exported(text, left_out)
+
+
+def _java_body(options: Mapping[str, str], kind: str, read: str) -> str:
+    if not options:  # RocksJava refuses properties without any
+        return f"    return new {kind}();"
+    lines = ["    RocksDB.loadLibrary();", "    final Properties options = new Properties();"]
+    for name, value in options.items():
+        lines.append(f"    options.setProperty({quoted(name)}, {quoted(value)});")
+    return "\n".join([*lines, f"    return checked({kind}.{read}(options));"])
+
+
+# --- RocksDB reads a file in a folder
+
+_RUST = Template("""\
+use rocksdb::{Cache, ColumnFamilyDescriptor, Env, Options};
+use std::error::Error;
+use std::path::Path;
+
+const OPTIONS: &str = r#"$options"#;
+
+/// RocksDB's defaults with these options set, for
+/// `DB::open_cf_descriptors(&options, path, families)`.
+///
+/// The crate reads options from a file only: one is in `folder`, alone, while this function runs.
+pub fn tuned_options(
+    folder: &Path,
+) -> Result<(Options, Vec<ColumnFamilyDescriptor>), Box<dyn Error>> {
+    let file = folder.join("OPTIONS-000001");
+    std::fs::write(&file, OPTIONS)?;
+    let loaded = Options::load_latest(folder, Env::new()?, false, Cache::new_lru_cache($cache));
+    std::fs::remove_file(&file)?;
+    Ok(loaded?)
+}
+""")
+_PYTHON = Template('''\
+import tempfile
+from pathlib import Path
+
+from rocksdict import Cache, Env, Options
+
+OPTIONS = """$options"""
+
+
+def tuned_options() -> tuple[Options, dict[str, Options]]:
+    """RocksDB's defaults with these options set, for `Rdict(path, options, families)`.
+
+    Keys and values of such a database are bytes: rocksdict's "raw mode".
+    """
+    # rocksdict reads options from a file of a folder only.
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "OPTIONS-000001").write_text(OPTIONS)
+        return Options.load_latest(folder, Env(), False, Cache($cache))
+''')
+_CACHE = f"{TABLE_OPTION}.block_cache"
+_NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
+_CAPACITIES = (_CACHE, f"{_CACHE}.capacity")
+_CACHE_BEFORE = 8 << 20  # where the catalogue knows no default
+
+
+def _rust(request: ExportRequest) -> Exported:
+    return _by_file(request, _RUST)
+
+
+def _python(request: ExportRequest) -> Exported:
+    return (
+        _leveldb_python(request) if request.engine_name == "leveldb" else _by_file(request, _PYTHON)
+    )
+
+
+def _by_file(request: ExportRequest, template: Template) -> Exported:
+    """`template` with an OPTIONS file and the size of the cache that the binding puts in it."""
+    located, without = sayable(request)
+    cache = catalogue_defaults("rocksdb", request.version).get(_CACHE, _CACHE_BEFORE)
+    kept, left_out = [], list(without)
+    for setting in located:
+        is_part = setting.name.startswith(f"{_CACHE}.") and setting.name not in _CAPACITIES
+        if is_part or (setting.name == _NO_CACHE and setting.value == "true"):
+            why = "the binding puts a block cache of its own in place, of which it knows the size"
+            left_out.append(LeftOut(setting.name, setting.value, why))
+            continue
+        if setting.name in _CAPACITIES:
+            try:
+                cache = number(_CACHE, 0, 2**63 - 1).say(_CACHE, setting.value)
+            except InputError as error:
+                left_out.append(LeftOut.of(setting.value, error))
+                continue
+        kept.append(setting)
+    text = options_text(kept, request.version)
+    if template is _PYTHON:
+        text = text.replace('"""', '\\"\\"\\"')
+    return Exported(template.substitute(options=text, cache=cache), tuple(left_out))
+
+
+# --- LevelDB
+
+_LEVELDB_CPP = Template("""\
+#include <leveldb/cache.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/options.h>
+
+// LevelDB's defaults with these options set. The caller deletes block_cache and filter_policy
+// after the database.
+inline leveldb::Options TunedOptions() {
+  leveldb::Options options;
+$lines  return options;
+}
+""")
+_LEVELDB_PYTHON = Template("""\
+# For plyvel: plyvel.DB(path, **OPTIONS)
+OPTIONS = {
+$lines}
+""")
+_INT_MAX, _SIZE_MAX = 2**31 - 1, 2**63 - 1
+
+
+def _within(spelling: Spelling, call: str, none: str) -> Spelling:
+    """`spelling` with its value in the place of `{}` in `call`; 0 is said by `none`."""
+
+    def say(option: str, text: str) -> str:
+        said = spelling.say(option, text)
+        return none if said == "0" else call.format(said)
+
+    return replace(spelling, say=say)
+
+
+def _of_leveldb(
+    names: Mapping[str, str], truths: tuple[str, str], compressions: Mapping[str, str]
+) -> dict[str, Spelling]:
+    """LevelDB's options in a language that calls some of them `names`, and has its own truths."""
+    sizes = ("write_buffer_size", "max_file_size", "block_size", "cache_size")
+    counts = ("max_open_files", "block_restart_interval", "filter_bits")
+    switches = ("create_if_missing", "error_if_exists", "paranoid_checks")
+    return {
+        **{name: number(names.get(name, name), 0, _SIZE_MAX) for name in sizes},
+        **{name: number(names.get(name, name), 0, _INT_MAX) for name in counts},
+        **{n: word(n, {"true": truths[0], "false": truths[1]}) for n in switches},
+        "compression": word("compression", compressions),
+    }
+
+
+_NONE, _SNAPPY = "leveldb::kNoCompression", "leveldb::kSnappyCompression"
+_IN_CPP = _of_leveldb(
+    {"cache_size": "block_cache", "filter_bits": "filter_policy"},
+    ("true", "false"),
+    {"none": _NONE, "no": _NONE, "snappy": _SNAPPY},
+)
+_IN_CPP |= {
+    name: _within(_IN_CPP[name], call, none)
+    for name, call, none in (
+        ("cache_size", "leveldb::NewLRUCache({})", "leveldb::NewLRUCache(0)"),
+        ("filter_bits", "leveldb::NewBloomFilterPolicy({})", "nullptr"),
+    )
+}
+_IN_PYTHON = _of_leveldb(
+    {"cache_size": "lru_cache_size", "filter_bits": "bloom_filter_bits"},
+    ("True", "False"),
+    {"none": "None", "no": "None", "snappy": '"snappy"'},
+)
+
+
+def _leveldb_cpp(request: ExportRequest) -> Exported:
+    said, left_out = spelled(request, _IN_CPP.get, _LACKS)
+    lines = "".join(f"  options.{name} = {value};\n" for name, value in said.items())
+    return Exported(_LEVELDB_CPP.substitute(lines=lines), left_out)
+
+
+def _leveldb_python(request: ExportRequest) -> Exported:
+    said, left_out = spelled(request, _IN_PYTHON.get, _LACKS)
+    lines = "".join(f'    "{name}": {value},\n' for name, value in said.items())
+    return Exported(_LEVELDB_PYTHON.substitute(lines=lines), left_out)
+
+
+# --- JSON
+
+
+def _json(request: ExportRequest) -> Exported:
+    document = {
+        "engine": request.engine_name,
+        "version": request.version,
+        "configuration": request.label,
+        "options": dict(request.options),
+    }
+    return Exported(json.dumps(document, indent=2) + "\n")
+
+
+def _format(
+    name: str,
+    engines: tuple[str, ...],
+    file_name: str,
+    write: Callable[[ExportRequest], Exported],
+    comment: str = "//",
+) -> ExportFormat:
+    return ExportFormat(name, engines, file_name, write, comment, _LACKS)
+
+
+_BOTH = ("rocksdb", "leveldb")
+EXPORTS = (
+    _format("c++", _BOTH, "tuned_options.h", _cpp),
+    _format("java", ("rocksdb",), "TunedOptions.java", _java),
+    _format("rust", ("rocksdb",), "tuned_options.rs", _rust),
+    _format("go", ("rocksdb",), "tuned_options.go", _go),
+    _format("python", _BOTH, "tuned_options.py", _python, "#"),
+    _format("json", (), "options.json", _json, ""),
+)

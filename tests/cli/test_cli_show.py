@@ -1,0 +1,160 @@
+"""`lsmtune show` and `lsmtune ls`: stored studies in a screen, and in a line each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from lsmtune.driver.messages import PhaseFinished, parse_message
+from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
+from lsmtune.study.build import load_spec
+
+GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
+STUDY = """\
+version: 1
+name: small
+engine: {name: rocksdb}
+workload: {name: fillrandom, num: 1000}
+objective: {metric: latency_us_p99}
+space:
+  write_buffer_size: {type: int, low: 64KiB, high: 256MiB}
+budget: {trials: 2, time: 1h}
+"""
+BETTER = Verdict(
+    *(VerdictOutcome.BETTER, "latency_us_p99", "minimize", 0.95, 6),
+    ratio=0.5,
+    ratio_low=0.45,
+    ratio_high=0.55,
+    others=(MetricRatio("rss_bytes_max", "minimize", 2.0, 1.9, 2.1),),
+    guards=(
+        GuardResult("space_amplification <= 1.25 * baseline", 6, 0),
+        GuardResult("write_amplification <= 1.5 * baseline", 6, 6, 6.6, 6.0, 7.0),
+    ),
+    proved_at=(ProvedAt("fillrandom", 1000, 1000),),
+)
+
+
+@pytest.fixture
+def study(home: Path) -> Path:
+    """A study file in the current folder, whose second trial has half the latency."""
+    path = home / "small.yaml"
+    path.write_text(STUDY)
+    (phase,) = (
+        message.phase
+        for message in map(parse_message, GOLDEN.read_text().splitlines())
+        if isinstance(message, PhaseFinished)
+    )
+    engine = EngineIdentity("rocksdb", "10.2.1")
+    size = optuna.distributions.IntDistribution(64 << 10, 256 << 20)
+    with StudyFolder.create_or_resume(default_folder(path), load_spec(path)) as folder:
+        folder.note_origin(path)
+        runs = [(None, 64 << 20, 100.0), (0, 4 << 20, 200.0), (1, 128 << 20, 50.0)]
+        for number, buffer, latency_us in runs:
+            options = {"write_buffer_size": buffer}
+            run = Measurement(
+                *(Outcome.OK, engine, {}, "fillrandom", 1, 1_795_226_400.0, 1.0),
+                (replace(phase, latency_us_p99=latency_us),),
+            )
+            if number is None:
+                folder.measurements.add(Role.BASELINE, run, config=Config())
+                continue
+            trial = optuna.trial.create_trial(
+                value=latency_us, params=options, distributions={"write_buffer_size": size}
+            )
+            folder.optuna_study().add_trial(trial)
+            folder.measurements.add(Role.TRIAL, run, config=Config(options), trial=number)
+    return path
+
+
+def prove(study: Path, verdict: Verdict) -> None:
+    with StudyFolder.create_or_resume(default_folder(study), load_spec(study)) as folder:
+        folder.measurements.set_verdict(verdict)
+
+
+def shown(lsmtune: Any, study: Path) -> list[str]:
+    said = lsmtune("show", str(study))
+    assert said.status == 0, said.err
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert len(lines) <= 24
+    return lines
+
+
+def test_a_study_without_a_verdict_shows_its_best_and_how_to_go_on(
+    lsmtune: Any, study: Path
+) -> None:
+    assert shown(lsmtune, study) == [
+        "small: rocksdb 10.2.1; fillrandom, 1,000 records",
+        "target p99 latency (lower is better); at a price of at most "
+        "write_amplification <= 1.5 * baseline, space_amplification <= 1.25 * baseline, "
+        "latency_us_p99 <= 1.25 * baseline",
+        "budget 1h or 2 trials; 3s and 2 trials so far",
+        "best trial 1: 50 µs, 0.50x the baseline's in the search",
+        "write_buffer_size = 128MiB (baseline: 64MiB)",
+        "verdict none yet: what the search found is a promise, not a proof",
+        "next lsmtune tune small.yaml",
+    ]
+
+
+def test_the_price_stands_beside_the_verdict_broken_guards_first(lsmtune: Any, study: Path) -> None:
+    prove(study, BETTER)
+    lines = shown(lsmtune, study)
+    at = next(number for number, line in enumerate(lines) if line.startswith("verdict"))
+    assert lines[at : at + 5] == [
+        "verdict 0.50x the baseline (latency_us_p99, lower is better), 95 % CI 0.45 to 0.55, "
+        "6 pairs",
+        "price write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, 6.60x (6.00 to 7.00)",
+        "space_amplification <= 1.25 * baseline: held",
+        "rss_bytes_max: 2.00x (1.90 to 2.10, lower is better), worse",
+        "proved at fillrandom: 1,000 records, 1,000 operations",
+    ]
+    assert lines[-2].startswith("next lsmtune export small.yaml --format rocksdb-options")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "command"),
+    [
+        (VerdictOutcome.NOT_PROVEN, "lsmtune tune small.yaml --budget TIME"),
+        (VerdictOutcome.WORSE, "lsmtune report small.yaml"),
+    ],
+)
+def test_what_to_do_next_follows_from_the_verdict(
+    lsmtune: Any, study: Path, outcome: VerdictOutcome, command: str
+) -> None:
+    prove(study, replace(BETTER, outcome=outcome))
+    document = lsmtune("show", str(study), "--json").json()
+    assert document["next"][0].startswith(command)
+    assert document["verdict"]["outcome"] == outcome.value
+    assert document["best"]["differs"] == {"write_buffer_size": 128 << 20}
+    assert document["study"]["file"] == str(study)
+
+
+def test_studies_are_listed_with_what_they_came_to(
+    lsmtune: Any, study: Path, home: Path, tmp_path: Path
+) -> None:
+    prove(study, BETTER)
+    broken = home / "broken.lsmtune"
+    broken.mkdir()
+    (home / "other").mkdir()
+    for name in (".lsmtune-owned", "study.yaml"):
+        (broken / name).write_text("{}")
+    said = lsmtune("ls", "--json")
+    assert said.status == 0, said.err
+    bad, good = said.json()["studies"]
+    assert bad["path"] == "broken.lsmtune"
+    assert "there are no measurements here" in bad["error"]
+    assert (good["name"], good["engine"], good["workload"]) == ("small", "rocksdb", "fillrandom")
+    assert (good["trials"], good["verdict"], good["ratio"]) == (2, "better", 0.5)
+    out = lsmtune("ls").out
+    assert "small.lsmtune   small  rocksdb  fillrandom       2  better 0.50x" in out
+    assert lsmtune("ls", str(tmp_path / "here" / "other")).out == (
+        f"no study in {tmp_path / 'here' / 'other'}; next step: lsmtune init\n"
+    )
+    assert "no such folder" in lsmtune("ls", "nowhere").refusal

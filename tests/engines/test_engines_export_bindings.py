@@ -1,0 +1,396 @@
+"""Exported code sets the options that were asked for: each in the engine's real binding.
+
+A program takes what was exported, opens a database, and the OPTIONS file that RocksDB then writes
+is compared with the configuration. A test that misses something says so and is skipped; `make dev
+test-tools` installs it. The crate rocksdb and grocksdb take long builds: what is exported for them
+is only parsed here, and both hand a text to RocksDB that others of these tests try.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pwd
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_parts import distribution_library
+from importer_parts import config
+
+from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.formats import exported
+from lsmtune.engines.formats.base import ExportRequest
+from lsmtune.engines.install import ROCKSDB_VERSION
+from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.parameter import same_value
+
+DEBIAN = "7.8.3"  # of the headers and the library of Debian 12
+CACHE = f"{TABLE_OPTION}.block_cache"
+CACHE_BYTES = 16 << 20
+# A bit of everything: of the database, of its family, of tables, whole structures, objects.
+OPTIONS: dict[str, OptionValue] = {
+    "max_background_jobs": 4,
+    "max_open_files": 500,
+    "bytes_per_sync": 1 << 20,
+    "use_fsync": True,
+    "wal_recovery_mode": "kAbsoluteConsistency",
+    "write_buffer_size": 4 << 20,
+    "max_bytes_for_level_multiplier": 7.5,
+    "compression": "kNoCompression",
+    "compression_opts.level": 3,
+    "compaction_style": "kCompactionStyleUniversal",
+    "compaction_options_universal.size_ratio": 7,
+    "compaction_options_universal.stop_style": "kCompactionStopStyleSimilarSize",
+    "optimize_filters_for_hits": True,
+    "memtable_prefix_bloom_size_ratio": 0.125,
+    f"{TABLE_OPTION}.block_size": 8192,
+    f"{TABLE_OPTION}.filter_policy": "bloomfilter:10",
+    f"{TABLE_OPTION}.index_type": "kTwoLevelIndexSearch",
+    f"{TABLE_OPTION}.cache_index_and_filter_blocks": True,
+    CACHE: CACHE_BYTES,
+}
+
+
+def text_of(name: str, version: str, options: Mapping[str, OptionValue] = OPTIONS) -> str:
+    """What `name` says of all of `options`."""
+    made = exported(name, ExportRequest("rocksdb", options, version))
+    assert made.left_out == ()
+    return made.text
+
+
+def written(database: Path) -> str:
+    """The OPTIONS file that RocksDB wrote last."""
+    return max(database.glob("OPTIONS-*")).read_text()
+
+
+def check_took(database: Path, asked: Mapping[str, OptionValue] = OPTIONS) -> None:
+    """Every option that was asked for is in the OPTIONS file; the cache's size never is."""
+    used = config(written(database), "rocksdb-options", keep=True).options
+    took = {name: name in used and same_value(used[name], asked[name]) for name in asked}
+    assert [name for name, is_used in took.items() if not is_used and name != CACHE] == []
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    """Standard output of a program that ends well."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def tool(name: str) -> str:
+    """The program `name`; the test is skipped without it."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+# --- C++
+
+CPP = """\
+#include "tuned_options.h"
+#include "set_options.h"
+#include <cstdio>
+#include <string>
+
+void Check(const rocksdb::Status& status) {
+  if (status.ok()) return;
+  std::printf("%s\\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+// Opens a database in a folder for each thing that can be done to one.
+int main(int, char** arguments) {
+  const std::string folder = arguments[1];
+  for (const char* done : {"tuned", "plain", "set", "back"}) {
+    const std::string what = done;
+    rocksdb::Options options;
+    if (what == "tuned") Check(SetTunedOptions(&options));
+    options.create_if_missing = true;
+    rocksdb::DB* db = nullptr;
+    Check(rocksdb::DB::Open(options, folder + "/" + what, &db));
+    if (what == "set" || what == "back") Check(SetTunedOptions(db));
+    if (what == "back") Check(SetOptionsBack(db));
+    std::string capacity;
+    db->GetProperty("rocksdb.block-cache-capacity", &capacity);
+    std::printf("%s ", capacity.c_str());
+    delete db;
+  }
+}
+"""
+
+
+def headers(engine: str) -> None:
+    """Skips the test where g++ or the headers of `engine` are missing."""
+    probe = [tool("g++"), "-E", "-x", "c++", "-"]
+    include = f"#include <{engine}/options.h>\n"
+    done = subprocess.run(probe, input=include, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no headers of {engine} (package lib{engine}-dev): make test-tools")
+
+
+def other_value(name: str) -> OptionValue:
+    """A value of a mutable option that is not the default of DEBIAN's version."""
+    info = option_catalogue("rocksdb")[name]
+    default = info.default_in(DEBIAN)
+    values = info.choices_in(DEBIAN) or (info.low, info.high)
+    return next(v for v in values if v is not None and (default is None or v != default))
+
+
+@functools.cache
+def changeable() -> dict[str, OptionValue]:
+    """Every option that an open database of DEBIAN's version can change, with another value."""
+    infos = option_catalogue("rocksdb").values()
+    names = [i.name for i in infos if i.exists_in(DEBIAN) and i.mutable_in(DEBIAN) and i.searchable]
+    return {name: other_value(name) for name in names if name in catalogue_defaults("rocksdb")}
+
+
+@pytest.mark.engine
+def test_cpp_sets_what_was_asked_and_changes_what_can_be_changed(tmp_path: Path) -> None:
+    headers("rocksdb")
+    library = distribution_library("rocksdb")
+    (tmp_path / "tuned_options.h").write_text(text_of("c++", DEBIAN))
+    changes = exported("set-options", ExportRequest("rocksdb", changeable(), DEBIAN))
+    assert [each.option for each in changes.left_out] == ["bytes_per_sync"]
+    (tmp_path / "set_options.h").write_text(changes.text)
+    (tmp_path / "main.cc").write_text(CPP)
+    program = tmp_path / "main"
+    run("g++", "-std=c++17", "-Wall", "-Werror", tmp_path / "main.cc", library, "-o", program)
+    sizes = run(program, tmp_path).split()
+    check_took(tmp_path / "tuned")
+    assert sizes[0] == str(CACHE_BYTES)
+    assert len(changeable()) > 70
+    check_took(tmp_path / "set", changeable())
+    # Changed and changed back, a database is as one that nobody touched, but for what was said.
+    back = written(tmp_path / "back").replace("bytes_per_sync=1048576", "bytes_per_sync=0")
+    assert back == written(tmp_path / "plain")
+
+
+# Asks an open database for one change after the other, through RocksDB's C interface; in a process
+# of its own, because two RocksDBs in one process may share what they should not.
+CHANGES = """\
+import ctypes, json, pathlib, sys
+library, folder, changes = ctypes.CDLL(sys.argv[1]), sys.argv[2], json.loads(sys.stdin.read())
+text = ctypes.c_char_p
+library.rocksdb_options_create.restype = library.rocksdb_open.restype = ctypes.c_void_p
+options, trouble = ctypes.c_void_p(library.rocksdb_options_create()), text()
+library.rocksdb_options_set_create_if_missing(options, ctypes.c_ubyte(1))
+database = ctypes.c_void_p(library.rocksdb_open(options, folder.encode(), ctypes.byref(trouble)))
+version = next(pathlib.Path(folder).glob("OPTIONS-*")).read_text()
+taken = []
+for name, option, value in changes:
+    trouble = text()
+    one = ((text * 1)(option.encode()), (text * 1)(value.encode()), ctypes.byref(trouble))
+    library.rocksdb_set_options(database, 1, *one)
+    taken += [name] if trouble.value is None else []
+print(json.dumps([version.partition("rocksdb_version=")[2].split()[0], taken]))
+"""
+# RocksDB takes these, and the catalogue does not trust it: blocks would be in two caches.
+ANOTHER_CACHE = (CACHE, f"{TABLE_OPTION}.no_block_cache")
+
+
+@pytest.mark.engine
+def test_an_open_database_takes_the_changes_that_the_catalogue_says(
+    rocksdb_library: Path, tmp_path: Path
+) -> None:
+    infos = [i for i in option_catalogue("rocksdb").values() if i.scope != "db"]
+    changes = []
+    for info in infos:
+        value = next((v for v in (info.default, *info.choices, info.low) if v is not None), 1)
+        head, _, part = info.name.partition(".")
+        text = option_text(value)
+        for name in reversed(part.split(".") if part else []):
+            text = f"{{{name}={text}}}"
+        changes.append((info.name, head, text))
+    done = subprocess.run(
+        [sys.executable, "-c", CHANGES, str(rocksdb_library), str(tmp_path / "db")],
+        input=json.dumps(changes),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    version, taken = json.loads(done.stdout)
+    known = [i for i in infos if i.exists_in(version) and not i.name.startswith(ANOTHER_CACHE)]
+    assert len(known) > 100
+    assert [i.name for i in known if (i.name in taken) != i.mutable_in(version)] == []
+
+
+LEVELDB_CPP = """\
+#include "tuned_options.h"
+#include <leveldb/db.h>
+#include <cstdio>
+
+int main(int, char** arguments) {
+  leveldb::Options options = TunedOptions();
+  options.create_if_missing = true;
+  leveldb::DB* db = nullptr;
+  if (!leveldb::DB::Open(options, arguments[1], &db).ok()) return 1;
+  std::printf("%zu %zu %zu %d %d %d %d %s", options.write_buffer_size, options.max_file_size,
+              options.block_size, options.block_restart_interval, options.max_open_files,
+              options.compression, options.paranoid_checks, options.filter_policy->Name());
+  delete db;
+  delete options.block_cache;
+  delete options.filter_policy;
+}
+"""
+LEVELDB: dict[str, OptionValue] = {
+    "write_buffer_size": 1 << 20,
+    "max_file_size": 4 << 20,
+    "block_size": 8192,
+    "block_restart_interval": 8,
+    "max_open_files": 100,
+    "compression": "none",
+    "paranoid_checks": True,
+    "cache_size": 1 << 20,
+    "filter_bits": 10,
+}
+
+
+@pytest.mark.engine
+def test_cpp_sets_what_was_asked_of_leveldb(tmp_path: Path) -> None:
+    headers("leveldb")
+    library = distribution_library("leveldb")
+    made = exported("c++", ExportRequest("leveldb", LEVELDB))
+    assert made.left_out == ()
+    (tmp_path / "tuned_options.h").write_text(made.text)
+    (tmp_path / "main.cc").write_text(LEVELDB_CPP)
+    program = tmp_path / "main"
+    run("g++", "-Wall", "-Werror", tmp_path / "main.cc", library, "-o", program)
+    said = run(program, tmp_path / "db")
+    assert said == f"{1 << 20} {4 << 20} 8192 8 100 0 1 leveldb.BuiltinBloomFilter2"
+
+
+# --- Java
+
+JAVA = """\
+import org.rocksdb.Options;
+import org.rocksdb.RocksDB;
+
+public final class Main {
+  public static void main(String[] arguments) throws Exception {
+    try (Options options = TunedOptions.create().setCreateIfMissing(true);
+        RocksDB db = RocksDB.open(options, arguments[0])) {
+      System.out.print(db.getProperty("rocksdb.block-cache-capacity"));
+    }
+  }
+}
+"""
+
+
+def rocksdb_jar() -> Path:
+    """RocksJava, where Maven put it when the default engine was installed."""
+    # Java's home of a user is the one of the accounts' file, whatever HOME says.
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    folder = home / ".m2/repository/org/rocksdb/rocksdbjni" / ROCKSDB_VERSION
+    jar = folder / f"rocksdbjni-{ROCKSDB_VERSION}-linux64.jar"
+    if not jar.is_file():
+        pytest.skip(f"{jar} is not there: make setup fetches it to install RocksDB")
+    return jar
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("options", [OPTIONS, {"write_buffer_size": 4 << 20}, {}])
+def test_java_sets_what_was_asked(tmp_path: Path, options: dict[str, OptionValue]) -> None:
+    compiler, jar = tool("javac"), rocksdb_jar()
+    (tmp_path / "TunedOptions.java").write_text(text_of("java", ROCKSDB_VERSION, options))
+    (tmp_path / "Main.java").write_text(JAVA)
+    run(compiler, "-Werror", "-Xlint:all", "-cp", jar, *tmp_path.glob("*.java"))
+    temporary = f"-Djava.io.tmpdir={tmp_path}"  # where the library out of the jar goes
+    said = run("java", temporary, "-cp", f"{jar}:{tmp_path}", "Main", tmp_path / "db")
+    check_took(tmp_path / "db", options)
+    assert said == str(options.get(CACHE, 32 << 20))
+
+
+# --- Python
+
+
+def python_module(text: str, folder: Path) -> dict[str, Any]:
+    """The names that exported Python has, once it was run."""
+    path = folder / "tuned_options.py"
+    path.write_text(text)
+    return runpy.run_path(str(path))
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("options", [OPTIONS, {}])
+def test_python_sets_what_was_asked(tmp_path: Path, options: dict[str, OptionValue]) -> None:
+    rocksdict = pytest.importorskip("rocksdict", reason="rocksdict is not installed: make dev")
+    module = python_module(text_of("python", ROCKSDB_VERSION, options), tmp_path)
+    opened, families = module["tuned_options"]()
+    opened.create_if_missing(True)
+    database = rocksdict.Rdict(str(tmp_path / "db"), opened, families)
+    database[b"key"] = b"value"
+    assert database[b"key"] == b"value"
+    capacity = database.property_value("rocksdb.block-cache-capacity")
+    database.close()
+    check_took(tmp_path / "db", options)
+    assert capacity == str(options.get(CACHE, 32 << 20))
+
+
+@pytest.mark.engine
+def test_python_sets_what_was_asked_of_leveldb(tmp_path: Path) -> None:
+    plyvel = pytest.importorskip("plyvel", reason="plyvel is not installed: make dev")
+    made = exported("python", ExportRequest("leveldb", LEVELDB))
+    assert made.left_out == ()
+    options = python_module(made.text, tmp_path)["OPTIONS"]
+    # A name that plyvel does not have is a TypeError.
+    database = plyvel.DB(str(tmp_path / "db"), create_if_missing=True, **options)
+    database.put(b"key", b"value")
+    assert database.get(b"key") == b"value"
+    database.close()
+
+
+# --- Go and Rust: parsed, and laid out as their own formatters do
+
+
+def test_go_is_laid_out_as_gofmt_does(tmp_path: Path) -> None:
+    path = tmp_path / "tuned_options.go"
+    for options in (OPTIONS, {}):
+        path.write_text(text_of("go", ROCKSDB_VERSION, options))
+        assert run(tool("gofmt"), "-d", "-e", path) == ""
+
+
+# What of the crate rocksdb 0.24 is called: src/db_options.rs, src/env.rs, src/lib.rs there.
+CRATE = """\
+pub struct Env;
+pub struct Cache;
+pub struct Options;
+pub struct ColumnFamilyDescriptor;
+#[derive(Debug)]
+pub struct Error;
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("error") }
+}
+impl std::error::Error for Error {}
+impl Env { pub fn new() -> Result<Self, Error> { Ok(Env) } }
+impl Cache { pub fn new_lru_cache(_capacity: usize) -> Cache { Cache } }
+impl Options {
+    pub fn load_latest<P: AsRef<std::path::Path>>(
+        _path: P, _env: Env, _ignore_unknown_options: bool, _cache: Cache,
+    ) -> Result<(Options, Vec<ColumnFamilyDescriptor>), Error> { Err(Error) }
+}
+"""
+
+
+def test_rust_has_the_types_of_the_crates_functions(tmp_path: Path) -> None:
+    compiler = tool("rustc")
+    (tmp_path / "rocksdb.rs").write_text(CRATE)
+    (tmp_path / "tuned_options.rs").write_text(text_of("rust", ROCKSDB_VERSION))
+    flags = ("--edition=2021", "--crate-type=rlib", "--emit=metadata", "--out-dir", tmp_path)
+    run(compiler, *flags, tmp_path / "rocksdb.rs")
+    crate = f"rocksdb={tmp_path / 'librocksdb.rmeta'}"
+    run(compiler, *flags, "-Dwarnings", "--extern", crate, tmp_path / "tuned_options.rs")
