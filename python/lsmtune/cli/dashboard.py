@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -40,12 +41,14 @@ def _dashboard(
     if not paths:
         why = "there is no study here"
         raise InputError("dashboard", why=why, allowed="a study file, or its folder")
-    local = host in LOOPBACK or host == "::1"
+    name = f"[{host}]" if ":" in host else host
+    local = name in LOOPBACK
     token = "" if local else secrets.token_urlsafe(16)
+    bound = _listening(host, port)
 
     def say_where() -> None:
         query = f"?token={token}" if token else ""
-        address = f"http://{host}:{bound.getsockname()[1]}/{query}"
+        address = f"http://{name}:{bound.getsockname()[1]}/{query}"
         typer.echo(f"{address}  (Ctrl-C ends this page, and no study)")
 
     app = make_app(
@@ -55,16 +58,24 @@ def _dashboard(
         ready=say_where,
         is_ending=lambda: server.should_exit,
     )
-    config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=5
-    )
-    server, bound = uvicorn.Server(config), config.bind_socket()
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
     try:
         server.run(sockets=[bound])
     except KeyboardInterrupt:  # what uvicorn ends with when it was interrupted
         pass
     finally:
         bound.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that browsers may connect to from now on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        why, allowed = f"cannot listen there: {error.strerror}", "another --host, another --port"
+        raise InputError("dashboard", f"{host}, port {port}", why=why, allowed=allowed) from None
 
 
 def _folder(path: Path) -> Path:

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
@@ -30,22 +31,22 @@ from starlette.responses import (
     StreamingResponse,
 )
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lsmtune.dashboard.pages import compared_document, diff_document, overview_document
 from lsmtune.dashboard.watch import Studies, Watched
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError, disk_trouble
 from lsmtune.model.config import OptionValue
 from lsmtune.report.document import Document
 from lsmtune.report.render import environment, read_asset, section_html
-from lsmtune.study.live import Requests, ask
+from lsmtune.study.live import Requests, State, ask
 from lsmtune.units import UnitError, option_value, parse_duration
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN = "token"
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src data:; form-action 'none'; frame-ancestors 'none'; "
+    "connect-src 'self'; img-src data:; form-action 'self'; frame-ancestors 'none'; "
     "base-uri 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -53,10 +54,13 @@ _HEADERS = {
 }
 _EVERY_S = 1.0
 _BODY_BYTES_MAX = 100_000
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Gate:
     """Lets in who names this server as its host and, where there is a token, has it.
+
+    Every answer gets the headers of this server, also one that says that there is no such page.
 
     A page of another site that makes a browser resolve its own name to this machine is kept out by
     the name; one that makes it send a form, by the origin.
@@ -70,19 +74,26 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+
+        async def send_strictly(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
         request = Request(scope)
         refused = self._refused(request)
         if refused is not None:
-            await PlainTextResponse(f"{refused}\n", 403, _HEADERS)(scope, receive, send)
+            answer = PlainTextResponse(f"{refused}\n", 403)
+            await answer(scope, receive, send_strictly)
             return
         given = request.query_params.get(_TOKEN)
         if self._token and given and request.method == "GET":
             # From now on the cookie has it, and no link or log.
-            response = RedirectResponse(request.url.path, 303, _HEADERS)
+            response = RedirectResponse(request.url.path, 303)
             response.set_cookie(_TOKEN, given, httponly=True, samesite="strict")
-            await response(scope, receive, send)
+            await response(scope, receive, send_strictly)
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, receive, send_strictly)
 
     def _refused(self, request: Request) -> str | None:
         host = request.headers.get("host", "")
@@ -90,7 +101,7 @@ class Gate:
         if self._hosts and name not in self._hosts:
             return f"this page is not at {host}"
         origin = request.headers.get("origin")
-        if request.method != "GET" and origin != f"{request.url.scheme}://{host}":
+        if request.method not in ("GET", "HEAD") and origin != f"{request.url.scheme}://{host}":
             return "a request from another page"
         given = request.query_params.get(_TOKEN) or request.cookies.get(_TOKEN, "")
         if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
@@ -105,7 +116,7 @@ def make_app(
     *,
     ready: Callable[[], None] = lambda: None,
     is_ending: Callable[[], bool] = lambda: False,
-) -> Starlette:
+) -> ASGIApp:
     """The application for the study folders at `paths`.
 
     Args:
@@ -136,19 +147,18 @@ def make_app(
         Route("/study/{place}/diff", server.diff),
         Route("/study/{place}/requests", server.requests, methods=["POST"]),
     ]
-    gate = Middleware(Gate, hosts=hosts, token=token)
     explained = {LsmtuneError: _explained}
-    return Starlette(
-        routes=routes, middleware=[gate], exception_handlers=explained, lifespan=lifespan
+    return Gate(
+        Starlette(routes=routes, exception_handlers=explained, lifespan=lifespan), hosts, token
     )
 
 
 async def _asset(name: str, kind: str, _request: Request) -> Response:
-    return Response(str(read_asset(name)), media_type=kind, headers=_HEADERS)
+    return Response(str(read_asset(name)), media_type=kind)
 
 
 async def _explained(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n", 400, _HEADERS)
+    return PlainTextResponse(f"{error}\n", 400)
 
 
 def _page(
@@ -164,7 +174,7 @@ def _page(
     sections = {name: Markup(html) for name, html in drawn.items()}
     page = environment().get_template("live.html")
     html = page.render(d=document, sections=sections, links=links, live=live, version=version)
-    return HTMLResponse(html, headers=_HEADERS)
+    return HTMLResponse(html)
 
 
 def _version(fragments: Mapping[str, str]) -> str:
@@ -185,9 +195,9 @@ class _Server:
     async def overview(self, _request: Request) -> Response:
         """All studies; the only one at once."""
         if len(self._studies.all) == 1:
-            return RedirectResponse("/study/0", 303, _HEADERS)
+            return RedirectResponse("/study/0", 303)
         shown, broken = await self._studies.read(self._studies.overview)
-        links = {f"/study/{each.place}": each.analysis.name for each in shown}
+        links = {each.place: each.analysis.name for each in shown}
         return _page(overview_document(shown, broken), links=links)
 
     async def study(self, request: Request) -> Response:
@@ -208,7 +218,7 @@ class _Server:
         study, numbers = self._study(request), []
         for name in ("one", "other"):
             given = request.query_params.get(name, "")
-            if not given.isdecimal():
+            if _NUMBER.fullmatch(given) is None:
                 raise InputError("diff", name, found=given, allowed="the number of a trial")
             numbers.append(int(given))
         document = diff_document(await self._studies.read(study.shown), numbers[0], numbers[1])
@@ -219,7 +229,7 @@ class _Server:
     async def events(self, request: Request) -> Response:
         """A stream of server-sent events: each section's HTML as it changes."""
         stream = self._changes(self._study(request), request, request.query_params.get("version"))
-        return StreamingResponse(stream, media_type="text/event-stream", headers=_HEADERS)
+        return StreamingResponse(stream, media_type="text/event-stream")
 
     async def _changes(
         self, study: Watched, request: Request, version: str | None
@@ -248,15 +258,24 @@ class _Server:
 
     async def requests(self, request: Request) -> Response:
         """What a user asks of the tuner, as JSON: one of stop, pause, resume, add, extend."""
-        body = await request.body()
-        if len(body) > _BODY_BYTES_MAX:
-            raise InputError("request", why=f"longer than {_BODY_BYTES_MAX:,} bytes")
+        study, body = self._study(request), b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _BODY_BYTES_MAX:
+                raise InputError("request", why=f"longer than {_BODY_BYTES_MAX:,} bytes")
         try:
             wanted = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError("request", why="is no JSON") from None
-        asked = ask(self._study(request).path, change_of(wanted))
-        return JSONResponse({"stop": asked.stop, "pause": asked.pause}, headers=_HEADERS)
+        change, live = change_of(wanted), study.live()
+        if live is None or live.state is State.ENDED:
+            allowed = "one that a tuner works on"
+            raise InputError(str(study.path), why="no tuner works on this study", allowed=allowed)
+        try:
+            asked = ask(study.path, change)
+        except OSError as error:
+            raise disk_trouble(error, study.path) from None
+        return JSONResponse({"stop": asked.stop, "pause": asked.pause})
 
 
 def _event(name: str, data: Mapping[str, object]) -> str:
@@ -292,9 +311,11 @@ def _extension(given: Mapping[str, object]) -> Callable[[Requests], Requests]:
             raise InputError("budget", "time", found=error.found, allowed=error.allowed) from None
     if given.get("trials"):
         told = str(given["trials"])
-        if not told.isdecimal() or not int(told):
+        if _NUMBER.fullmatch(told) is None or not int(told):
             raise InputError("budget", "trials", found=told, allowed="a number above 0")
         changes["trials"] = int(told)
+    if not changes:
+        raise InputError("budget", why="nothing to change", allowed="a time in all, trials in all")
     return lambda asked: replace(asked, **changes)
 
 

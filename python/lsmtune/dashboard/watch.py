@@ -16,8 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
+
 from lsmtune.dashboard.pages import Shown, now_section
-from lsmtune.errors import LsmtuneError
+from lsmtune.errors import LsmtuneError, disk_trouble
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import Clock
@@ -38,10 +40,10 @@ class Watched:
 
     def __init__(self, place: str, path: Path, clock: Clock = time.monotonic) -> None:
         self.place, self.path, self._clock = place, path, clock
-        self._folder: StudyFolder | None = None
         self._shown: Shown | None = None
         self._report: Document | None = None
-        self._changed = 0.0
+        self._trouble: LsmtuneError | None = None
+        self._changed: float | None = None
         self._not_before_s = float("-inf")
         self._fragments: dict[str, str] = {}
 
@@ -50,24 +52,34 @@ class Watched:
 
         Raises InputError when it cannot be read.
         """
-        changed = _changed_at(self.path / MEASUREMENTS_DB)
-        began_s = self._clock()
-        due = changed != self._changed and began_s >= self._not_before_s
-        if self._shown is None or due:
-            if self._folder is None:
-                self._folder = StudyFolder.open(self.path)
-            analysis = StudyAnalysis(read_study(self._folder), None)
-            self._shown = Shown(self.place, self.path, analysis, None)
-            self._report = study_document(analysis)
-            self._fragments = {s.id: section_html(s) for s in self._report.sections}
-            self._changed = changed
+        changed, began_s = _changed_at(self.path / MEASUREMENTS_DB), self._clock()
+        if changed != self._changed and began_s >= self._not_before_s:
+            self._changed, self._trouble = changed, None
+            try:
+                self._read()
+            except OSError as error:
+                self._trouble = disk_trouble(error, self.path)
+            except LsmtuneError as error:
+                self._trouble = error
             self._not_before_s = self._clock() + (self._clock() - began_s) / SHARE_MAX
+        if self._trouble is not None:
+            raise self._trouble.with_traceback(None)
+        if self._shown is None:
+            raise RuntimeError("a study without trouble was read")
         return replace(self._shown, live=self.live())
+
+    def _read(self) -> None:
+        # Opened anew: the folder may be another one of the same name.
+        with StudyFolder.open(self.path) as folder:
+            analysis = StudyAnalysis(read_study(folder), None)
+        self._shown = Shown(self.place, self.path, analysis, None)
+        self._report = study_document(analysis)
+        self._fragments = {s.id: section_html(s) for s in self._report.sections}
 
     def live(self) -> Live | None:
         """What the tuner says; None where it is gone."""
         live = read_live(self.path)
-        if live is None or live.state is State.ENDED or _is_alive(live.pid):
+        if live is None or live.state is State.ENDED or psutil.pid_exists(live.pid):
             return live
         return replace(live, state=State.ENDED, run=None)
 
@@ -81,16 +93,11 @@ class Watched:
         fragments = {now.id: section_html(now), **self._fragments}
         return replace(report, sections=[now, *report.sections]), fragments
 
-    def stamp(self) -> tuple[float, float]:
+    def stamp(self) -> tuple[float | None, float]:
         """Changes when there may be something new to see."""
         due = self._clock() >= self._not_before_s
         stored = _changed_at(self.path / MEASUREMENTS_DB) if due else self._changed
         return stored, _changed_at(self.path / LIVE_FILE)
-
-    def close(self) -> None:
-        """Close the files."""
-        if self._folder is not None:
-            self._folder.close()
 
 
 def _changed_at(path: Path) -> float:
@@ -99,16 +106,6 @@ def _changed_at(path: Path) -> float:
         with suppress(OSError):
             times.append(each.stat().st_mtime)
     return max(times)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 class Studies:
@@ -137,10 +134,8 @@ class Studies:
         return shown, broken
 
     def close(self) -> None:
-        """Close all files and end the thread."""
-        for study in self.all.values():
-            self._reader.submit(study.close)
-        self._reader.shutdown()
+        """End the thread."""
+        self._reader.shutdown(cancel_futures=True)
 
 
 def _yield_to_runs() -> None:
