@@ -44,7 +44,6 @@ def _dashboard(
     name = f"[{host}]" if ":" in host else host
     local = name in LOOPBACK
     token = "" if local else secrets.token_urlsafe(16)
-    bound = _listening(host, port)
 
     def say_where() -> None:
         query = f"?token={token}" if token else ""
@@ -59,7 +58,7 @@ def _dashboard(
         is_ending=lambda: server.should_exit,
     )
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
+    server, bound = uvicorn.Server(config), _listening(host, port)
     try:
         server.run(sockets=[bound])
     except KeyboardInterrupt:  # what uvicorn ends with when it was interrupted
@@ -74,7 +73,8 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        why, allowed = f"cannot listen there: {error.strerror}", "another --host, another --port"
+        reason = (error.strerror or str(error)).partition(" (")[0]
+        why, allowed = f"cannot listen there: {reason}", "another --host, another --port"
         raise InputError("dashboard", f"{host}, port {port}", why=why, allowed=allowed) from None
 
 
