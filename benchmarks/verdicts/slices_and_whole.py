@@ -71,7 +71,7 @@ def verdict(comparison: Comparison, method: str, pairs: int, seed: int) -> dict[
     command += ["--workload", comparison.workload, *sizes, "--method", method, "--json"]
     command += ["--pairs", str(pairs), "--seed", str(seed), "--no-crash-test"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 3):
+    if done.returncode not in (0, 3, 4):
         raise SystemExit(done.stderr)
     found = json.loads(done.stdout)["verdict"]
     return {"comparison": comparison.name} | {key: found[key] for key in KEPT}

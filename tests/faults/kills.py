@@ -399,7 +399,7 @@ class Session:
             if status != 1 or not GIVEN_UP.search(said):
                 break  # else it was struck where it tries no longer: the user looks why
             self._account()
-        if status not in (0, 3):
+        if status not in (0, 3, 4):
             self.fault(f"ended with {status}: {said.splitlines()[-1:]}")
         self._check_text(said)
         self._account()

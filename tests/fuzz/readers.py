@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,8 @@ LONG_RUN = __name__ == "__main__"
 if LONG_RUN:
     import atheris
 with atheris.instrument_imports(include=["lsmtune"]) if LONG_RUN else nullcontext():
-    from lsmtune.cli.choices import parse_options
+    from lsmtune.cli.choices import config_of_result, parse_options, parse_result
+    from lsmtune.cli.gate import parse_history
     from lsmtune.driver.messages import TraceInspected, parse_message
     from lsmtune.engines.formats import EXPORTERS, IMPORTERS, export, exported
     from lsmtune.engines.formats.base import ExportRequest, ImportedConfig, ImportRequest
@@ -116,6 +117,21 @@ def expression(data: bytes) -> None:
 
 def command_line_options(data: bytes) -> None:
     parse_options(text_of(data), "--config")
+
+
+# --- files of ours that people keep, and may change
+
+
+def gate_history(data: bytes) -> None:
+    entries = parse_history(text_of(data), "history.jsonl")
+    again = "\n".join(json.dumps(asdict(entry)) for entry in entries)
+    assert parse_history(again, "history.jsonl") == entries
+
+
+def earlier_result(data: bytes) -> None:
+    result = parse_result(text_of(data))
+    for part in ("", "baseline", "candidate") if result is not None else ():
+        config_of_result("result.json", result, part, "--baseline")
 
 
 # --- files of other programs
@@ -222,6 +238,8 @@ READERS: Mapping[str, Reader] = {
     "rules": Reader(rules, ("python/lsmtune/experiment/contest_rules.yaml",)),
     "expression": Reader(expression),
     "command-line-options": Reader(command_line_options),
+    "gate-history": Reader(gate_history),
+    "earlier-result": Reader(earlier_result),
     **{
         name: Reader(
             partial(imported, name),

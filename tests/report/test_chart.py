@@ -186,7 +186,16 @@ def test_many_marks_are_one_small_path(form: Form) -> None:
     html = drawn(Chart(Axis(), Axis(), [Series(form, "warn", points, "trials"), best]))
     assert html.count("<title>") == 1  # that of the few
     assert html.count("h0") == many
+    assert '<circle class="dot warn"' in html  # in the legend
     assert len(html) < 20 * many
+
+
+def test_means_stay_strokes_among_many_marks() -> None:
+    """A contest of forty teams: their means became dots among those of the rounds."""
+    points = [Point(n, 1.0) for n in range(40)]
+    rounds = Series(Form.DOT, "ink", points * 10)
+    html = drawn(Chart(Axis(), Axis(), [rounds, Series(Form.TICK, "info", points, "mean")]))
+    assert html.count('class="tick info"') == 41  # and the legend's
 
 
 def test_round_numbers_are_short() -> None:

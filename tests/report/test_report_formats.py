@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from lsmtune.cli.report import app
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Outcome
-from lsmtune.report.study import FORMATS, write_as
+from lsmtune.report.study import FORMATS, PARQUET, write_as
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,27 @@ def test_csv_has_one_line_per_run(sample: SampleStudy, tmp_path: Path) -> None:
     assert next(line for line in lines if line["outcome"] == "timeout")["value"] == ""
 
 
+def test_parquet_has_the_rows_of_the_csv_as_numbers(sample: SampleStudy, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    lines = list(csv.DictReader(written(sample, "csv", tmp_path).splitlines()))
+    with sample.opened() as folder:
+        path, _ = write_as(folder, PARQUET, tmp_path / "runs.parquet", None)
+    rows = parquet.read_table(path).to_pylist()
+    assert [list(row) for row in rows] == [list(line) for line in lines]
+    for row, line in zip(rows, lines, strict=True):
+        assert row["role"] == line["role"]
+        assert row["value"] == (float(line["value"]) if line["value"] else None)
+
+
+def test_parquet_without_its_package_is_one_line_that_says_what_to_install(
+    sample: SampleStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lsmtune.report.study.find_spec", lambda _name: None)
+    with pytest.raises(InputError, match=r"not installed: pip install 'lsmtune\[parquet\]'"):
+        report(sample.file, "--format", PARQUET, "--output", tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_markdown_has_the_verdict_and_the_options(sample: SampleStudy, tmp_path: Path) -> None:
     text = written(sample, "md", tmp_path)
     assert "**Proven gain: 1." in text
@@ -76,6 +97,8 @@ def test_markdown_escapes_what_others_wrote(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_command_writes_into_the_study(sample: SampleStudy, format_name: str) -> None:
+    if format_name == PARQUET:
+        pytest.importorskip("pyarrow")
     told = report(sample.file, "--format", format_name)
     path = sample.path / "result" / f"report.{format_name}"
     assert told.splitlines()[-1] == str(path)

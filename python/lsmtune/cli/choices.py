@@ -6,14 +6,16 @@ rocksdb-gist-winner           a preset
 OPTIONS-000007, a.properties  an option file, in any form that `lsmtune import` reads
 study.yaml, study.lsmtune     the best of a study
 study.yaml#17                 one trial of it
+result.json                   what an earlier result with --json speaks for; #baseline of it
 """
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lsmtune.cli.flags import option_of
 from lsmtune.cli.output import note
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 ALLOWED = (
     "default, name=value,name=value, a preset, an OPTIONS or .properties file, "
-    "a study file or folder, study.yaml#TRIAL"
+    "a study file or folder, study.yaml#TRIAL, result.json"
 )
 STUDY_SUFFIXES = (".yaml", ".yml")
 
@@ -66,6 +68,9 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
     """The configuration, and what ties it to its engine, in words."""
     path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
     file = Path(text)
+    for name, part in ((text, ""), (path, trial)):
+        if (result := _result_of(Path(name))) is not None:
+            return config_of_result(text, result, part, source), "the result is of"
     if file.is_file() and file.suffix not in STUDY_SUFFIXES:
         from lsmtune.engines.formats import read_config
 
@@ -86,6 +91,58 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
     why = "neither options, nor a preset, nor a file that exists"
     nearest = nearest_name(text, ["default", *PRESETS])
     raise InputError(source, found=text, why=why, allowed=ALLOWED, nearest=nearest)
+
+
+def _result_of(file: Path) -> dict[str, Any] | None:
+    """What `verify`, `minimise` or `tune` printed with --json, or wrote, at `file`; else None."""
+    if file.suffix != ".json" or not file.is_file():
+        return None
+    from lsmtune.model.files import read_text
+
+    return parse_result(read_text(file))
+
+
+def parse_result(text: str) -> dict[str, Any] | None:
+    """An earlier result; None for JSON, or other text, that is none."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # who reads option files says what is wrong with it
+    is_result = isinstance(document, dict) and {"verdict", "gain"} & document.keys()
+    return document if is_result else None
+
+
+def config_of_result(text: str, result: dict[str, Any], part: str, source: str) -> NamedConfig:
+    """Of an earlier result the `part` that is named; else what it speaks for.
+
+    That is the candidate where it was proved better, and the baseline where it was not.
+    """
+    sides = {name: result.get(name) for name in ("candidate", "best", "baseline")}
+    if isinstance(result.get("configuration"), dict):  # of minimise: the least of its candidate
+        sides["candidate"] = {"options": result["configuration"]}
+    known = {name: side for name, side in sides.items() if _options_in(side) is not None}
+    verdict = result.get("verdict") or result.get("gain")
+    better = isinstance(verdict, dict) and verdict.get("outcome") == "better"
+    name = part or next((name for name in known if better or name == "baseline"), "")
+    side = known.get(name)
+    options = _options_in(side)
+    if side is None or options is None:
+        allowed = ", ".join(f"#{name}" for name in known) or ALLOWED
+        raise InputError(source, found=text, why="this result has none of it", allowed=allowed)
+    engine, identity = side.get("engine"), None
+    if isinstance(engine, dict) and isinstance(engine.get("name"), str):
+        version = engine.get("version")
+        identity = EngineIdentity(engine["name"], version if isinstance(version, str) else None)
+    return NamedConfig(Config(options, label=text), identity)
+
+
+def _options_in(side: Any) -> dict[str, OptionValue] | None:
+    """The options of a configuration in a result; None for what is none."""
+    options = side.get("options") if isinstance(side, dict) else None
+    plain = isinstance(options, dict) and all(
+        isinstance(value, bool | int | float | str) for value in options.values()
+    )
+    return options if plain else None
 
 
 def parse_options(text: str, source: str) -> dict[str, OptionValue]:

@@ -204,12 +204,15 @@ def _phase_text(phase: PhaseProgress) -> str:
 def _lines_table(progress: TuneProgress, width: int) -> Table:
     """The last runs; what each differs in has the columns that the rest leaves of `width`."""
     metric, direction = progress.plan.objective.metric, progress.plan.objective.direction
-    rows = [("run", metric_label(metric), "x baseline", "time")]
+    rows: list[tuple[str, ...]] = [("run", metric_label(metric), "x baseline", "time")]
     for line in progress.lines:
         ratio = "" if line.ratio is None else f"{line.ratio:.2f} "
         word = "" if line.ratio is None else better_or_worse(line.ratio, direction)
         value = "" if line.value is None else quantity(metric, line.value)
         rows.append((line.name, value, f"{ratio}{word}", format_duration(line.wall_s)))
+    # A proof has no ratios of single runs.
+    kept = [at for at, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    rows = [tuple(row[at] for at in kept) for row in rows]
     taken = sum(max(map(len, column)) + _GAP for column in zip(*rows, strict=True))
     left = max(width - taken, _LEAST)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))

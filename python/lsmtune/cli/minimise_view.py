@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from lsmtune.cli.config_text import config_document, config_text, value_text
 from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
-from lsmtune.cli.verify import OPT_IN
+from lsmtune.cli.verify_result import OPT_IN
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats import export, own_format
 from lsmtune.engines.formats.base import ExportFormat

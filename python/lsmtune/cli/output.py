@@ -139,13 +139,7 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     if verdict.what_it_takes:
         lines.append(f"  what it takes: {verdict.what_it_takes}")
     if verdict.others:
-        from lsmtune.stats.sequential import pairs_at_least
-
-        together = f"{100 * verdict.confidence:.4g} % CI for all of them together"
-        each = verdict.confidence_each
-        if each is not None and verdict.pairs < pairs_at_least(each):
-            together = f"{together} needs {pairs_at_least(each)} pairs"
-        lines.append(f"  other metrics ({together}):")
+        lines.append(f"  other metrics ({others_hold(verdict)}):")
         lines += [f"    {other_line(other)}" for other in verdict.others]
     if verdict.proved_at:
         lines.append("  proved at:")
@@ -154,6 +148,17 @@ def verdict_lines(verdict: Verdict) -> list[str]:
         lines.append("  the price:")
         lines += [f"    {guard_line(guard)}" for guard in verdict.guards]
     return lines + [f"  warning: {note}" for note in verdict.notes]
+
+
+def others_hold(verdict: Verdict) -> str:
+    """How surely the intervals of the other metrics hold, and what they would take."""
+    from lsmtune.stats.sequential import pairs_at_least
+
+    together = f"{100 * verdict.confidence:.4g} % CI for all of them together"
+    each = verdict.confidence_each
+    if each is not None and verdict.pairs < pairs_at_least(each):
+        together = f"{together} needs {pairs_at_least(each)} pairs"
+    return together
 
 
 def proved_at_line(at: ProvedAt) -> str:

@@ -42,7 +42,7 @@ def _report(
     ),
     as_json: bool = option("--json", "Say what was written as JSON on stdout.", False),
 ) -> None:
-    """Write a report of a study, finished or not: HTML, Markdown, JSON or CSV."""
+    """Write a report of a study, finished or not: HTML, Markdown, JSON, CSV or Parquet."""
     check_name(format_name, FORMATS, "report", "--format")
     check_name(importance, METHODS, "report", "--importance")
     if as_json and output == STDOUT:

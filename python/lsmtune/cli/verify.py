@@ -32,10 +32,11 @@ from lsmtune.cli.flags import (
     share_of,
     under_workload,
 )
+from lsmtune.cli.gate import GateFlags, kept
 from lsmtune.cli.output import note, print_json, status_of, warn
 from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.schedule import Arm
-from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.config import EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from lsmtune.space.constraint import Constraint
 
 DEFAULT = "default"
-OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 PAIRS_FLAG = "--pairs"
 NO_CRASH_TEST_FLAG = "--no-crash-test"
 NO_POWER_TEST_FLAG = "--no-power-test"
@@ -77,7 +77,9 @@ EXAMPLES = (
     "Exit status 0: proved better; 3: neither better nor worse is proved; 4: proved worse. A "
     "candidate that puts data at risk, or that may come to use more than --memory, is refused "
     "without a run: 3.",
-    "With --fail-if worse, a gate in CI, 0 also where both are proved equivalent.",
+    "With --fail-if worse, a gate in CI, 0 also where both are proved equivalent: "
+    "lsmtune verify --engine rocksdb --workload readrandom --baseline default --candidate OPTIONS "
+    "--fail-if worse --smallest-effect 3% --history history.jsonl --markdown comment.md",
 )
 app = typer.Typer()
 
@@ -238,28 +240,6 @@ class ProofFlags:
         return make_guards(texts, engine, [workload], "--guard")
 
 
-NOT_BETTER, WORSE = "not-better", "worse"
-FAIL_IF = (NOT_BETTER, WORSE)
-
-
-@dataclass(frozen=True)
-class GateFlags:
-    """What the exit status is to say."""
-
-    fail_if: str = flag(
-        "--fail-if NAME",
-        "What is not status 0: not-better; or worse, so that equivalent is 0 as well.",
-        NOT_BETTER,
-        known=FAIL_IF,
-    )
-
-    @property
-    def equivalent_is_enough(self) -> bool:
-        """Whether no loss is enough. Raises InputError for a name that is none."""
-        check_name(self.fail_if, FAIL_IF, "--fail-if")
-        return self.fail_if == WORSE
-
-
 @command(app, "verify", EXAMPLES)
 def _verify(
     *,
@@ -275,11 +255,13 @@ def _verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
+    from lsmtune.cli.verify_result import Told, document, markdown, text
+    from lsmtune.machine.files import write_output
+
     started_s = time.monotonic()
     runners = RunnerFlags(runner, program)
     runners.check(several=False)
-    if gate.equivalent_is_enough and proof.smallest_effect is None:
-        note("without --smallest-effect nothing is proved equivalent: equals end with status 3")
+    err = gate.check(proof.smallest_effect, as_json=as_json)
     if libraries.candidate_library and not compared.configs and compared.candidate is None:
         compared = replace(compared, candidate=compared.baseline or DEFAULT)
     asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
@@ -307,10 +289,13 @@ def _verify(
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _prove(timed, builds[1].runner, proof.directory, quiet=quiet)
+    told = Told(asked, result, tuple(refused), tuple(warnings), kept(gate, asked, result.verdict))
+    if gate.markdown is not None:
+        write_output(gate.markdown, markdown(told))
     if as_json:
-        print_json(_document(asked, result, refused, warnings) | {"notes": notes})
+        print_json(document(told) | {"notes": notes})
     else:
-        typer.echo(_text(asked, result, refused, warnings))
+        typer.echo(text(told), err=err)
     raise typer.Exit(status_of(result.verdict, equivalent=gate.equivalent_is_enough))
 
 
@@ -454,52 +439,3 @@ def proof_folder(directory: Path | None) -> Iterator[Path]:
         return
     with explained(Path.cwd()), run_directory(Path.cwd()) as path:
         yield path
-
-
-def _text(
-    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
-) -> str:
-    """The verdict for people: one line, then what was refused or must be known."""
-    from lsmtune.cli.output import verdict_lines
-
-    name = asked.candidate.label
-    if refused:
-        lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
-        lines += [*(f"  - {reason}" for reason in refused), OPT_IN]
-    else:
-        first, *rest = verdict_lines(result.verdict)
-        lines = [f"{name}: {first}", *rest]
-        if len(asked.builds) > 1:
-            for side, arm in (("baseline", asked.baseline), ("candidate", asked.candidate)):
-                lines.append(f"{side}: {arm.label} on {_build_text(arm.engine)}")
-        lines += result.survival.lines()
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
-
-
-def _document(
-    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
-) -> dict[str, object]:
-    from lsmtune.study.observer import verdict_document
-
-    return {
-        "baseline": _arm_document(asked.baseline),
-        "candidate": _arm_document(asked.candidate),
-        "verdict": verdict_document(result.verdict),
-        **result.survival.document(),
-        "refused": list(refused),
-        "warnings": list(warnings),
-    }
-
-
-def _arm_document(arm: Arm) -> dict[str, object]:
-    from lsmtune.cli.config_text import config_document
-    from lsmtune.model.codec import encode
-
-    return config_document(arm.config) | {"engine": encode(arm.engine)}
-
-
-def _build_text(engine: EngineIdentity) -> str:
-    """A build of an engine in words: `rocksdb 7.8.3, /usr/lib/librocksdb.so.7.8 (assertions)`."""
-    version = engine.version or "of unknown version"
-    build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
-    return f"{engine.name} {version}, {engine.library}{build}"

@@ -31,15 +31,15 @@ def is_owned(directory: Path) -> bool:
     return not directory.is_symlink() and (directory / MARKER).is_file()
 
 
-def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Replace `path` by `text`, or by its parts: a reader, or a kill, sees the old or the new.
+def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
+    """Replace `path` by `content`, or by its parts: a reader, or a kill, sees the old or the new.
 
     The content is on the disk when this returns. Raises OSError; `path` is then as it was.
     """
     temporary = path.with_name(f"{path.name}.new")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines([text] if isinstance(text, str) else text)
+        with temporary.open("wb") as file:
+            file.writelines(_coded(content))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -47,6 +47,11 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
         with suppress(OSError):  # the caller is told why it could not be written
             temporary.unlink()
         raise
+
+
+def _coded(content: str | bytes | Iterable[str]) -> Iterator[bytes]:
+    parts = [content] if isinstance(content, str | bytes) else content
+    return (part.encode() if isinstance(part, str) else part for part in parts)
 
 
 def locked_folder(folder: Path) -> int:
@@ -125,7 +130,7 @@ def check_output(path: Path) -> None:
         raise InputError(str(path), why="cannot be written", allowed="a file to write")
 
 
-def write_output(path: Path, text: str | Iterable[str]) -> Path:
+def write_output(path: Path, content: str | bytes | Iterable[str]) -> Path:
     """Write what a user asked for at `path`, and return that: `-` is standard output.
 
     A file is replaced whole or not at all, and so is the target of a link. Pipes and devices are
@@ -133,16 +138,18 @@ def write_output(path: Path, text: str | Iterable[str]) -> Path:
     LsmtuneError for a disk that is full or fails; `path` is then as it was.
     """
     check_output(path)
-    parts = [text] if isinstance(text, str) else text
     if path == STDOUT:
-        sys.stdout.writelines(parts)
+        if isinstance(content, bytes):
+            sys.stdout.buffer.write(content)
+        else:
+            sys.stdout.writelines([content] if isinstance(content, str) else content)
         return path
     try:
         if path.is_file() or not path.exists():
-            write_whole(path.resolve(), parts)
+            write_whole(path.resolve(), content)
         else:
-            with path.open("w", encoding="utf-8") as file:
-                file.writelines(parts)
+            with path.open("wb") as file:
+                file.writelines(_coded(content))
     except OSError as error:
         raise disk_trouble(error, path) from error
     return path

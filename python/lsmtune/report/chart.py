@@ -259,7 +259,7 @@ _SYMBOLS = {
     Form.CROSS: "M-4-4 4 4M-4 4 4-4",
     Form.TICK: "M0-9V9",
 }
-_MARKS = frozenset({Form.DOT, Form.RING, *_SYMBOLS})
+_MARKS = frozenset({Form.DOT, Form.RING, Form.STAR, Form.DIAMOND, Form.CROSS})
 # In a plot with more marks than this, a series with more than a few is one path of dots, which say
 # nothing under the pointer: the page stays small.
 HOVERS_MAX = 300
@@ -465,11 +465,12 @@ def _mark(series: Series, classes: str, point: Point, across: float, share: floa
 def _legend(series: Sequence[Series]) -> str:
     items = []
     for each in (one for one in series if one.name):
-        classes = f"{each.form} {each.tone} {each.style}".strip()
-        if each.form in _SYMBOLS:
+        form = Form.DOT if each.form is Form.CROWD else each.form
+        classes = f"{form} {each.tone} {each.style}".strip()
+        if form in _SYMBOLS:
             symbol = f'<path class="{classes}" d="{_SYMBOLS[each.form]}"/>'
             shape = f'<g transform="translate(8 6)">{symbol}</g>'
-        elif each.form in (Form.DOT, Form.RING):
+        elif form in (Form.DOT, Form.RING):
             shape = f'<circle class="{classes}" cx="8" cy="6" r="4"/>'
         else:
             kind = (

@@ -1,4 +1,4 @@
-"""A Document as HTML and Markdown; values as JSON and CSV; files written whole or not at all."""
+"""A Document as HTML and Markdown; values as JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def safe(value: object) -> str:
     return _SPECIAL.sub(r"\\\1", escape(" ".join(str(value).split()), quote=False))
 
 
-# --- JSON and CSV: the values, before they are rounded
+# --- JSON, Parquet and CSV: the values, before they are rounded
 
 
 def to_json(value: object) -> str:
@@ -191,6 +191,18 @@ def plain(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def to_parquet(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """The same as a file of Parquet, through `pyarrow`, which need not be installed."""
+    import pyarrow
+    from pyarrow import parquet
+
+    values = zip(*(map(plain, row) for row in rows), strict=True)
+    table = pyarrow.table(dict(zip(columns, map(list, values), strict=True)))
+    output = io.BytesIO()
+    parquet.write_table(table, output)
+    return output.getvalue()
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

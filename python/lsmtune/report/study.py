@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import lsmtune
+from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import write_output
 from lsmtune.model.config import option_text
@@ -17,7 +19,7 @@ from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
 from lsmtune.report.importance import Method
-from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
+from lsmtune.report.render import to_csv, to_html, to_json, to_markdown, to_parquet
 from lsmtune.report.source import read_study
 
 FORMAT_VERSION = 1
@@ -43,7 +45,7 @@ def study_document(analysis: StudyAnalysis) -> Document:
         study_trust.trust_section(analysis),
         *([study_trust.failures_section(analysis)] if failed else []),
         *([study_search.trials_section(analysis)] if analysis.history.trials else []),
-        study_trust.raw_section(analysis, runs_csv(analysis)),
+        study_trust.raw_section(analysis, to_csv(*_runs(analysis))),
     ]
     return Document(
         title=analysis.name,
@@ -65,8 +67,8 @@ _RUN_COLUMNS = (
 )
 
 
-def runs_csv(analysis: StudyAnalysis) -> str:
-    """One line per stored run, for spreadsheets and data frames.
+def _runs(analysis: StudyAnalysis) -> tuple[list[str], list[list[object]]]:
+    """Columns, and one row per stored run, for spreadsheets and data frames.
 
     `metric.*` columns are those of the objective's phase, `reported.*` what a program of the user's
     own measured, `option.*` what was set.
@@ -80,7 +82,7 @@ def runs_csv(analysis: StudyAnalysis) -> str:
         *(f"reported.{name}" for name in reported),
         *(f"option.{name}" for name in options),
     ]
-    rows = (
+    rows = [
         [
             *(run[column] for column in _RUN_COLUMNS),
             *(run["metrics"].get(name) for name in metrics),
@@ -88,8 +90,8 @@ def runs_csv(analysis: StudyAnalysis) -> str:
             *(option_text(run["options"][n]) if n in run["options"] else "" for n in options),
         ]
         for run in analysis.runs
-    )
-    return to_csv(columns, rows)
+    ]
+    return columns, rows
 
 
 def study_values(analysis: StudyAnalysis) -> dict[str, Any]:
@@ -98,12 +100,14 @@ def study_values(analysis: StudyAnalysis) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "headline": head, **vars(analysis)}
 
 
-FORMATS: Mapping[str, Callable[[StudyAnalysis], str]] = MappingProxyType(
+PARQUET = "parquet"
+FORMATS: Mapping[str, Callable[[StudyAnalysis], str | bytes]] = MappingProxyType(
     {
         "html": lambda analysis: to_html(study_document(analysis)),
         "md": lambda analysis: to_markdown(study_document(analysis)),
         "json": lambda analysis: to_json(study_values(analysis)),
-        "csv": runs_csv,
+        "csv": lambda analysis: to_csv(*_runs(analysis)),
+        PARQUET: lambda analysis: to_parquet(*_runs(analysis)),
     }
 )
 
@@ -120,9 +124,12 @@ def write_as(
     `method` is that of the parameters' importance, None for none of it; `on_progress` is told how
     many of how many of its resamples are done. Returns where it is, and what it was made from.
 
-    Raises InputError when the study cannot be read or the file cannot be written, and KeyError
-    for an unknown format.
+    Raises InputError when the study cannot be read, the file cannot be written, or a package that
+    the format needs is not installed, and KeyError for an unknown format.
     """
+    if format_name == PARQUET and find_spec("pyarrow") is None:
+        why = "needs the package pyarrow, which is not installed: pip install 'lsmtune[parquet]'"
+        raise InputError("report", "--format", found=PARQUET, why=why)
     render = FORMATS[format_name]
     analysis = StudyAnalysis(read_study(folder), method, on_progress)
     path = folder.result_path / f"report.{format_name}" if output is None else output

@@ -475,12 +475,13 @@ class _Tuning:
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
-        judgement = self._observations.judgement
+        judgement, left_s = self._observations.judgement, self._budget.proof_s(measurer.spent_s())
+        measurer = size.for_proof(self._spec, measurer, best.number, left_s)
         return prove_finalist(
             *(self._spec, self._baseline, Arm(self._engine, best.config)),
             *(measurer, self._observer, self._feasibility),
             notes=notes_on_sizes(self._size, judgement, promotion, self._baseline_value),
-            deadline_s=self._budget.proof_s(measurer.spent_s()),
+            deadline_s=left_s,
         )
 
     def _result(
