@@ -119,12 +119,14 @@ def test_the_price_stands_beside_the_verdict(study: SampleStudy) -> None:
     html = html_of(study)
     page = checked(html)
     assert html.count('<p class="figure') == 2  # of one size
-    assert "2 guards hold the dearest is peak resident memory: 1.40\u00d7" in page.text
+    held = "(the guard allows 1.50\u00d7): the dearest of 2 guards, and all hold"
+    assert f"1.40\u00d7 the baseline's peak resident memory {held}" in page.text
     study.folder.measurements.set_verdict(
         replace(verdict, guards=(replace(guards[0], ratio=1.8, broken=5),))
     )
     said = checked(html_of(study)).text
-    assert "1.80\u00d7 the baseline's peak resident memory; the guard allows 1.50\u00d7" in said
+    over = "(the guard allows 1.50\u00d7): 1 of 1 guard is broken"
+    assert f"1.80\u00d7 the baseline's peak resident memory {over}" in said
     study.folder.measurements.set_verdict(verdict)
     assert "Not guarded no guard was asked for" in checked(html_of(study)).text
 

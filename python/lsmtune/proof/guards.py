@@ -174,14 +174,13 @@ def violations(
     circumstances: Circumstances,
     runs: Runs,
     baseline: Sequence[Sequence[Observed]],
-    slack: float = 0.0,
 ) -> dict[str, float]:
     """By how much each constraint is broken by `runs`, one per workload; 0 or less where it holds.
 
     The worst of all workloads and measure phases counts. `baseline` has the `baseline_observations`
     of each workload; empty before they are known. A guard is left out where the baseline did not
-    observe its metric, and gives way by `slack` times the baseline's value. Raises `InputError` for
-    another constraint on a metric that a run did not observe.
+    observe its metric. Raises `InputError` for another constraint on a metric that a run did not
+    observe.
     """
     broken: dict[str, float] = {}
     for index, (facts, run) in enumerate(zip(circumstances.facts, runs, strict=True)):
@@ -201,17 +200,10 @@ def violations(
                 raise InputError(circumstances.source, constraint.expression.field, why=why)
             worst = max(
                 constraint.violation({**circumstances.options, **facts, **values})
-                - slack * _baseline_most(constraint, values)
                 for values in telling
             )
             broken[constraint.text] = max(worst, broken.get(constraint.text, worst))
     return broken
-
-
-def _baseline_most(constraint: Constraint, values: Observed) -> float:
-    """The largest of the baseline's values in `constraint`; 0 without one."""
-    names = constraint.baseline_names
-    return max((abs(float(values[f"{BASELINE}.{name}"])) for name in names), default=0.0)
 
 
 def _telling(

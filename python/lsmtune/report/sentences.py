@@ -96,35 +96,25 @@ def price(verdict: Verdict) -> Headline:
         lead = "no guard was asked for: what the objective does not see may have any price"
         return Headline("neutral", "The price", "Not guarded", lead)
     broken = [guard for guard in verdict.guards if guard.held is False]
-    if not broken:
-        held = sum(guard.held is True for guard in verdict.guards)
-        figure = f"{text.count(held, 'guard')} hold" if held != 1 else "1 guard holds"
-        tone, figure = ("good", figure) if held else ("neutral", "Not observed")
-        return Headline(tone, "The price", figure, _dearest(verdict))
-    others = "" if len(broken) == 1 else f"; {len(broken)} guards are broken"
-    worst = max(broken, key=lambda guard: guard.ratio or 0.0)
-    figure = "Guard broken" if worst.ratio is None else text.ratio(worst.ratio)
-    return Headline("bad", "The price", figure, f"{_over(worst)}{others}")
+    # The one that is furthest over its limit, or nearest to it.
+    dearest = max(broken or verdict.guards, key=_share_of_limit)
+    tone = "bad" if broken else "good" if dearest.held else "neutral"
+    of = f"of {text.count(len(verdict.guards), 'guard')}"
+    hold = f"{len(broken)} {of} {'is' if len(broken) == 1 else 'are'} broken"
+    hold = hold if broken else f"the dearest {of}, and all hold" if dearest.held else "not observed"
+    limit = guard_limit(dearest.guard)
+    if limit is None or dearest.ratio is None:
+        figure = "Guard broken" if broken else "Guards hold" if dearest.held else "Not observed"
+        return Headline(tone, "The price", figure, f"{dearest.guard}: {hold}")
+    allowed = f"the guard allows {text.ratio(limit[1])}"
+    lead = f"the baseline's {text.metric_label(limit[0])} ({allowed}): {hold}"
+    return Headline(tone, "The price", text.ratio(dearest.ratio), lead)
 
 
-def _over(guard: GuardResult) -> str:
+def _share_of_limit(guard: GuardResult) -> float:
     limit = guard_limit(guard.guard)
-    if limit is None:
-        return f"breaks {guard.guard}"
-    return f"the baseline's {text.metric_label(limit[0])}; the guard allows {text.ratio(limit[1])}"
-
-
-def _dearest(verdict: Verdict) -> str:
-    """The guard that came nearest to its limit."""
-    known = [
-        (guard.ratio / limit[1], guard.ratio, limit[0])
-        for guard in verdict.guards
-        if (limit := guard_limit(guard.guard)) is not None and guard.ratio is not None
-    ]
-    if not known:
-        return "no ratio of a guard's metric is known"
-    _, nearest, metric = max(known)
-    return f"the dearest is {text.metric_label(metric)}: {text.ratio(nearest)} the baseline's"
+    known = limit is not None and limit[1] > 0 and guard.ratio is not None
+    return guard.ratio / limit[1] if known and limit and guard.ratio else 0.0
 
 
 def size_line(at: ProvedAt, *, named: bool) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+
+from scipy.special import log_ndtr
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.library import ENGINE_KINDS
@@ -19,7 +23,7 @@ from lsmtune.proof.guards import (
     facts_of,
     violations,
 )
-from lsmtune.space.constraint import ConstraintKind
+from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.study.build import place_of
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_bytes
@@ -85,7 +89,9 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 
 # --- Which configurations of a study may be run, and which measurements meet its constraints.
 
-_SLACK = 0.25  # about what the p99 latency of a run of seconds varies by on a shared machine
+# What a guarded metric of the baseline varies by from run to run, as a share of its value: a guess,
+# about that of the p99 latency of a run of seconds, for as many degrees of freedom.
+_PRIOR_SD, _PRIOR_FREEDOM = 0.25, 0.25
 _COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
 
 
@@ -113,6 +119,8 @@ class Feasibility:
             if row.role in _COMPARED_WITH and row.measurement.outcome is Outcome.OK:
                 runs[row.workload].append(row.measurement)
         self._baseline = [baseline_observations(each) for each in runs] if all(runs) else []
+        # By a guard's text, in its own unit: what the baseline's runs scatter by.
+        self._noise = self._scatter(runs) if self._baseline else {}
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -148,16 +156,62 @@ class Feasibility:
             if worst > 0:
                 yield constraint.text, worst
 
+    def complaints(
+        self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
+    ) -> list[str]:
+        """What speaks against the configuration with these runs, in words."""
+        broken = [text for text, by in self.violations(options, runs).items() if by > 0]
+        refusal = self.refusal_of(options)
+        return [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]
+
     def violations(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
     ) -> dict[str, float]:
         """By how much each constraint on outcomes, and each guard, is broken by `runs`.
 
-        As `proof.guards.violations`. Guards give way by `_SLACK`: the search has one run, which
-        may break one by chance, and the proof decides.
+        As `proof.guards.violations`. Guards give way by a standard deviation of the baseline's
+        runs: the search has one run, which may break one by chance, and the proof decides.
         """
         after = [*self._after, *self._spec.guards]
-        return violations(after, self.circumstances(options), runs, self._baseline, _SLACK)
+        broken = violations(after, self.circumstances(options), runs, self._baseline)
+        return {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
+
+    def log_odds(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> float:
+        """The logarithm of the probability that a proof finds all guards held, by `runs` alone.
+
+        A normal distribution about what the runs observed, of the baseline's scatter, for each
+        guard by itself.
+        """
+        guards = [guard for guard in self._spec.guards if guard.text in self._noise]
+        broken = violations(guards, self.circumstances(options), runs, self._baseline)
+        beyond = [by / self._noise[text] for text, by in broken.items()]
+        return float(sum(log_ndtr(-each) for each in beyond))
+
+    def _scatter(self, runs: Sequence[Sequence[Measurement]]) -> dict[str, float]:
+        """What each guard's difference from its limit varies by among runs of the baseline."""
+        noise, options = {}, self.circumstances(self._spec.baseline.options)
+        each = [list(rounds) for rounds in zip(*runs, strict=False)]
+        for guard in self._spec.guards:
+            broken = [violations([guard], options, rounds, self._baseline) for rounds in each]
+            values = [by[guard.text] for by in broken if guard.text in by]
+            size = self._size_of(guard)
+            if values and size:
+                middle = fmean(values)
+                squares = _PRIOR_FREEDOM * (_PRIOR_SD * size) ** 2
+                squares += sum((value - middle) ** 2 for value in values)
+                noise[guard.text] = math.sqrt(squares / (_PRIOR_FREEDOM + len(values) - 1))
+        return noise
+
+    def _size_of(self, guard: Constraint) -> float:
+        """The largest of the baseline's values in `guard`; 0 where it observed none."""
+        names = guard.baseline_names
+        known = [
+            phase[name]
+            for each in self._baseline
+            for phase in each
+            for name in names & phase.keys()
+        ]
+        return max((abs(float(value)) for value in known), default=0.0)
 
     def picks(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> bool:
         """Whether a point of the front meets what the study wants of the one it picks."""

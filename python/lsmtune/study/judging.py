@@ -45,11 +45,16 @@ UNDECIDED = (0.05, 0.95)
 
 @dataclass(frozen=True)
 class Standing:
-    """A trial in the race: the mean of its `runs` that count, and how often it was `tried`."""
+    """A trial in the race: the mean of its `runs` that count, and how often it was `tried`.
+
+    `log_odds` is the logarithm of the probability that its guards hold in a proof: a gain that
+    breaks one is none.
+    """
 
     mean: float
     runs: int
     tried: int
+    log_odds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,12 @@ class Race:
         return max(self._standings, key=self._rank, default=None)
 
     def _rank(self, number: int) -> tuple[float, float, int]:
-        return self.beliefs[number].mean, self._standings[number].mean, -number
+        standing = self._standings[number]
+        return self._worth(number), standing.mean + standing.log_odds, -number
+
+    def _worth(self, number: int) -> float:
+        """What is believed of a trial, times the odds that its guards hold in a proof."""
+        return self.beliefs[number].mean + self._standings[number].log_odds
 
     def repeat(self, runs_max: int) -> int | None:
         """The trial of which another run gains most; None where a new trial gains more.
@@ -147,8 +157,10 @@ class Race:
             limit = 2 * runs_max if number == best else runs_max
             if standing.runs >= limit or standing.tried > limit:
                 continue
-            own, rival = self.beliefs[number], self.beliefs[second if number == best else best]
-            lead, deviation = own.mean - rival.mean, math.sqrt(own.variance + rival.variance)
+            other = second if number == best else best
+            own, rival = self.beliefs[number], self.beliefs[other]
+            lead = self._worth(number) - self._worth(other)
+            deviation = math.sqrt(own.variance + rival.variance)
             low, high = UNDECIDED
             if low <= float(scipy.special.ndtr(lead / deviation)) <= high:
                 gain = self._gain(-abs(lead), own.variance)
@@ -185,7 +197,8 @@ class JudgedTrial:
     It began in row `first` of the store. `end` has its values, for which `runs` of its `tried`
     rounds count. `unplaced`: all of them ran while the machine changed, and the trial is to be run
     again. `reports` is what a pruner was told, at the speed that the machine had in the beginning;
-    `reached` what a run came to that its deadline ended, likewise.
+    `reached` what a run came to that its deadline ended, likewise. `log_odds` is the mean of those
+    of its rounds.
     """
 
     number: int
@@ -199,6 +212,7 @@ class JudgedTrial:
     run_s: float
     reports: Mapping[int, float]
     reached: float | None = None
+    log_odds: float = 0.0
 
 
 class Judgement:
@@ -228,7 +242,9 @@ class Judgement:
         standings = {}
         for number, value in self._numbers.items() if self._in_logs else ():
             trial = self.trials[number]
-            standings[number] = Standing(self._sign * math.log(value), trial.runs, trial.tried)
+            standings[number] = Standing(
+                self._sign * math.log(value), trial.runs, trial.tried, trial.log_odds
+            )
         self._race = Race(standings, log_sd)
 
     def value(self, trial: JudgedTrial) -> float | None:
@@ -251,7 +267,13 @@ class Judgement:
         return self._race.ranked() if self._in_logs else self._by_value(self._numbers)
 
     def _by_value(self, values: Mapping[int, float]) -> list[int]:
-        return sorted(values, key=lambda n: (self._sign * values[n], -n), reverse=True)
+        def rank(number: int) -> tuple[float, int]:
+            value = self._sign * values[number]
+            if self._in_logs and values[number] > 0:
+                value = self._sign * math.log(values[number]) + self.trials[number].log_odds
+            return value, -number
+
+        return sorted(values, key=rank, reverse=True)
 
     def next_repeat(self, runs_max: int) -> int | None:
         """The trial that is to be run again before a new one, if any.
@@ -343,6 +365,7 @@ def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
         run_s=first.run_s,
         reports={step: value * factor for step, value in trial.reports.items()},
         reached=None if reached is None else reached * factor,
+        log_odds=fmean(each.log_odds for each in counted),
     )
 
 

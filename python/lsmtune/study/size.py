@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from lsmtune.engines.scaling import scaling_options
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import scaled_num, steady_factor, unsteady
-from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
@@ -258,3 +259,57 @@ def _scale_least(spec: Spec) -> float:
         return 1.0
     share = MODEL_BYTES / max(data_bytes(workload) for workload in workloads)
     return min(1.0, max(SCALE_LEAST, share))
+
+
+# --- The proof
+
+_PROOF_FACT = "proof_length"
+
+
+def for_proof(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None) -> Measurer:
+    """`measurer` with runs in which the finalist `trial` is steady, too, where there is time.
+
+    Runs have the length that the baseline needs. A finalist with larger memtables flushes less
+    often, and could prove nothing. So the longest time that the newest runs of both ask for counts,
+    if the least proof then fits into `deadline_s` seconds (None: no end). It is kept as a fact of
+    the folder: a proof that goes on has the same runs.
+    """
+    store = measurer.folder.measurements
+    known = store.fact(_PROOF_FACT)
+    if known is None or known["trial"] != trial:
+        factor = 1.0
+        if not spec.burst and spec.command is None and all(map(_can_last, measurer.workloads)):
+            factor = _proof_factor(spec, measurer, trial, deadline_s)
+        known = {"trial": trial, "factor": factor}
+        store.set_fact(_PROOF_FACT, known)
+    if known["factor"] == 1.0:
+        return measurer
+    longer = [longer_by(workload, known["factor"]) for workload in measurer.workloads]
+    return replace(measurer, workloads=longer)
+
+
+def _can_last(workload: Workload) -> bool:
+    """Whether longer runs of it are of the same data."""
+    jobs = any(p.is_job for p in workload.phases if p.kind is PhaseKind.MEASURE)
+    return can_change(workload) and not jobs
+
+
+def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None) -> float:
+    rows = measurer.folder.measurements.all()
+    last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
+    if last is None:
+        of = {Role.BASELINE: None, Role.TRIAL: trial}
+        runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
+    else:
+        runs = [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
+        runs = [row for row in runs if row.trial in (None, trial)]
+    # The newest of each arm under each workload.
+    newest = {(row.trial, row.workload): row for row in runs}.values()
+    factor = max(
+        (steady_factor(r.measurement, measurer.workloads[r.workload], spec.goal) for r in newest),
+        default=1.0,
+    )
+    pair_s = sum(row.wall_s + (factor - 1.0) * row.measurement.elapsed_s for row in newest)
+    fits = deadline_s is None or PAIRS_KEPT_LEAST * pair_s <= deadline_s
+    longest_s = factor * max((row.measurement.elapsed_s for row in newest), default=0.0)
+    return factor if fits and longest_s <= measurer.limits.deadline_s else 1.0

@@ -170,7 +170,8 @@ class Round:
     loaded databases took `run_s`. `values` has one value per objective as measured, None unless all
     runs ended `ok`. `violations` and `pickable` are as in a TrialEnd. `reached`, of a run that its
     deadline ended in its measure phase, is the rate up to there: what it was to do would have taken
-    longer, so that its value is no better.
+    longer, so that its value is no better. `log_odds`: of its guards, by this round (see
+    `Feasibility.log_odds`).
     """
 
     first: int
@@ -182,6 +183,7 @@ class Round:
     pickable: bool = True
     reached: float | None = None
     run_s: float = 0.0
+    log_odds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ def round_of(
         values=values,
         violations=feasibility.violations(options, measurements) | feasibility.broken(options),
         pickable=feasibility.picks(options, measurements),
+        log_odds=feasibility.log_odds(options, measurements),
     )
 
 

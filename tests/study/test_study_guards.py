@@ -1,0 +1,77 @@
+"""A gain that breaks a guard in the proof is none: the search looks for one that will hold."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from fake_runner import MIB, FakeRunner
+from study_parts import Recorder, make_spec, stored, tuned
+
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import RunRequest
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.study.feasible import Feasibility
+from lsmtune.study.judging import Race, Standing
+
+START = "start: [{write_buffer_size: 7MiB}, {write_buffer_size: 8MiB}]"
+GUARD = "space_amplification <= 1.25 * baseline"
+
+
+@dataclass
+class Spacious(FakeRunner):
+    """Memtables above 7 MiB are fastest, and take `factor` times the space, which scatters."""
+
+    factor: float = 1.27
+    scatter: float = 0.05
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        size = float(str(request.config.options.get("write_buffer_size", 2 * MIB))) / MIB
+        noise = random.Random(f"{request.seed} {size}").gauss(1.0, self.scatter)
+        space = (self.factor if size > 7 else 1.0) * noise
+        phases = tuple(replace(phase, space_amplification=space) for phase in found.phases)
+        return replace(found, phases=phases)
+
+
+def test_what_is_a_little_slower_and_holds_its_guards_is_what_is_proved(tmp_path: Path) -> None:
+    """fillrandom: a 2.4x that broke the guard of space by a hundredth was all that was proved."""
+    noise = "{calibration: 4, anchors: 0, repeats: 1}"
+    spec = make_spec(tmp_path, budget="{trials: 3}", noise=noise, more=START)
+    result = tuned(spec, tmp_path / "s", Spacious(noise=0.002))
+    assert result.best is not None
+    assert result.best.options["write_buffer_size"] == 7 * MIB
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+
+
+@pytest.mark.parametrize(("scatter", "gives_way"), [(0.01, False), (0.2, True)])
+def test_a_guard_gives_way_by_what_its_metric_scatters(
+    tmp_path: Path, scatter: float, gives_way: bool
+) -> None:
+    noise = "{calibration: 6, anchors: 0, repeats: 1}"
+    spec = make_spec(tmp_path, budget="{trials: 1}", noise=noise)
+    runner = Spacious(scatter=scatter)
+    tuned(spec, tmp_path / "s", runner, Recorder())
+    rows = stored(tmp_path / "s")
+    feasibility = Feasibility(spec, None, rows)
+    run = next(row.measurement for row in rows if row.role is Role.BASELINE)
+
+    def odds(space: float) -> tuple[bool, float]:
+        at = replace(run, phases=tuple(replace(p, space_amplification=space) for p in run.phases))
+        holds = feasibility.violations({}, [at])[GUARD] <= 0
+        return holds, feasibility.log_odds({}, [at])
+
+    assert odds(1.0)[0]
+    assert odds(1.33)[0] is gives_way
+    assert odds(1.0)[1] > odds(1.2)[1] > odds(1.33)[1]
+
+
+def test_a_race_is_about_what_can_be_proved() -> None:
+    fast, sure = Standing(1.0, 3, 3, log_odds=-0.7), Standing(0.9, 3, 3, log_odds=-0.01)
+    others = {n: Standing(0.1 * n, 1, 1) for n in range(3)}
+    assert Race({**others, 7: fast, 8: sure}, 0.02).best() == 8
+    assert Race({**others, 7: replace(fast, log_odds=0.0), 8: sure}, 0.02).best() == 7
