@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -108,10 +108,6 @@ def tune(
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
 
 
-class _StoppedError(Exception):
-    """The study is to stop, and a configuration was still being looked for."""
-
-
 class _Tuning:
     def __init__(
         self,
@@ -169,7 +165,7 @@ class _Tuning:
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
         if self._stop.is_set():  # where nearly all is refused, an ask can take minutes
-            raise _StoppedError
+            raise InterruptedByUserError("stopped")
         refusal = self._feasibility.refusal(values)
         self._refused.update([refusal] if refusal else [])
         return refusal
@@ -330,7 +326,7 @@ class _Tuning:
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
-            except _StoppedError:
+            except InterruptedByUserError:
                 return None
             except InputError as error:
                 if error.source != CONSTRAINTS:
