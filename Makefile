@@ -90,7 +90,9 @@ test: dev test-tools lint docs ## lint, build the site, then every test of both 
 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
 test-tools:
-	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers
+	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers chromium
+	@mkdir -p build/axe-core; cd build/axe-core; test -e package || ! command -v npm >/dev/null || \
+	  { npm pack --silent axe-core@4 >/dev/null && tar xzf axe-core-*.tgz; } || echo "== no axe-core" >&2
 
 lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
 	@$(TIMED) "linting Python" $(BIN)/ruff check .

@@ -44,6 +44,7 @@ Fit = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
 CORES = 2
 WITHIN = 1.05
 PARTS = 5
+ANCHORS = 10
 
 
 # --- The surrogate.
@@ -104,14 +105,17 @@ class Landscape:
 
 
 def drift_free(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The logarithms of the values, less those of the anchors beside them in time."""
+    """The logarithms of the values, less those of the `ANCHORS` beside them in time.
+
+    Fewer would add more noise of their own than drift they take away.
+    """
     anchors = [row for row in rows if row["point"] == 0]
     times = np.array([row["unix_s"] for row in anchors])
     logs = np.array([math.log(row[METRIC]) for row in anchors])
     middle = float(np.median(logs)) if len(logs) else 0.0
     found = []
     for row in rows:
-        nearest = np.argsort(np.abs(times - row["unix_s"]))[:4]
+        nearest = np.argsort(np.abs(times - row["unix_s"]))[:ANCHORS]
         level = float(np.median(logs[nearest])) if len(logs) else 0.0
         found.append(math.log(row[METRIC]) - level + middle)
     return found

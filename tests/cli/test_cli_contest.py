@@ -38,8 +38,8 @@ def test_rounds_are_interleaved_stored_and_gone_on_with(lsmtune: Any, home: Path
     assert "no rule for memory: memory, file-size" in said.err
     again = lsmtune(*asked, "--rounds", "3")
     assert again.json()["standings"]["rounds"] == [1, 2, 3]
-    told = [line for line in again.err.splitlines() if line.startswith("run ")]
-    assert [line[:11] for line in told] == ["run 5 of 6:", "run 6 of 6:"]
+    told = [line for line in again.err.splitlines() if line.startswith("round ")]
+    assert [line[:19] for line in told] == ["round 3, run 5 of 6", "round 3, run 6 of 6"]
     assert (home / "kept" / "measurements.db").is_file()
 
 

@@ -9,15 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from contest_parts import ENGINE, run
+from contest_parts import ODD, board
 from rich.console import Console
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest import Entry, built_in_rules, disqualified_entries
-from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
-from lsmtune.model.config import Config
-from lsmtune.model.measurement import Outcome
-from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.experiment.standings import Leaderboard
 from lsmtune.report.document import Plot
 from lsmtune.report.leaderboard import (
     FORMATS,
@@ -30,42 +26,6 @@ from lsmtune.report.terminal import to_terminal
 sys.path.insert(0, str(Path(__file__).parent.parent / "report"))
 
 from page import read
-
-ODD = "<b>a|b</b>"
-PHASES = tuple(
-    Phase(name, PhaseKind.MEASURE, "fillrandom", operations_per_thread=1) for name in ("put", "get")
-)
-WORKLOAD = Workload("small", PHASES, 1)
-SPEEDS = {ODD: 200.0, "slow": 100.0, "same": 102.0}
-# By team and round: an outlier of `slow`, which puts it before `same`.
-JITTER = (1.0, 1.02, 0.99, 1.01, 0.985)
-
-
-def board(rounds: int = 5, *, ranked: bool = True) -> Leaderboard:
-    rules = built_in_rules("leveldb")
-    options = {"write_buffer_size": 2**30}
-    entries = [Entry(team, team, Config({"block_size": 4096})) for team in (*SPEEDS, "broken")]
-    entries.append(Entry("huge", "huge", Config(options)))
-    if not ranked:
-        entries = entries[-1:]
-    disqualified = disqualified_entries(entries, rules, ENGINE)
-    runs = []
-    for number in range(rounds if ranked else 0):
-        for shift, (team, speed) in enumerate(SPEEDS.items()):
-            value = speed * JITTER[(number + 2 * shift) % 5]
-            put = 1.5 * value if (team, number) == ("slow", 3) else value
-            runs.append(run(team, number, put=put, get=value))
-        runs.append(run("broken", number, Outcome.CRASHED))
-    return leaderboard_of_runs(
-        runs,
-        entries,
-        disqualified,
-        rules,
-        ENGINE,
-        WORKLOAD,
-        "throughput_ops_s",
-        warnings=["beware"],
-    )
 
 
 def terminal(found: Leaderboard) -> str:

@@ -115,3 +115,11 @@ def test_what_makes_a_run_steady(operation: str, observed: PhaseMeasurement, ste
 )
 def test_how_much_longer_a_run_has_to_be(flushes: int, compactions: int, factor: float) -> None:
     assert steady_factor(measured(wrote(flushes, compactions)), workload(), GOAL) == factor
+
+
+def test_without_time_a_run_is_as_long_as_its_flushes_need() -> None:
+    """A finalist that flushed 4 times got no longer proof, as twice as long had no room."""
+    few, falling = wrote(4, 1), replace(wrote(4, 1), intervals=FALLING)
+    assert steady_factor(measured(few), workload(), GOAL, least=True) == 1.5
+    assert steady_factor(measured(falling), workload("overwrite"), GOAL, least=True) == 2.0
+    assert steady_factor(measured(wrote(9, 1)), workload(), GOAL, least=True) == 1.0

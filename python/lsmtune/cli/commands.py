@@ -34,6 +34,7 @@ COMMANDS = {
     "ls": "List the studies here, with their verdicts.",
     "show": "Show a study in one screen.",
     "report": "Write the report of a study.",
+    "dashboard": "Show studies in a browser while they run.",
     "export": "Write a configuration in the form that another program reads.",
 }
 

@@ -29,15 +29,12 @@ from lsmtune.cli.flags import (
 from lsmtune.cli.output import check_outputs, note, print_json, print_view, warn
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
 from lsmtune.errors import InputError, LsmtuneError, check_name
-from lsmtune.experiment.observer import Observer
 from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
-from lsmtune.units import format_duration
 
 if TYPE_CHECKING:
-    from lsmtune.driver.messages import Message
     from lsmtune.experiment.contest import Entry, Rules
-    from lsmtune.experiment.schedule import Arm, Cell, Slot
+    from lsmtune.experiment.schedule import Cell
     from lsmtune.experiment.standings import Leaderboard
     from lsmtune.experiment.store import StoredMeasurement
     from lsmtune.model.config import EngineIdentity
@@ -279,17 +276,20 @@ def _rounds(
     """Runs the rounds with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.live import bench_display, is_live, stderr_console
+    from lsmtune.cli.rounds_progress import RoundsProgress, no_line, stored_runs
     from lsmtune.cli.verify import proof_folder
     from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
 
-    runner, prints = NativeRunner(driver), not (quiet or is_live(stderr_console(), quiet=quiet))
-    observer = ContestObserver(cells[0].workload, given.rounds, prints_lines=prints)
+    runner, names = NativeRunner(driver), {cell.name for cell in cells}
+    before = () if given.directory is None else stored_runs(given.directory, names)
+    say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
+    observer = RoundsProgress(cells, given.rounds, before, say, _say)
     with (
         proof_folder(given.directory) as folder,
-        bench_display(observer.progress, lambda: observer.title, quiet=quiet),
-        stop_on_interrupt(observer.note) as stop,
+        bench_display(observer.run, lambda: observer.title, quiet=quiet),
+        stop_on_interrupt(_say) as stop,
     ):
         runs = perform(
             cells,
@@ -307,51 +307,9 @@ def _rounds(
     return runs
 
 
-class ContestObserver(Observer):
-    """What the contest is doing now: a live table on a terminal, else a line for each run."""
-
-    def __init__(self, workload: Workload, rounds: int, prints_lines: bool) -> None:
-        from lsmtune.cli.tune_progress import RunProgress
-
-        self.progress = RunProgress(workload)
-        self.title = ""
-        self._rounds = rounds
-        self._prints_lines = prints_lines
-        self._done, self._of = 0, 0
-
-    def rounds_started(self, done: int, of: int) -> None:
-        """How many runs are stored already."""
-        self._done, self._of = done, of
-
-    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
-        """A run begins."""
-        self.progress.restart(workload)
-        done = f"{self._done} of {self._of} runs done"
-        self.title = f"round {slot.round + 1} of {self._rounds}: {arm.label} ({done})"
-
-    def run_message(self, message: Message) -> None:
-        """The driver said something."""
-        self.progress.message(message)
-
-    def run_finished(self, run: StoredMeasurement) -> None:
-        """A run ended; a line for it, always where it failed."""
-        self._done += 1
-        error = run.measurement.error
-        outcome = run.measurement.outcome.value.replace("_", " ")
-        why = f": {error.message}" if error is not None else ""
-        took = format_duration(round(run.wall_s, 1))
-        which = f"run {self._done} of {self._of}: round {run.round + 1}, {run.arm}"
-        line = f"{which}: {outcome}{why} ({took})"
-        if self._prints_lines or why:
-            self.note(line)
-
-    def warning(self, text: str) -> None:
-        """Something the user should know."""
-        self.note(f"warning: {text}")
-
-    def note(self, text: str) -> None:
-        """Say `text` beside the results."""
-        print(text, file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    """Beside the results."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:

@@ -104,6 +104,7 @@ class SweepFlags:
 @command(app, "sweep", EXAMPLES)
 def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
+    from lsmtune.cli.rounds_progress import stored_runs
     from lsmtune.cli.sweep_view import plan_document, plan_view
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
@@ -115,7 +116,7 @@ def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = 
     identity, warnings = chosen_engine(sweep.engine.name, sweep.library, driver)
     cells = grid(sweep, identity)
     if given.plan:
-        known = _stored_runs(folder, cells)
+        known = stored_runs(folder, {cell.cell.name for cell in cells})
         if as_json:
             print_json(plan_document(sweep, cells, known, folder))
         else:
@@ -267,21 +268,6 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
     return [f"{notice.title}: {notice.text}" for notice in notices]
 
 
-def _stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasurement, ...]:
-    """The runs of these cells that `folder` has, if any.
-
-    Whether they are comparable with what is wanted now is only seen when it is performed.
-    """
-    from lsmtune.experiment.files import MEASUREMENTS_DB
-    from lsmtune.experiment.rounds import read_rounds
-    from lsmtune.experiment.store import refuse_older
-
-    names = {cell.cell.name for cell in cells}
-    refuse_older(folder / MEASUREMENTS_DB)
-    stored = read_rounds(folder) if (folder / MEASUREMENTS_DB).is_file() else ()
-    return tuple(run for run in stored if run.arm in names)
-
-
 def _perform(
     sweep: Sweep, cells: Sequence[GridCell], folder: Path, driver: Path, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
@@ -291,17 +277,14 @@ def _perform(
     """
     from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import bench_display, is_live, stderr_console
-    from lsmtune.cli.sweep_view import SweepProgress
+    from lsmtune.cli.rounds_progress import SweepProgress, no_line, stored_runs
     from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
     from lsmtune.experiment.sweep_grid import first_refused
 
-    def no_line(_text: str) -> None:
-        """A line per run has no place beside a live display."""
-
-    runner, before = NativeRunner(driver), _stored_runs(folder, cells)
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
+    runner, before = NativeRunner(driver), stored_runs(folder, {cell.name for cell in ours})
     say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
     progress = SweepProgress(ours, sweep.repeats, before, say, _say)
     databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None

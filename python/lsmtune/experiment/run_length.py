@@ -70,13 +70,17 @@ def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[s
     return lines
 
 
-def steady_factor(measurement: Measurement, workload: Workload, goal: Goal) -> float:
+def steady_factor(
+    measurement: Measurement, workload: Workload, goal: Goal, *, least: bool = False
+) -> float:
     """How many times as long a run has to be to be steady, at least 1; 1 where it is.
 
     Flushes come in proportion to what is written. Where there was none, nothing tells how long the
-    first one takes: the factor then is `FACTOR_BLIND`, and the longer run tells.
+    first one takes: the factor then is `FACTOR_BLIND`, and the longer run tells. `least`: no longer
+    than what the flushes want, for a run that has no time for more.
     """
-    if not unsteady(measurement, workload, goal):
+    lines = unsteady(measurement, workload, goal)
+    if not lines:
         return 1.0
     flushes, compactions = _writes(_judged(measurement, goal))
     if flushes is None:
@@ -85,7 +89,8 @@ def steady_factor(measurement: Measurement, workload: Workload, goal: Goal) -> f
         return FACTOR_BLIND
     # One more: the first flush begins before the phase has written a whole memtable.
     wanted = 1 + (FLUSHES_LEAST if compactions else FLUSHES_BEFORE_COMPACTION)
-    return max(TREND_FACTOR, wanted / flushes)
+    only_flushes = len(lines) == 1 and lines[0].startswith("flushed ")
+    return wanted / flushes if least and only_flushes else max(TREND_FACTOR, wanted / flushes)
 
 
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:

@@ -145,6 +145,8 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _TICKS_MAX = 6
 _NAMES_MAX = 12  # along x: more would lie over one another
 _LETTERS_MAX = 48  # of all names along x: more of them are slanted
+_SLANT, _SLANT_LONG = 30, 45  # degrees; the style sheet leaves room below for either
+_LONG = 20  # letters of a name
 _ROOM = 0.04  # of the axis, on either side of the data
 _ASIDE = 0.14  # of the axis, for each name beside the numbers
 _ASIDE_MAX = 0.45
@@ -280,7 +282,8 @@ def draw(chart: Chart, label: str) -> str:
         lines, marks = _series(series, x, y)
         stretched += lines
         above += marks
-    named = " named" if chart.y.names else " slanted" if _slanted(chart) else ""
+    slanted = {0: "", _SLANT: " slanted", _SLANT_LONG: " slanted long"}[_slanted(chart)]
+    named = " named" if chart.y.names else slanted
     titled = f'<p class="axis">{escape(chart.y.title)}</p>' if chart.y.title else ""
     return (
         f'<figure class="chart{named}" role="img" aria-label="{escape(label)}">{titled}'
@@ -341,7 +344,7 @@ def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
     slanted = _slanted(chart)
     for at, label in x.ticks():
         if slanted:
-            turned = 'text-anchor="end" transform="translate(0 14) rotate(-30)"'
+            turned = f'text-anchor="end" transform="translate(0 14) rotate(-{slanted})"'
             words = f'<text class="tick" {turned}>{escape(label, quote=False)}</text>'
             yield f'<svg x="{100 * at + 1:.2f}%" y="100%" overflow="visible">{words}</svg>'
         else:
@@ -365,9 +368,14 @@ def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
             yield _text((low + high) / 2, 1.0, span.text, style)
 
 
-def _slanted(chart: Chart) -> bool:
-    """Whether names along x would lie over one another; a low plot is a narrow one, too."""
-    return sum(map(len, chart.x.names)) > _LETTERS_MAX * min(1.0, chart.height / 320)
+def _slanted(chart: Chart) -> int:
+    """By how many degrees names along x are turned that would lie over one another, or 0.
+
+    A low plot is a narrow one, too.
+    """
+    if sum(map(len, chart.x.names)) <= _LETTERS_MAX * min(1.0, chart.height / 320):
+        return 0
+    return _SLANT_LONG if max(map(len, chart.x.names)) > _LONG else _SLANT
 
 
 def _text(x: float, y: float, label: str, style: str) -> str:

@@ -35,10 +35,10 @@ def history(records: StudyRecords) -> History:
     anchors = (value_of(records, values) for values in records.baseline_values)
     values = tuple(value for value in anchors if value is not None)
     baseline = median(values) if values else None
-    tuned, rows = chosen(records), []
+    tuned, top, rows = chosen(records), best_trial(records), []
     so_far: float | None = None
     for trial in records.trials:
-        row = _trial_row(records, trial, baseline)
+        row = _trial_row(records, trial, baseline, is_best=trial is top)
         if row.value is not None and trial.eligible:
             best_yet = so_far is None or records.spec.goal.better(row.value, so_far)
             so_far = row.value if best_yet else so_far
@@ -60,9 +60,11 @@ def ratio(value: float | None, baseline: float | None) -> float | None:
     return value / baseline if value is not None and baseline else None
 
 
-def _trial_row(records: StudyRecords, trial: Trial, baseline: float | None) -> TrialRow:
+def _trial_row(
+    records: StudyRecords, trial: Trial, baseline: float | None, *, is_best: bool
+) -> TrialRow:
     """One trial by itself: without what the trials before it came to."""
-    best, value = best_trial(records), value_of(records, trial.values)
+    value = value_of(records, trial.values)
     runs = tuple(
         TrialRun(value_of(records, each.values), value_of(records, each.judged), each.counts)
         for each in trial.rounds
@@ -85,7 +87,7 @@ def _trial_row(records: StudyRecords, trial: Trial, baseline: float | None) -> T
         value=value,
         best_so_far=None,
         ratio_to_baseline=ratio(value, baseline),
-        is_best=best is not None and trial.number == best.number,
+        is_best=is_best,
         is_tuned=False,
         elapsed_s=sum(run.measurement.elapsed_s for run in trial.all),
         options=dict(trial.config.options),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path, PurePath
@@ -33,6 +34,7 @@ from lsmtune.report.document import (
     Notices,
     Paragraph,
     Plot,
+    Section,
     Table,
     flat,
 )
@@ -48,6 +50,13 @@ def to_html(document: Document) -> str:
     return page.render(d=document, style=style, script=script, sources=_hashes(style, script))
 
 
+def section_html(section: Section) -> str:
+    """One section of a page, as the page has it."""
+    blocks = environment().get_template("blocks.html").module
+    return str(blocks.section(section)).strip()  # type: ignore[attr-defined]
+
+
+@cache
 def environment() -> jinja2.Environment:
     """How templates are filled in: everything that is put into a page is escaped."""
     made = jinja2.Environment(

@@ -156,6 +156,14 @@ class Feasibility:
             if worst > 0:
                 yield constraint.text, worst
 
+    def complaints(
+        self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
+    ) -> list[str]:
+        """What speaks against the configuration with these runs, in words."""
+        broken = [text for text, by in self.violations(options, runs).items() if by > 0]
+        refusal = self.refusal_of(options)
+        return [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]
+
     def violations(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
     ) -> dict[str, float]:

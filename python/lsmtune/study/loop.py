@@ -7,10 +7,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -33,6 +34,7 @@ from lsmtune.study.feasible import (
 )
 from lsmtune.study.finalist import nothing_to_prove, prove_finalist, survival_s
 from lsmtune.study.judging import Judgement, Observations
+from lsmtune.study.live import LiveFile, Observers, begin_live
 from lsmtune.study.observer import (
     ChangeReporter,
     Progress,
@@ -51,6 +53,7 @@ from lsmtune.study.start import (
     calibrate_study,
     candidate_config,
     make_searcher,
+    points_by_hand,
     stored_baseline,
 )
 from lsmtune.study.stored import TrialRuns, round_of, trial_rounds, trial_runs
@@ -84,11 +87,13 @@ def tune(
     space, is not that with which the study began, or when the constraints leave no configuration.
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
-    result = None
+    budget, result = spec.budget, None
+    live = begin_live(folder.path, clock, stop, time_s=budget.time_s, trials=budget.trials)
+    observer = Observers(observer, live)
     size.begin(spec, folder)
     while result is None:
         sized = size.at_length(spec, folder)
-        tuning = _Tuning(sized, folder, runner, engine, observer, stop, clock, startup_s)
+        tuning = _Tuning(sized, folder, runner, engine, observer, live, clock, startup_s)
         try:
             result = tuning.run()
         except size.ResizedError as resized:
@@ -98,10 +103,6 @@ def tune(
         folder.write_result("result.json", result_document(result))
     observer.finished(result)
     return result
-
-
-class _StoppedError(Exception):
-    """The study is to stop, and a configuration was still being looked for."""
 
 
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
@@ -115,14 +116,14 @@ class _Tuning:
         runner: Runner,
         engine: EngineIdentity,
         observer: TuneObserver,
-        stop: threading.Event,
+        live: LiveFile,
         clock: Clock,
         startup_s: float,
     ) -> None:
         self._spec = spec
         self._folder = folder
         self._observer = observer
-        self._stop = stop
+        self._live, self._stop = live, live.stop
         self._startup_s = startup_s
         self._engine = engine
         self._baseline = Arm(engine, baseline_config(spec))
@@ -152,7 +153,7 @@ class _Tuning:
             databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
         workloads, limits = size.at_scale(spec, self._size.scale)
         self._measurer = Measurer(
-            *(folder, runner, workloads, limits, observer, stop, clock, databases),
+            *(folder, runner, workloads, limits, observer, live.stop, clock, databases),
             scale=self._size.scale,
         )
         self._measurer.refuse_other_build(engine)
@@ -164,7 +165,7 @@ class _Tuning:
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
         if self._stop.is_set():  # where nearly all is refused, an ask can take minutes
-            raise _StoppedError
+            raise InterruptedByUserError("stopped")
         refusal = self._feasibility.refusal(values)
         self._refused.update([refusal] if refusal else [])
         return refusal
@@ -188,8 +189,7 @@ class _Tuning:
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
-        exceeded = self._budget.exceeded(self._startup_s + self._measurer.spent_s())
-        if exceeded:
+        if exceeded := self._budget.exceeded(self._startup_s + self._measurer.spent_s()):
             self._observer.warning(exceeded)
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
@@ -302,10 +302,7 @@ class _Tuning:
             raise without_mean(self._spec, runs)
         self._baseline_wall_s = sum(row.wall_s for row in baseline)
         self._known_progress = None
-        options = self._baseline.config.options
-        broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
-        refusal = self._feasibility.refusal_of(options)
-        for what in [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]:
+        for what in self._feasibility.complaints(self._baseline.config.options, runs):
             self._observer.warning(f"the baseline {what}; it is compared with all the same")
 
     def _search(self) -> str | None:
@@ -315,10 +312,10 @@ class _Tuning:
             return "the time of the search was used up in an earlier session"
         while True:
             walls_s = self._progress.trial_walls_s
-            reason = self._budget.time_ends(self._measurer.spent_s(), walls_s)
-            if reason:
+            if reason := self._budget.time_ends(self._measurer.spent_s(), walls_s):
                 self._folder.measurements.set_fact(_TIME_ENDED, time_s)
                 return reason
+            self._attend()
             if self._stop.is_set():
                 return None
             step = self._next()
@@ -329,13 +326,20 @@ class _Tuning:
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
-            except _StoppedError:
+            except InterruptedByUserError:
                 return None
             except InputError as error:
                 if error.source != CONSTRAINTS:
                     raise
                 place = place_of(self._spec, CONSTRAINTS)
                 raise InputError(place, CONSTRAINTS, why=error.why) from None
+
+    def _attend(self) -> None:
+        """Do what other programs ask for."""
+        asked = self._live.attend()
+        self._budget = replace(self._budget, time_s=asked.time_s, trials=asked.trials)
+        known = self._spec, self._defaults, self._feasibility, self._observer
+        self._trials.queue(points_by_hand(*known, asked.add))
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
@@ -445,13 +449,10 @@ class _Tuning:
         if best is None or now == self._announced_best:
             return
         self._announced_best = now
-        value = self._progress.best_value
-        self._observer.best_changed(best.number, value, self._ratio(value))
-
-    def _ratio(self, value: float) -> float | None:
-        """`value` over the baseline's; of values that are not above zero it says nothing."""
-        base = self._baseline_value
-        return value / base if base is not None and min(base, value) > 0 else None
+        value, base = self._progress.best_value, self._baseline_value
+        # Of values that are not above zero a ratio says nothing.
+        ratio = value / base if base is not None and min(base, value) > 0 else None
+        self._observer.best_changed(best.number, value, ratio)
 
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and what it survives; None when interrupted."""
@@ -482,16 +483,12 @@ class _Tuning:
     def _result(
         self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
     ) -> TuneResult:
-        best = self._progress.best
         labels = [objective.label for objective in self._spec.goal.objectives]
         return TuneResult(
+            **self._progress.best_fields(labels),
             baseline=self._baseline.config,
             baseline_value=self._baseline_value,
             baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),
-            best=best.config if best else None,
-            best_trial=best.number if best else None,
-            best_value=self._progress.best_value if best else None,
-            best_values=dict(zip(labels, (best.end.values if best else None) or (), strict=False)),
             verdict=verdict,
             survival=survival,
             counts=dict(self._progress.counts),

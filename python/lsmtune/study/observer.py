@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.store import StoredMeasurement
@@ -75,6 +76,15 @@ class Progress:
         value = None if best is None else judgement.value(best)
         self.best = None if value is None else best
         self.best_value = 0.0 if value is None else value
+
+    def best_fields(self, labels: Sequence[str]) -> dict[str, Any]:
+        """What a TuneResult says of the best trial; `labels` are those of the objectives."""
+        best = self.best
+        if best is None:
+            return {}
+        values = dict(zip(labels, best.end.values or (), strict=False))
+        fields = {"best": best.config, "best_trial": best.number, "best_values": values}
+        return {**fields, "best_value": self.best_value}
 
     def trials(self) -> int:
         """How many trials ended."""

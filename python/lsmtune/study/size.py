@@ -271,8 +271,8 @@ def for_proof(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | No
 
     Runs have the length that the baseline needs. A finalist with larger memtables flushes less
     often, and could prove nothing. So the longest time that the newest runs of both ask for counts,
-    if the least proof then fits into `deadline_s` seconds (None: no end). It is kept as a fact of
-    the folder: a proof that goes on has the same runs.
+    or the least that they could do with, if the least proof then fits into `deadline_s` seconds
+    (None: no end). It is kept as a fact of the folder: a proof that goes on has the same runs.
     """
     store = measurer.folder.measurements
     known = store.fact(_PROOF_FACT)
@@ -305,11 +305,13 @@ def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float 
         runs = [row for row in runs if row.trial in (None, trial)]
     # The newest of each arm under each workload.
     newest = {(row.trial, row.workload): row for row in runs}.values()
-    factor = max(
-        (steady_factor(r.measurement, measurer.workloads[r.workload], spec.goal) for r in newest),
-        default=1.0,
-    )
-    pair_s = sum(row.wall_s + (factor - 1.0) * row.measurement.elapsed_s for row in newest)
-    fits = deadline_s is None or PAIRS_KEPT_LEAST * pair_s <= deadline_s
-    longest_s = factor * max((row.measurement.elapsed_s for row in newest), default=0.0)
-    return factor if fits and longest_s <= measurer.limits.deadline_s else 1.0
+    pairs = [(row, measurer.workloads[row.workload]) for row in newest]
+    for least in (False, True):
+        wanted = [steady_factor(r.measurement, w, spec.goal, least=least) for r, w in pairs]
+        factor = max(wanted, default=1.0)
+        pair_s = sum(row.wall_s + (factor - 1.0) * row.measurement.elapsed_s for row in newest)
+        fits = deadline_s is None or PAIRS_KEPT_LEAST * pair_s <= deadline_s
+        longest_s = factor * max((row.measurement.elapsed_s for row in newest), default=0.0)
+        if fits and longest_s <= measurer.limits.deadline_s:
+            return factor
+    return 1.0

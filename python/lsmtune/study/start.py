@@ -15,7 +15,7 @@ from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.host import cores_usable
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import PhaseKind
@@ -336,6 +336,26 @@ def allowed_points(
             if point not in allowed:
                 allowed.append(point)
     return allowed
+
+
+def points_by_hand(
+    spec: Spec,
+    defaults: Defaults,
+    feasibility: Feasibility,
+    observer: TuneObserver,
+    wanted: Sequence[Mapping[str, OptionValue]],
+) -> list[dict[str, OptionValue]]:
+    """Configurations that somebody wants to be tried, as points; the rest is the baseline's."""
+    points = []
+    for options in wanted:
+        point = spec.space.point_of({**spec.baseline.options, **options}, defaults)
+        refusal = "is outside the space" if point is None else feasibility.refusal(point)
+        if point is None or refusal:
+            told = ", ".join(f"{name}={option_text(value)}" for name, value in options.items())
+            observer.warning(f"{told} {refusal} and is not tried")
+        else:
+            points.append(point)
+    return points
 
 
 # The models' constants and steps, apart from all else that follows from a study's seed.

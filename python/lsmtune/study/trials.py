@@ -193,6 +193,7 @@ class Watch:
 
 RETRY_OF = "retry_of"
 START = "start"
+BY_HAND = "by_hand"
 _ABSENT = object()
 # One word of a model may be a whim of its fit.
 _PROMISES = 3
@@ -315,6 +316,11 @@ class Trials:
         if PROMISE in trial.system_attrs:
             self._promises.append(trial.system_attrs[PROMISE])
         return number, proposal.values
+
+    def queue(self, points: Sequence[Mapping[str, OptionValue]]) -> None:
+        """Try `points` before all else, in their order: somebody wants to know."""
+        by_hand = [(values, (BY_HAND, index)) for index, values in enumerate(points)]
+        self._queue.extendleft(reversed(by_hand))
 
     def promise(self) -> float | None:
         """What the sampler expects the next trial to gain, as a logarithm of the ratio to the best.

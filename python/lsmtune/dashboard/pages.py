@@ -1,0 +1,202 @@
+"""What the live page shows, as Documents: the run of the moment, all studies, and two of something.
+
+The rest of a study's page is its report (`report.study`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import lsmtune
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.report import sentences, study_proof
+from lsmtune.report import words as text
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.chart import Axis, Form, Point, Series
+from lsmtune.report.document import (
+    Block,
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Notice,
+    Notices,
+    Paragraph,
+    Section,
+    Table,
+    plot_blocks,
+    words,
+)
+from lsmtune.report.figures import chart_of
+from lsmtune.study.live import Live, LiveRun, State
+
+_STATES = {
+    State.RUNNING: "Running",
+    State.PAUSED: "Paused",
+    State.ENDED: "Not running",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A study as a live page has it: `live` is None, or of a tuner that is gone, when it rests."""
+
+    place: str
+    path: Path
+    analysis: StudyAnalysis
+    live: Live | None
+
+    @property
+    def state(self) -> State:
+        """What the tuner does."""
+        return State.ENDED if self.live is None else self.live.state
+
+
+def now_section(live: Live | None, spent_s: float) -> Section:
+    """What the tuner does now, until when, and what it said."""
+    if live is None or live.state is State.ENDED:
+        blocks: list[Block] = [Paragraph("No tuner works on this study.", "note")]
+        blocks += _notes(live)
+        return Section("now", _STATES[State.ENDED], blocks, "Now", tone="open")
+    facts = [("stage", live.stage), ("measured so far", text.seconds(spent_s))]
+    if live.time_s is not None:
+        facts.append(("time left", text.seconds(max(live.time_s - spent_s, 0.0))))
+    if live.trials is not None:
+        facts.append(("trials at most", text.number(live.trials)))
+    run = live.run
+    doing = "Between two runs." if run is None else f"{text.sentence(run_name(run))}."
+    if live.state is State.PAUSED:
+        doing = "Paused after the last run."
+    blocks = [Paragraph(doing, "note"), Facts(facts)]
+    if run is not None:
+        blocks += _run_blocks(run)
+    return Section("now", _STATES[live.state], [*blocks, *_notes(live)], "Now", tone="good")
+
+
+def run_name(run: LiveRun) -> str:
+    """`trial 7, again`, `pair 2, the candidate`: which run it is."""
+    named = {"proof_baseline": "the baseline", "proof_candidate": "the candidate"}
+    if run.role in named:
+        return f"pair {run.index + 1} of the proof, {named[run.role]}"
+    if run.trial is None:
+        return f"{run.role.replace('_', ' ')} {run.index}"
+    again = ", run again" if run.repeat and run.role == "trial" else ""
+    where = " at the size of the proof" if run.role == "promotion" else ""
+    return f"trial {run.trial}{again}{where}"
+
+
+def _run_blocks(run: LiveRun) -> list[Block]:
+    points = [Point(at_s, rate) for at_s, rate in run.series]
+    series = [Series(Form.LINE, "tuned", points)]
+    across = Axis("seconds since the phase began", zero=True)
+    chart = chart_of(across, Axis("operations per second", zero=True), series, height=190)
+    label = f"{run.phase or 'the run'} of {run.workload}"
+    options = Paragraph(text.options_line(run.options), "detail")
+    return [options, *plot_blocks(f"Operations per second of {label}", chart)]
+
+
+def _notes(live: Live | None) -> list[Block]:
+    return [Notices([Notice(note) for note in reversed(live.notes)])] if live and live.notes else []
+
+
+# --- All studies, and two beside each other
+
+
+def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Document:
+    """A line for each study; `broken` are those that cannot be read, and why."""
+    columns = (
+        *words("study", "engine", "workload", "state"),
+        Column("trials"),
+        *words("best of the search", "verdict"),
+    )
+    rows = []
+    for shown in studies:
+        analysis = shown.analysis
+        head = sentences.headline(analysis)
+        engine = next((f"{e.name} {e.version or ''}".strip() for e in analysis.engines), "")
+        labels = ", ".join(weighted.label for weighted in analysis.workloads)
+        best = text.ratio(analysis.history.best_ratio)
+        rows.append(
+            (
+                Cell(shown.analysis.name, below=(str(shown.path),)),
+                *(engine, labels, _STATES[shown.state]),
+                *(len(analysis.history.trials), best, f"{head.label}: {head.figure}"),
+            )
+        )
+    blocks: list[Block] = [Table(columns, rows, "Studies", header=False, sortable=True)]
+    blocks += [Notices([Notice(why, path) for path, why in broken.items()])] if broken else []
+    section = Section("studies", "Studies", blocks)
+    count = "1 study" if len(studies) == 1 else f"{len(studies):,} studies"
+    return _document("Studies", count, [section])
+
+
+def compared_document(one: Shown, other: Shown) -> Document:
+    """Two studies: their verdicts, prices, and the options that they would deploy."""
+    sections = []
+    for shown in (one, other):
+        analysis, head = shown.analysis, sentences.headline(shown.analysis)
+        section = study_proof.verdict_section(analysis, head)
+        title = f"{analysis.name}: {section.title}"
+        name = "one" if shown is one else "other"
+        sections.append(Section(name, title, section.blocks, analysis.name, section.tone, top=True))
+    values = [
+        {row["name"]: row["tuned"] for row in shown.analysis.options} for shown in (one, other)
+    ]
+    names = [shown.analysis.name for shown in (one, other)]
+    table = _options_table(values[0], values[1], names, "Options that differ")
+    metrics = [(one.analysis.metric, other.analysis.metric)]
+    notes: list[Block] = []
+    if metrics[0][0] != metrics[0][1] or one.analysis.workloads != other.analysis.workloads:
+        line = "These studies ask different questions: another workload, size or objective."
+        notes = [Notices([Notice(line)])]
+    sections.append(Section("options", "Options that differ", [*notes, table]))
+    return _document(" and ".join(names), "two studies", sections)
+
+
+def diff_document(shown: Shown, one: int, other: int) -> Document | None:
+    """Two trials of a study; None where it has not both."""
+    analysis = shown.analysis
+    rows = {row.trial: row for row in analysis.history.trials}
+    if one not in rows or other not in rows:
+        return None
+    both, metric = (rows[one], rows[other]), analysis.metric
+    names = [f"trial {row.trial}" for row in both]
+    facts = [
+        ("outcome", *(text.outcome(row.outcome) for row in both)),
+        (text.metric_label(metric), *(text.quantity(metric, row.value) for row in both)),
+        ("to the baseline", *(text.ratio(row.ratio_to_baseline) for row in both)),
+        ("breaks", *(", ".join(row.broken) or "nothing" for row in both)),
+        ("took", *(text.seconds(row.elapsed_s) for row in both)),
+    ]
+    table = Table(words("", *names), facts, "Both trials")
+    options = _options_table(both[0].options, both[1].options, names, "Options that differ")
+    errors = [Notice(row.error, f"trial {row.trial}") for row in both if row.error]
+    blocks: list[Block] = [table, *([Notices(errors)] if errors else [])]
+    sections = [Section("both", "Both trials", blocks), Section("options", "Options", [options])]
+    return _document(" and ".join(names), analysis.name, sections)
+
+
+def _options_table(
+    one: Mapping[str, OptionValue | None],
+    other: Mapping[str, OptionValue | None],
+    names: Sequence[str],
+    label: str,
+) -> Table | Paragraph:
+    def told(value: OptionValue | None) -> str:
+        return "default" if value is None else option_text(value)
+
+    rows = [
+        (name, told(one.get(name)), told(other.get(name)))
+        for name in sorted({*one, *other})
+        if told(one.get(name)) != told(other.get(name))
+    ]
+    if not rows:
+        return Paragraph("No option differs.", "quiet")
+    return Table(words("option", *names), rows, label, style="options")
+
+
+def _document(title: str, subtitle: str, sections: Sequence[Section]) -> Document:
+    footer = f"lsmtune {lsmtune.__version__}"
+    return Document(title, subtitle, sections, f"{title} · lsmtune", footer)

@@ -1,0 +1,143 @@
+"""Studies that are watched: read again when they changed, as rarely as their reading is dear.
+
+All reading is done by one thread, as SQLite wants it, at a low priority: a run that is being
+measured has the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from lsmtune.dashboard.pages import Shown, now_section
+from lsmtune.errors import LsmtuneError, disk_trouble
+from lsmtune.experiment.files import MEASUREMENTS_DB
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.machine.files import Clock
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Document
+from lsmtune.report.render import section_html
+from lsmtune.report.source import read_study
+from lsmtune.report.study import study_document
+from lsmtune.study.live import LIVE_FILE, Live, State, read_live
+
+T = TypeVar("T")
+# Of a processor, for reading and drawing a study that changes all the time.
+SHARE_MAX = 0.01
+
+
+class Watched:
+    """One study folder. Its methods are for the reader's thread."""
+
+    def __init__(self, place: str, path: Path, clock: Clock = time.monotonic) -> None:
+        self.place, self.path, self._clock = place, path, clock
+        self._shown: Shown | None = None
+        self._report: Document | None = None
+        self._trouble: LsmtuneError | None = None
+        self._changed: float | None = None
+        self._not_before_s = float("-inf")
+        self._fragments: dict[str, str] = {}
+
+    def shown(self) -> Shown:
+        """The study as it was when it was last read, and what its tuner says now.
+
+        Raises InputError when it cannot be read.
+        """
+        changed, began_s = _changed_at(self.path / MEASUREMENTS_DB), self._clock()
+        if changed != self._changed and began_s >= self._not_before_s:
+            self._changed, self._trouble = changed, None
+            try:
+                self._read()
+            except OSError as error:
+                self._trouble = disk_trouble(error, self.path)
+            except LsmtuneError as error:
+                self._trouble = error
+            self._not_before_s = self._clock() + (self._clock() - began_s) / SHARE_MAX
+        if self._trouble is not None:
+            raise self._trouble.with_traceback(None)
+        if self._shown is None:
+            raise RuntimeError("a study without trouble was read")
+        return replace(self._shown, live=self.live())
+
+    def _read(self) -> None:
+        # Opened anew: the folder may be another one of the same name.
+        with StudyFolder.open(self.path) as folder:
+            analysis = StudyAnalysis(read_study(folder), None)
+        self._shown = Shown(self.place, self.path, analysis, None)
+        self._report = study_document(analysis)
+        self._fragments = {s.id: section_html(s) for s in self._report.sections}
+
+    def live(self) -> Live | None:
+        """What the tuner says; None where it is gone."""
+        live = read_live(self.path)
+        if live is None or live.state is State.ENDED or psutil.pid_exists(live.pid):
+            return live
+        return replace(live, state=State.ENDED, run=None)
+
+    def page(self) -> tuple[Document, Mapping[str, str]]:
+        """What happens now, and the report; as a document, and as HTML by the sections' ids."""
+        shown = self.shown()
+        now = now_section(shown.live, shown.analysis.measured_s)
+        report = self._report
+        if report is None:
+            raise RuntimeError("a study that was read has a report")
+        fragments = {now.id: section_html(now), **self._fragments}
+        return replace(report, sections=[now, *report.sections]), fragments
+
+    def stamp(self) -> tuple[float | None, float]:
+        """Changes when there may be something new to see."""
+        due = self._clock() >= self._not_before_s
+        stored = _changed_at(self.path / MEASUREMENTS_DB) if due else self._changed
+        return stored, _changed_at(self.path / LIVE_FILE)
+
+
+def _changed_at(path: Path) -> float:
+    times = [0.0]
+    for each in (path, path.with_name(f"{path.name}-wal")):
+        with suppress(OSError):
+            times.append(each.stat().st_mtime)
+    return max(times)
+
+
+class Studies:
+    """All studies of a live page, and the one thread that reads them."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.all = {str(number): Watched(str(number), path) for number, path in enumerate(paths)}
+        self._reader = ThreadPoolExecutor(1, "reader", initializer=_yield_to_runs)
+
+    def begin(self) -> None:
+        """Read all studies ahead of the first question."""
+        self._reader.submit(self.overview)
+
+    async def read(self, what: Callable[[], T]) -> T:
+        """The result of `what`, in the reader's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, what)
+
+    def overview(self) -> tuple[list[Shown], dict[str, str]]:
+        """Every study that can be read, and why the others cannot; for the reader's thread."""
+        shown, broken = [], {}
+        for study in self.all.values():
+            try:
+                shown.append(study.shown())
+            except LsmtuneError as error:
+                broken[str(study.path)] = str(error)
+        return shown, broken
+
+    def close(self) -> None:
+        """End the thread."""
+        self._reader.shutdown(cancel_futures=True)
+
+
+def _yield_to_runs() -> None:
+    """A tenth of what a run gets that wants the same processor; on Linux it holds for a thread."""
+    os.nice(10)

@@ -1,0 +1,130 @@
+"""What a running study says to other programs, and what they may ask of it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runner import MIB, FakeRunner
+from study_parts import Recorder, make_spec, stored, tuned
+
+from lsmtune.errors import InputError
+from lsmtune.experiment.schedule import Arm, Slot
+from lsmtune.experiment.store import Role
+from lsmtune.model.workload import Workload
+from lsmtune.study.live import LIVE_FILE, REQUESTS_FILE, Requests, State, ask, read_live
+from lsmtune.study.trials import TrialEnd
+
+
+class Asking(Recorder):
+    """Asks for something when trial `at` ended."""
+
+    def __init__(self, folder: Path, at: int, requests: Requests) -> None:
+        super().__init__()
+        self._folder, self._at, self._requests = folder, at, requests
+
+    def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+        super().trial_finished(number, end, best=best)
+        if number == self._at:
+            ask(self._folder, lambda _: self._requests)
+
+
+def configurations(folder: Path) -> list[dict[str, object]]:
+    return [dict(row.config.options) for row in stored(folder) if row.role is Role.TRIAL]
+
+
+def test_a_configuration_by_hand_is_the_next_trial(tmp_path: Path) -> None:
+    folder, size = tmp_path / "s", {"write_buffer_size": 13 * MIB}
+    observer = Asking(folder, 2, Requests(add=(size,)))
+    result = tuned(make_spec(tmp_path), folder, FakeRunner(), observer)
+    ran = configurations(folder)
+    assert len(ran) == result.trials == 8
+    # What is not set is as in the baseline.
+    assert ran[3] == {**size, "level0_file_num_compaction_trigger": 4}
+    assert ran.count(ran[3]) == 1
+
+
+def test_what_lies_outside_the_space_is_told_and_not_tried(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    observer = Asking(folder, 2, Requests(add=({"write_buffer_size": MIB},)))
+    tuned(make_spec(tmp_path), folder, FakeRunner(), observer)
+    told = "write_buffer_size=1048576 is outside the space and is not tried"
+    assert ("warning", told) in observer.told
+    live = read_live(folder)
+    assert live is not None
+    assert live.notes.count(told) == 1
+
+
+def test_more_trials_than_the_study_file_says(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    result = tuned(
+        make_spec(tmp_path), folder, FakeRunner(), Asking(folder, 2, Requests(trials=11))
+    )
+    assert result.trials == 11
+
+
+def test_stopping_from_outside_is_stopping_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    observer = Asking(folder, 2, Requests(stop=True))
+    assert tuned(make_spec(tmp_path), folder, FakeRunner(), observer).interrupted
+    assert len(configurations(folder)) == 3
+    live = read_live(folder)
+    assert live is not None
+    assert (live.state, live.run) == (State.ENDED, None)
+    # What was asked of an earlier session holds no longer.
+    assert not tuned(make_spec(tmp_path), folder, FakeRunner()).interrupted
+
+
+def test_a_paused_study_waits_until_it_may_go_on(tmp_path: Path) -> None:
+    folder, asked = tmp_path / "s", threading.Event()
+
+    def go_on() -> None:
+        while not asked.is_set():
+            live = read_live(folder) if (folder / LIVE_FILE).exists() else None
+            if live is not None and live.state is State.PAUSED:
+                asked.set()
+                ask(folder, lambda requests: replace(requests, pause=False))
+
+    waiting = threading.Thread(target=go_on)
+    waiting.start()
+    result = tuned(make_spec(tmp_path), folder, None, Asking(folder, 2, Requests(pause=True)))
+    waiting.join()
+    assert asked.is_set()
+    assert result.trials == 8
+
+
+def test_the_run_on_the_machine_is_told(tmp_path: Path) -> None:
+    folder, runs = tmp_path / "s", []
+
+    class Looking(Recorder):
+        def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
+            live = read_live(folder)
+            runs.append(None if live is None or live.run is None else live.run.role)
+            super().run_started(place, arm, workload)
+
+    tuned(make_spec(tmp_path), folder, FakeRunner(), Looking())
+    # The file is written after the observer of the user was told.
+    assert runs[0] is None
+    live = read_live(folder)
+    assert live is not None
+    assert live.stage == "proof"
+    assert live.trials == 8
+
+
+def test_requests_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+
+    class Damaging(Recorder):
+        def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+            (folder / REQUESTS_FILE).write_text('{"stop": "perhaps"}')
+            super().trial_finished(number, end, best=best)
+
+    result = tuned(make_spec(tmp_path), folder, FakeRunner(), Damaging())
+    assert result.trials == 8
+    live = read_live(folder)
+    assert live is not None
+    assert sum("requests.json: cannot be read" in note for note in live.notes) == 1
+    with pytest.raises(InputError, match=r"requests\.json: cannot be read"):
+        ask(folder, lambda requests: requests)
