@@ -34,6 +34,16 @@ def test_importance_by_name_and_none(lsmtune: Any, searched: Path) -> None:
     assert importances("--importance", "none") == []
 
 
+def test_a_file_is_replaced_only_when_asked(lsmtune: Any, searched: Path) -> None:
+    mine = searched.with_name("mine.html")
+    mine.write_text("mine")
+    arguments = ("report", str(searched), "--importance", "none", "--output", str(mine))
+    assert "mine.html: exists already; allowed: another --output" in lsmtune(*arguments).refusal
+    assert mine.read_text() == "mine"
+    assert lsmtune(*arguments, "--force").status == 0
+    assert "<html" in mine.read_text()
+
+
 def test_a_mistyped_importance_is_one_line(lsmtune: Any, study: Path) -> None:
     refusal = lsmtune("report", str(study), "--importance", "anova").refusal
     assert "--importance: found 'anova'; allowed: ped-anova, fanova, none" in refusal

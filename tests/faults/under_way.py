@@ -102,7 +102,7 @@ COMMANDS = {
             ),
         ),
         Command("bench", ("bench", *_ENGINE, *_LOADED, "--repeat", "2", "--dir", "scratch")),
-        Command("report", ("report", "study.yaml", "--output", "report.html"), _TUNE),
+        Command("report", ("report", "study.yaml", "--output", "report.html", "--force"), _TUNE),
         Command(
             "export",
             (

@@ -10,12 +10,11 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.choices import study_folder
-from lsmtune.cli.flags import command, option
+from lsmtune.cli.flags import ForceOption, command, option
 from lsmtune.cli.live import counted_progress
-from lsmtune.cli.output import echo_beside, print_json
+from lsmtune.cli.output import check_outputs, echo_beside, print_json
 from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.machine.files import STDOUT
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
 from lsmtune.report.study import FORMATS, write_as
@@ -40,13 +39,13 @@ def _report(
     directory: Path | None = option(
         "--dir", "The study's folder, where it is not beside STUDY.", None
     ),
+    force: ForceOption = False,
     as_json: bool = option("--json", "Say what was written as JSON on stdout.", False),
 ) -> None:
     """Write a report of a study, finished or not: HTML, Markdown, JSON, CSV or Parquet."""
     check_name(format_name, FORMATS, "report", "--format")
     check_name(importance, METHODS, "report", "--importance")
-    if as_json and output == STDOUT:
-        raise InputError("--json", why="stands beside --output -: both would be on stdout")
+    check_outputs([("--output", output)], force=force, as_json=as_json)
     with StudyFolder.open(directory or study_folder(study, "report")) as folder:
         if not folder.measurements.all():
             raise InputError(
