@@ -21,12 +21,13 @@ TOOLS_STAMP := $(VENV)/.installed-dev
 DRIVER_SOURCES := $(shell find driver -type f \( -name '*.rs' -o -name 'Cargo.*' \) -not -path '*/tests/*')
 TIMED := scripts/timed
 BENCHED := build/benchmarks
+SITE_PAGES := build/site-pages
 
 # Which engines to install, and the programs that each takes.
 ENGINES := rocksdb leveldb
 ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$(ENGINES)),cmake c++)
 
-.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools lint bench fresh clean
+.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools lint docs bench fresh clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -77,7 +78,7 @@ engines: $(DRIVER) $(PACKAGE_STAMP)
 dev: setup $(TOOLS_STAMP) ## set up, and install what tests and lints need
 
 # The libraries are named before any test runs, because tests have a home of their own.
-test: dev test-tools lint ## lint, then every test of both languages
+test: dev test-tools lint docs ## lint, build the site, then every test of both languages
 	@export LSMTUNE_TEST_ROCKSDB="$$($(BIN)/lsmtune engines path rocksdb)"; \
 	export LSMTUNE_TEST_LEVELDB="$$($(BIN)/lsmtune engines path leveldb)"; \
 	for engine in rocksdb leveldb; do \
@@ -99,6 +100,13 @@ lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
 	@$(TIMED) "checking types" $(BIN)/mypy
 	@cargo fmt --check --manifest-path driver/Cargo.toml
 	@$(TIMED) "linting Rust" cargo clippy --quiet --locked --all-targets --manifest-path driver/Cargo.toml -- -D warnings
+
+# The pages lie in the site as in the checkout, so that their links are right in both. A dead one is
+# an error.
+docs: $(TOOLS_STAMP) ## build the site of the documents into build/site
+	@rm -rf $(SITE_PAGES) && mkdir -p $(SITE_PAGES)
+	@tar --exclude='*.lsmtune' --exclude='*.json' --exclude='*.jsonl' -c *.md docs examples | tar -x -C $(SITE_PAGES)
+	@NO_MKDOCS_2_WARNING=1 $(TIMED) "building the site" $(BIN)/mkdocs build --strict --quiet
 
 bench: dev test-tools ## measure driver, samplers and proofs, beside their peers, small sizes
 	@$(TIMED) "overhead of the driver" $(BIN)/python benchmarks/driver/overhead.py --operations 2000000
