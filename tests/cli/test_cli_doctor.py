@@ -280,7 +280,10 @@ def test_ctrl_c_keeps_nothing_and_says_so(lsmtune: Any, runner: Noisy, home: Pat
     runner.fails = interrupt
     said = lsmtune(*CALIBRATE, "60s", "--json")
     assert said.status == 130
-    assert said.out == ""
+    assert json.loads(said.out)["error"] == {
+        "status": 130,
+        "message": "interrupted; nothing was kept",
+    }
     assert "interrupted; nothing was kept" in said.err
     assert list(home.iterdir()) == []
 
