@@ -21,8 +21,9 @@ from lsmtune.dashboard.server import LOOPBACK
 BUILD = Path(__file__).parents[2] / "build"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """It ends with the file: other tests look at what their process has started."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no chromium here; `make test-tools` installs it")
