@@ -239,6 +239,72 @@ def test_a_space_beside_the_file_that_names_it_is_the_same_space(
         )
 
 
+# As NNI's example for RocksDB calls db_bench.
+WRAPPER = """\
+import subprocess, nni
+def generate_params(received_params):
+    params = {"benchmarks": "BENCHMARK", "threads": 1, "key_size": 20, "num": 13107200,
+              "db": "/tmp/rockdb", "disable_wal": 1, "write_buffer_size": 67108864,
+              "max_write_buffer_number": 16, "use_direct_io_for_flush": 1}
+    return params | {k: int(v) for k, v in received_params.items()}
+args = [f"--{k}={v}" for k, v in generate_params(nni.get_next_parameter()).items()]
+nni.report_final_result(rate(subprocess.run(["db_bench", *args], stdout=subprocess.PIPE)))
+"""
+
+
+@pytest.fixture
+def experiment(home: Path, space: Path) -> Path:
+    """An experiment of NNI, whose program is not there yet."""
+    (home / "search_space.json").write_text(space.read_text())
+    config = home / "config_tpe.yml"
+    config.write_text(
+        "maxTrialNum: 7\nsearchSpacePath: search_space.json\ntuner: {builtinTunerName: TPE}\n"
+        "trial: {command: python3 main.py, codeDir: .}\n"
+    )
+    return config
+
+
+def test_nnis_wrapper_of_db_bench_becomes_the_workload_that_it_asks_for(
+    lsmtune: Any, home: Path, experiment: Path
+) -> None:
+    (home / "main.py").write_text(WRAPPER.replace("BENCHMARK", "overwrite"))
+    said = lsmtune("import", str(experiment), "-w", "num=5000", "--output", "s.yaml")
+    assert said.status == 0, said.err
+    study = yaml.safe_load((home / "s.yaml").read_text())
+    assert "runner" not in study
+    assert study["engine"] == {"name": "rocksdb"}
+    assert study["workload"] == {
+        "name": "overwrite",
+        "num": 5000,
+        "threads": 1,
+        "key_bytes": 20,
+        "durability": "none",
+    }
+    assert study["options"] == {"max_write_buffer_number": 16}
+    assert study["baseline"] == {"write_buffer_size": "64MiB"}
+    assert f"{home}/main.py: --use_direct_io_for_flush: left out" in said.err
+
+
+def test_a_benchmark_without_a_workload_of_its_name_is_said(
+    lsmtune: Any, home: Path, experiment: Path
+) -> None:
+    (home / "main.py").write_text(WRAPPER.replace("BENCHMARK", "fillseq,compact"))
+    said = lsmtune("import", str(experiment), "--output", "s.yaml")
+    assert "workload: fillseq,compact is none here: fillrandom, see --workload" in said.err
+    assert load_spec(home / "s.yaml").workloads[0].workload.name == "fillrandom"
+
+
+def test_nnis_program_is_kept_where_it_is_no_wrapper_or_is_asked_for(
+    lsmtune: Any, home: Path, experiment: Path
+) -> None:
+    (home / "main.py").write_text(WRAPPER)
+    kept = {"command": ["python3", "main.py"]}
+    said = lsmtune("import", str(experiment), "--command", "python3 main.py")
+    assert yaml.safe_load(said.out)["runner"] == kept
+    (home / "main.py").write_text("import nni\nnni.report_final_result(measure())\n")
+    assert yaml.safe_load(lsmtune("import", str(experiment)).out)["runner"] == kept
+
+
 def test_names_of_no_engine_need_a_command(lsmtune: Any, home: Path) -> None:
     file = home / "s.json"
     file.write_text(json.dumps({"learning_rate": {"_type": "uniform", "_value": [0, 1]}}))

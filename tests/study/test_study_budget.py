@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -58,6 +59,28 @@ def test_a_trial_that_hangs_gets_what_is_left_but_never_less_than_five_usual_run
     assert budget.longest_run_s(20.0, [2.0]) == 120.0 - 20.0 - budget.reserve_s([2.0])
     assert budget.longest_run_s(119.0, [2.0]) == 10.0
     assert SearchBudget(trials=9, time_s=None, pairs=5).longest_run_s(0.0, [2.0]) == math.inf
+
+
+def test_while_nothing_could_be_proved_the_search_has_half_of_the_proofs_time() -> None:
+    # A study of two minutes ended after its first trial, which was no better than the baseline,
+    # with 98 s that it kept for a proof of nothing. A Bloom filter would have been 6 times as fast.
+    budget = SearchBudget(None, 120.0, 10, to_prove=False)
+    runs = [6.8]
+    assert replace(budget, to_prove=True).time_ends(22.0, runs)
+    assert budget.time_ends(22.0, runs) == ""
+    assert budget.reserve_s(runs) == pytest.approx(0.5 * 6 * 2 * 1.2 * 6.8)
+    assert budget.time_ends(22.0 + 43.0, runs)
+
+
+def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> None:
+    said = SearchBudget(None, 120.0, 10).few_trials(20.0, [6.0])
+    # 13.6 s are left beside 12 runs of the proof and a fifth more.
+    assert said.startswith("the time budget has room for about 2 trials beside the proof, as a run")
+    assert "a run takes 6s" in said
+    assert "--budget 3m33s has room for 10" in said
+    assert SearchBudget(None, 120.0, 10).few_trials(20.0, [1.0]) == ""
+    assert SearchBudget(2, 120.0, 10).few_trials(20.0, [6.0]) == ""
+    assert SearchBudget(None, None, 10).few_trials(20.0, [6.0]) == ""
 
 
 @pytest.mark.parametrize(

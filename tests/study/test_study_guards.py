@@ -62,8 +62,8 @@ def test_a_guard_gives_way_by_what_its_metric_scatters(
 
     def odds(space: float) -> tuple[bool, float]:
         at = replace(run, phases=tuple(replace(p, space_amplification=space) for p in run.phases))
-        holds = feasibility.violations({}, [at])[GUARD] <= 0
-        return holds, feasibility.log_odds({}, [at])
+        broken = feasibility.violations({}, [at])
+        return broken[GUARD] <= 0, feasibility.log_odds(broken)
 
     assert odds(1.0)[0]
     assert odds(1.33)[0] is gives_way

@@ -218,6 +218,32 @@ def test_a_time_budget_covers_search_and_proof(tmp_path: Path) -> None:
     assert "warning" not in observer.names()
 
 
+def test_time_is_not_kept_for_a_proof_of_nothing(tmp_path: Path) -> None:
+    """A study ended after one trial, no better than the baseline, with four fifths of its time."""
+
+    class LateGain(FakeRunner):
+        def run(self, request: RunRequest, *more: Any) -> Measurement:
+            gains = request.config.options.get("write_buffer_size") == self.found
+            self.speed = lambda _options: 2e5 if gains else 1e5
+            if request.trial == 6 and not self.found:
+                self.found = request.config.options["write_buffer_size"]
+                self.speed = lambda _options: 2e5
+            return super().run(request, *more)
+
+        found: object = None
+
+    # 14.4 of 20 s are kept for a proof: four trials fit beside it, and the seventh is faster.
+    spec = make_spec(tmp_path, budget="{time: 20s}")
+    observer = Recorder()
+    result = tuned(spec, tmp_path / "s", LateGain(noise=0.0), observer)
+    assert result.counts == {"ok": 7}
+    assert result.verdict is not None
+    assert (result.verdict.outcome, result.verdict.pairs) == (VerdictOutcome.BETTER, 6)
+    assert result.spent_s == pytest.approx(20.0)
+    warnings = [what[1] for what in observer.told if what[0] == "warning"]
+    assert [text for text in warnings if "has room for about" in text]
+
+
 def test_a_time_budget_in_which_nothing_was_tried_is_no_result(tmp_path: Path) -> None:
     for _ in range(2):  # nor when it is repeated
         with pytest.raises(LsmtuneError, match=r"nothing was tried: .*--budget 20s or more"):

@@ -64,10 +64,7 @@ def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[s
     elif flushes is not None and compactions == 0 and flushes < FLUSHES_WANTED:
         # Files of keys in order are only moved down, however many there are.
         lines.append(f"flushed {_times(flushes)} and compacted nothing")
-    jobs = {phase.name for phase in workload.phases if phase.is_job}
-    for phase in phases:
-        lines += [] if phase.name in jobs else [f"{phase.name}: {line}" for line in _trend(phase)]
-    return lines
+    return lines + _trends(phases, workload)
 
 
 def steady_factor(
@@ -79,18 +76,18 @@ def steady_factor(
     first one takes: the factor then is `FACTOR_BLIND`, and the longer run tells. `least`: no longer
     than what the flushes want, for a run that has no time for more.
     """
-    lines = unsteady(measurement, workload, goal)
-    if not lines:
+    if not unsteady(measurement, workload, goal):
         return 1.0
-    flushes, compactions = _writes(_judged(measurement, goal))
+    phases = _judged(measurement, goal)
+    flushes, compactions = _writes(phases)
     if flushes is None:
         return TREND_FACTOR
     if not flushes:
         return FACTOR_BLIND
     # One more: the first flush begins before the phase has written a whole memtable.
     wanted = 1 + (FLUSHES_LEAST if compactions else FLUSHES_BEFORE_COMPACTION)
-    only_flushes = len(lines) == 1 and lines[0].startswith("flushed ")
-    return wanted / flushes if least and only_flushes else max(TREND_FACTOR, wanted / flushes)
+    only_flushes = least and not _trends(phases, workload)
+    return wanted / flushes if only_flushes else max(TREND_FACTOR, wanted / flushes)
 
 
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:
@@ -99,6 +96,13 @@ def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]
     flushes = [phase.flushes for phase in writing if phase.flushes is not None]
     compactions = [phase.compactions for phase in writing if phase.compactions is not None]
     return (sum(flushes) if flushes else None), (sum(compactions) if compactions else None)
+
+
+def _trends(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]:
+    """What moves the rate of the phases that are no whole jobs."""
+    jobs = {phase.name for phase in workload.phases if phase.is_job}
+    steady = (phase for phase in phases if phase.name not in jobs)
+    return [f"{phase.name}: {line}" for phase in steady for line in _trend(phase)]
 
 
 def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:

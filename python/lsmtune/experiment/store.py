@@ -142,9 +142,7 @@ class MeasurementStore:
         refuse_older(path)
         if read_only and not path.is_file():
             raise InputError(str(path), why="there are no measurements here")
-        self._path, self._read_only = path, read_only
-        # Of a store that is only read, again and again: rows by id, and what they were read from.
-        self._decoded: dict[int, tuple[int, StoredMeasurement]] = {}
+        self._path = path
         with explained(path):
             if not read_only and is_empty(path) and not is_empty(path.with_name(STUDY_DB)):
                 raise damaged(path, "it is empty or gone, and the study has begun")
@@ -324,19 +322,12 @@ class MeasurementStore:
         for row in self._rows(f"SELECT * FROM runs {where}", values):
             if row[_ID] <= aside:
                 continue
-            content = hash((row["config"], row["measurement"])) if self._read_only else 0
-            before, known = self._decoded.get(row[_ID], (None, None))
-            if known is not None and before == content:
-                yield known
-                continue
             with readable(self._path, f"measurement {row[_ID]}"):
                 parts: dict[str, Any] = {"role": Role(row["role"])}
                 for name, kind in (("config", Config), ("measurement", Measurement)):
                     parts[name] = decode(kind, json.loads(row[name]))
                 fields = {name: value for name, value in row.items() if name not in _AGAIN}
                 stored = StoredMeasurement(**fields | parts)
-            if self._read_only:
-                self._decoded[row[_ID]] = content, stored
             yield stored
 
     def _rows(self, query: str, values: tuple[object, ...] = ()) -> Iterator[dict[str, Any]]:

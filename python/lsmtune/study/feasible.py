@@ -176,23 +176,26 @@ class Feasibility:
         broken = violations(after, self.circumstances(options), runs, self._baseline)
         return {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
 
-    def log_odds(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> float:
-        """The logarithm of the probability that a proof finds all guards held, by `runs` alone.
+    def log_odds(self, broken: Mapping[str, float]) -> float:
+        """The logarithm of the probability that a proof finds all guards held.
 
-        A normal distribution about what the runs observed, of the baseline's scatter, for each
-        guard by itself.
+        By the `violations` of one round alone: a normal distribution about what it observed, of the
+        baseline's scatter, for each guard by itself.
         """
-        guards = [guard for guard in self._spec.guards if guard.text in self._noise]
-        broken = violations(guards, self.circumstances(options), runs, self._baseline)
-        beyond = [by / self._noise[text] for text, by in broken.items()]
+        # A violation is counted from one standard deviation beyond the limit on.
+        beyond = [
+            1.0 + by / self._noise[text] for text, by in broken.items() if text in self._noise
+        ]
         return float(sum(log_ndtr(-each) for each in beyond))
 
     def _scatter(self, runs: Sequence[Sequence[Measurement]]) -> dict[str, float]:
         """What each guard's difference from its limit varies by among runs of the baseline."""
         noise, options = {}, self.circumstances(self._spec.baseline.options)
-        each = [list(rounds) for rounds in zip(*runs, strict=False)]
+        broken = [
+            violations(self._spec.guards, options, rounds, self._baseline)
+            for rounds in zip(*runs, strict=False)
+        ]
         for guard in self._spec.guards:
-            broken = [violations([guard], options, rounds, self._baseline) for rounds in each]
             values = [by[guard.text] for by in broken if guard.text in by]
             size = self._size_of(guard)
             if values and size:

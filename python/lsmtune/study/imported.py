@@ -28,7 +28,7 @@ from lsmtune.engines.formats.base import (
     ImportedStudy,
     ImportRequest,
 )
-from lsmtune.engines.formats.db_bench import find_option
+from lsmtune.engines.formats.db_bench import engine_of, find_option
 from lsmtune.engines.formats.nni_config import METRIC
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
@@ -45,6 +45,7 @@ from lsmtune.study.build_space import space_parameters
 from lsmtune.study.models import SpaceModel
 from lsmtune.study.template import render_options, render_study
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, workload_of
+from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 DEFAULT_WORKLOAD = "fillrandom"
 DEFAULT_TRIALS = 100
@@ -148,9 +149,8 @@ def _engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Want
     if wanted.command is not None or any("runner" in study for study in studies):
         return None
     names = [n for study in studies for n in (*study["space"], *study.get("options", {}))]
-    for engine in ENGINE_KINDS:
-        if all(find_option(engine, name) is not None for name in names):
-            return engine
+    if (engine := engine_of(names)) is not None:
+        return engine
     strange = [n for n in names if all(find_option(e, n) is None for e in ENGINE_KINDS)]
     why = f"missing, and {', '.join(strange[:3] or names[:3])} do not tell it"
     allowed = f"{', '.join(ENGINE_KINDS)}; or --command for a program of your own"
@@ -231,15 +231,23 @@ class _Draft:
 
     def _set_workload(self) -> None:
         name, parameters = self.wanted.workload, self.wanted.workload_set
+        stated = self.raw.pop("workload", {})
         if "runner" in self.raw:
             if name is not None:
                 raise InputError("--workload", found=name, why="the workload is the program's")
             return
-        if name is None:
+        fields: dict[str, Any] = {}
+        given = assignments(WORKLOAD_FLAG, parameters)
+        if name is None and stated.get("name") in WORKLOAD_NAMES:
+            name = stated["name"]
+            fields = {n: v for n, v in stated.items() if n != "name" and n not in given}
+        elif name is None:
             name = DEFAULT_WORKLOAD
-            self.notes.append(f"workload: no file says it: {name}, see --workload")
-        workload_of(name, parameters)
-        self.raw["workload"] = {"name": name, **assignments(WORKLOAD_FLAG, parameters)}
+            why = f"{stated['name']} is none here" if stated else "no file says it"
+            self.notes.append(f"workload: {why}: {name}, see --workload")
+        workload_of(name, (*(f"{n}={v}" for n, v in fields.items()), *parameters))
+        plain = {n: int(v) if v.isdecimal() else v for n, v in given.items()}
+        self.raw["workload"] = {"name": name, **fields, **plain}
 
     def _set_program_baseline(self) -> None:
         stated = "baseline" in self.raw

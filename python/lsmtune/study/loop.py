@@ -200,6 +200,11 @@ class _Tuning:
             self._known_progress = judgement, Progress(judgement, self._baseline_wall_s)
         return self._known_progress[1]
 
+    @property
+    def _spent(self) -> tuple[float, Sequence[float]]:
+        """Seconds of the time budget that are gone, and what each run of a trial took."""
+        return self._measurer.spent_s(), self._progress.trial_walls_s
+
     def _resume(self) -> None:
         """Bring folder, Searcher and memory to the same state, whatever a kill left."""
         self._folder.sweep_leftovers()
@@ -289,8 +294,7 @@ class _Tuning:
 
     def _refuse_short(self) -> None:
         """Raises LsmtuneError where nothing was tried, and no time is left to try anything."""
-        spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
-        short = self._budget.too_short(spent_s, walls_s)
+        short = self._budget.too_short(*self._spent)
         if short and not self._observations.trials:
             raise LsmtuneError(f"{self._spec.path}: {short}")
 
@@ -311,11 +315,10 @@ class _Tuning:
         if time_s is not None and self._folder.measurements.fact(_TIME_ENDED) == time_s:
             return "the time of the search was used up in an earlier session"
         while True:
-            walls_s = self._progress.trial_walls_s
-            if reason := self._budget.time_ends(self._measurer.spent_s(), walls_s):
+            self._attend()
+            if reason := self._budget.time_ends(*self._spent):
                 self._folder.measurements.set_fact(_TIME_ENDED, time_s)
                 return reason
-            self._attend()
             if self._stop.is_set():
                 return None
             step = self._next()
@@ -337,7 +340,9 @@ class _Tuning:
     def _attend(self) -> None:
         """Do what other programs ask for."""
         asked = self._live.attend()
-        self._budget = replace(self._budget, time_s=asked.time_s, trials=asked.trials)
+        to_prove = not nothing_to_prove(self._spec, self._progress, self._defaults)
+        time_s, trials = asked.time_s, asked.trials
+        self._budget = replace(self._budget, time_s=time_s, trials=trials, to_prove=to_prove)
         known = self._spec, self._defaults, self._feasibility, self._observer
         self._trials.queue(points_by_hand(*known, asked.add))
 
@@ -350,14 +355,11 @@ class _Tuning:
         if repeated is not None:
             return partial(self._repeat, repeated)
         next_s = self._baseline_wall_s or 0.0
-        spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
         due = self._observations.anchor_due(noise.anchor_every, next_s)
-        if self._rounds.unfinished_anchor() or (
-            due and self._budget.holds(next_s, spent_s, walls_s)
-        ):
+        if self._rounds.unfinished_anchor() or (due and self._budget.holds(next_s, *self._spent)):
             return self._run_anchor
-        known = (self._trials.promise(), self._spec.proof.smallest_effect)
-        return self._budget.trials_end(self._progress.trials(), walls_s, *known) or self._run_trial
+        known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
+        return self._budget.trials_end(self._progress.trials(), *known) or self._run_trial
 
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
@@ -377,9 +379,8 @@ class _Tuning:
         """Run a trial once more."""
         self._begin()
         trial = self._observations.trials[number]
-        repeat = len(trial.rounds)
         arm = Arm(self._engine, trial.config)
-        runs = self._rounds.trial(number, repeat, arm, *self._run_ends())
+        runs = self._rounds.trial(number, len(trial.rounds), arm, *self._run_ends())
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
         if repeated is None:
             return False
@@ -399,12 +400,13 @@ class _Tuning:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
             self._search_begun = True
+            if few := self._budget.few_trials(*self._spent):
+                self._observer.warning(few)
 
     def _run_ends(self) -> tuple[float, float]:
         """After how many seconds a run has failed, and when the search's time is used up."""
-        spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
-        until_s = self._measurer.now_s() + self._budget.search_s(spent_s, walls_s)
-        return self._budget.longest_run_s(spent_s, walls_s), until_s
+        until_s = self._measurer.now_s() + self._budget.search_s(*self._spent)
+        return self._budget.longest_run_s(*self._spent), until_s
 
     def _run_trial(self) -> bool:
         self._begin()

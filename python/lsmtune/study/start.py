@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from lsmtune.engines.library import ENGINE_KINDS
@@ -66,6 +66,8 @@ PAIRS_KEPT = 10
 # Of a short budget the proof is kept half, or the pairs without which it can prove nothing.
 SHARE_KEPT = 0.5
 PAIRS_KEPT_LEAST = 6
+# A search with fewer trials finds what its first points are, and is told so.
+TRIALS_FEW = 10
 # Trials of a model that run once at the size of the proof before it: few, as they take as long.
 PROMOTED_MAX = 4
 
@@ -83,7 +85,8 @@ class SearchBudget:
 
     `pairs` is the number of pairs that are kept for the proof, of two runs each. `other_s` seconds
     of the time go to neither: what starts the study, and what comes after its proof. A run of the
-    proof takes `proof_factor` times as long as one of the search.
+    proof takes `proof_factor` times as long as one of the search. While nothing is known that could
+    be proved (`to_prove`), the search has half of the proof's time, too.
     """
 
     trials: int | None
@@ -91,6 +94,7 @@ class SearchBudget:
     pairs: int
     other_s: float = 0.0
     proof_factor: float = 1.0
+    to_prove: bool = True
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took (at least one)."""
@@ -99,7 +103,7 @@ class SearchBudget:
         if self.time_s is not None and pair_s > 0:
             fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
             kept = min(kept, fitting)
-        return kept * pair_s
+        return kept * pair_s * (1.0 if self.to_prove else SHARE_KEPT)
 
     def proof_s(self, spent_s: float) -> float | None:
         """Seconds that the proof may take now; None: no end."""
@@ -169,6 +173,19 @@ class SearchBudget:
         return (
             f"the study took {format_duration(over_s)} more than its time budget: the pairs "
             "without which a proof says nothing, and what follows it, are not cut off"
+        )
+
+    def few_trials(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
+        """What to say before a search that has no time for `TRIALS_FEW` trials; else empty."""
+        run_s = statistics.median(run_walls_s)
+        trials = replace(self, to_prove=True).search_s(spent_s, run_walls_s) / max(run_s, 1e-9)
+        if self.time_s is None or trials >= min(TRIALS_FEW, self.trials or TRIALS_FEW):
+            return ""
+        wanted_s = self.time_s + (TRIALS_FEW - trials) * run_s / (1 - SHARE_KEPT)
+        return (
+            f"the time budget has room for about {max(1, math.floor(trials))} trials beside the "
+            f"proof, as a run takes {format_duration(run_s)}; --budget "
+            f"{format_duration(math.ceil(wanted_s))} has room for {TRIALS_FEW}"
         )
 
     def too_short(self, spent_s: float, run_walls_s: Sequence[float]) -> str:

@@ -256,12 +256,13 @@ def round_of(
     if values is None:
         return _round(runs, Outcome.INVALID)
     options = runs[0].config.options
+    broken = feasibility.violations(options, measurements)
     return replace(
         _round(runs, Outcome.OK),
         values=values,
-        violations=feasibility.violations(options, measurements) | feasibility.broken(options),
+        violations=broken | feasibility.broken(options),
         pickable=feasibility.picks(options, measurements),
-        log_odds=feasibility.log_odds(options, measurements),
+        log_odds=feasibility.log_odds(broken),
     )
 
 

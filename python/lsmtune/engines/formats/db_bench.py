@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -196,6 +196,12 @@ def find_option(engine: str, name: str) -> KnownOption | None:
         return option
     ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
     return ends[0] if len(ends) == 1 else None
+
+
+def engine_of(names: Iterable[str]) -> str | None:
+    """The first engine that has an option for each of `names`; None without one."""
+    wanted = list(names)
+    return next((e for e in ENGINE_KINDS if all(find_option(e, name) for name in wanted)), None)
 
 
 # `shlex` takes time by the square of a word's length: 10 s for one of 900,000 characters.

@@ -2,7 +2,9 @@
 
 Fields are those of NNI's `docs/en_US/Tutorial/ExperimentConfig.md` (v1.9) and
 `docs/source/reference/experiment_config.rst` (v3.0). The space is in it, or in the file that it
-names. The trial's command becomes the study's `runner`, unless an engine is asked for.
+names. The trial's command becomes the study's `runner`, unless an engine is asked for, or the space
+holds options of one and the program does no more than call db_bench. lsmtune then measures the
+engine itself, under the benchmark and with the options that a Python program states.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from lsmtune.engines.formats.base import (
     json_document,
     yaml_document,
 )
+from lsmtune.engines.formats.db_bench import engine_of
+from lsmtune.engines.formats.nni_program import Programs, programs_of
 from lsmtune.engines.formats.nni_space import add_space
 from lsmtune.engines.formats.space_builder import SpaceBuilder
 from lsmtune.errors import InputError, nearest_name
@@ -155,11 +159,11 @@ def _add_space(reading: _Reading) -> tuple[str, ...]:
 
 
 def _add_runner(reading: _Reading) -> None:
-    """The trial's command, as the study's runner unless an engine is asked for."""
+    """The trial's command as the study's runner, or what its program makes an engine do."""
+    request = reading.request
     trial_field, trial = reading.get("trial")
     new_field, command = reading.get("trialCommand")
     _, folder = reading.get("trialCodeDirectory")
-    engine = reading.request.engine
     if trial_field and not isinstance(trial, dict):
         raise reading.document.error(("trial",), found=trial, allowed="a mapping with command")
     place: tuple[str, ...] = (new_field,) if new_field else ("trial", "command")
@@ -168,17 +172,51 @@ def _add_runner(reading: _Reading) -> None:
     for name, value in (trial or {}).items():
         if name not in ("command", "codeDir") and value not in (0, None):
             reading.note(("trial", name), _NOTHING_LIKE_IT)
-    if engine is not None:
-        if command is not None:
-            text = f"left out: lsmtune itself measures {engine}; what the program sets beside the "
-            reading.note(place, f"{text}space belongs under options")
+    if command is None and request.engine is not None:
         return
     if not isinstance(command, str) or not command.strip():
         raise reading.document.error(place, found=command, allowed="a command")
-    is_elsewhere = isinstance(folder, str) and folder not in ("", ".", "./")
+    folder = folder if isinstance(folder, str) else ""
+    programs = programs_of(command, request.path.parent / folder)
+    names = [*reading.study["space"], *reading.study.get("options", {})]
+    if request.engine is not None:
+        _add_benchmark(reading, place, programs, request.engine)
+    elif not (programs.only_call_db_bench and engine_of(names)):
+        _add_command(reading, place, command, folder)
+        for missing in programs.missing:
+            reading.note(place, f"{missing} is not there, and no trial can run without it")
+
+
+def _add_benchmark(
+    reading: _Reading, place: tuple[str, ...], programs: Programs, engine: str
+) -> None:
+    """Workload and options that the program gives to db_bench, whose part lsmtune takes."""
+    reading.note(
+        place,
+        f"left out: lsmtune itself measures {engine}; to run the program, give --command",
+    )
+    workload, options, notes = programs.benchmark(engine)
+    study = reading.study
+    if not workload:
+        text = "what the program sets beside the space could not be read: it belongs under options"
+        reading.note(place, text)
+        return
+    study["workload"] = workload
+    for name, value in options.items():
+        if name in study["space"]:
+            study.setdefault("baseline", {})[name] = value
+        elif name not in study.get("options", {}):
+            study.setdefault("options", {})[name] = value
+    for note in notes:
+        reading.notes.add(None, "", "", note)
+
+
+def _add_command(reading: _Reading, place: tuple[str, ...], command: str, folder: str) -> None:
+    """The command as the study's runner."""
+    is_elsewhere = folder not in ("", ".", "./")
     if is_elsewhere or not _SHELL_WORDS.fullmatch(command):
         # By way of bash, as in NNI. A brace begins a placeholder in a study file.
-        whole = f"cd {shlex.quote(str(folder))} && {command}" if is_elsewhere else command
+        whole = f"cd {shlex.quote(folder)} && {command}" if is_elsewhere else command
         words = ["bash", "-c", whole.replace("{", "{{").replace("}", "}}")]
     else:
         words = shlex.split(command)
