@@ -22,8 +22,7 @@ from typing import Any
 
 import pytest
 from engine_parts import distribution_library
-from importer_parts import config
-from option_cases import batches, cases_of, rules_of
+from export_parts import CACHE, DEBIAN, check_took, most, run, version_of, written
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.formats import exported
@@ -31,24 +30,6 @@ from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.install import ROCKSDB_VERSION
 from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.space.parameter import same_value
-
-DEBIAN = "7.8.3"  # of the headers and the library of Debian 12
-CACHE = f"{TABLE_OPTION}.block_cache"
-# What no OPTIONS file tells. The size of the cache is compared in another way.
-UNTOLD = (CACHE, "rate_limiter_bytes_per_sec", "memtable_factory")
-
-
-@functools.cache
-def most(version: str) -> dict[str, OptionValue]:
-    """Three quarters of RocksDB's options at once, each at another value than its default."""
-    rules = rules_of(option_catalogue("rocksdb"), version)
-    cases = [case for info in rules.catalogue.values() for case in cases_of(rules, info)]
-    together = batches(rules, [c for c in cases if c.value != rules.defaults.get(c.name)])[0]
-    options = {name: value for case in together for name, value in case.options.items()}
-    assert len(options) > 110
-    told = {name: value for name, value in options.items() if not name.startswith(UNTOLD)}
-    return {**told, CACHE: options[CACHE]}
 
 
 def nothing(_version: str) -> dict[str, OptionValue]:
@@ -68,31 +49,6 @@ def text_of(name: str, version: str, options: Mapping[str, OptionValue]) -> str:
     made = exported(name, ExportRequest("rocksdb", options, version))
     assert made.left_out == ()
     return made.text
-
-
-def written(database: Path) -> str:
-    """The OPTIONS file that RocksDB wrote last."""
-    return max(database.glob("OPTIONS-*")).read_text()
-
-
-def check_took(database: Path, asked: Mapping[str, OptionValue]) -> None:
-    """Every option that was asked for is in the OPTIONS file; the cache's size never is."""
-    used = config(written(database), "rocksdb-options", keep=True).options
-    took = {name: name in used and same_value(used[name], asked[name]) for name in asked}
-    assert [name for name, is_used in took.items() if not is_used and name != CACHE] == []
-
-
-def run(*command: str | Path, **environment: str) -> str:
-    """Standard output of a program that ends well."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def tool(name: str) -> str:
@@ -334,7 +290,7 @@ def python_module(text: str, folder: Path) -> dict[str, Any]:
 def test_python_sets_what_was_asked(tmp_path: Path, options_of: OptionsOf) -> None:
     rocksdict = pytest.importorskip("rocksdict", reason="rocksdict is not installed: make dev")
     rocksdict.Rdict(str(tmp_path / "plain")).close()
-    version = written(tmp_path / "plain").partition("rocksdb_version=")[2].split()[0]
+    version = version_of(tmp_path / "plain")
     options = options_of(version)
     module = python_module(text_of("python", version, options), tmp_path)
     opened, families = module["tuned_options"]()
