@@ -68,7 +68,9 @@ class Browser:
 
     def wait_for(self, method: str, session: str) -> None:
         """Returns once an event came that was not waited for before."""
+        end_s = time.monotonic() + PATIENCE_S
         while not any(e["method"] == method and e.get("sessionId") == session for e in self.events):
+            assert time.monotonic() < end_s, f"waited in vain: {method}"
             self.events.append(self._next())
 
     def _next(self) -> dict[str, Any]:
@@ -99,12 +101,20 @@ class Page:
         self.resize(width)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
-        browser.events.clear()
+        self.forget()
         self.call("Page.navigate", url=url)
-        browser.wait_for("Page.loadEventFired", self._session)
+        self.wait_for_load()
 
     def call(self, method: str, **parameters: Any) -> Any:
         return self._browser.call(method, self._session, **parameters)
+
+    def forget(self) -> None:
+        """What has happened until now does not count."""
+        self._browser.events.clear()
+
+    def wait_for_load(self) -> None:
+        """Returns once a page is there that was not."""
+        self._browser.wait_for("Page.loadEventFired", self._session)
 
     def close(self) -> None:
         self._browser.call("Target.closeTarget", targetId=self._target)
@@ -130,15 +140,21 @@ class Page:
 
     def press(self, key: str) -> None:
         """One key of a keyboard."""
-        codes = {"Tab": 9, "Enter": 13}
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code=key,
-                windowsVirtualKeyCode=codes[key],
-            )
+        code, text = {"Tab": (9, ""), "Enter": (13, "\r")}[key]
+        of_key = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        for kind, typed in (("keyDown" if text else "rawKeyDown", text), ("keyUp", "")):
+            self.call("Input.dispatchKeyEvent", type=kind, text=typed, **of_key)
+
+    def focused(self) -> tuple[str, str]:
+        """Role and name of what has the focus, as a screen reader is told them."""
+        told = self.call("Runtime.evaluate", expression="document.activeElement")
+        tree = self.call(
+            "Accessibility.getPartialAXTree",
+            objectId=told["result"]["objectId"],
+            fetchRelatives=False,
+        )
+        node = tree["nodes"][0]
+        return node["role"]["value"], node.get("name", {}).get("value", "")
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the page, and of the browser about it."""

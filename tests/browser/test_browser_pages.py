@@ -8,12 +8,14 @@ from pathlib import Path
 from urllib.request import url2pathname
 
 import pytest
-from chromium import NARROW, Browser, Page
+from chromium import NARROW, WIDE, Browser, Page
 from contest_parts import board
 from live_page import Server, say
 from sample_study import BEST, SampleStudy, fill, finished
 from sweep_parts import cells_of, runs_of, sweep_of
 
+from lsmtune.dashboard import watch
+from lsmtune.dashboard.server import LOOPBACK
 from lsmtune.experiment.sweep_tables import summarise
 from lsmtune.report.leaderboard import board_document
 from lsmtune.report.render import to_html
@@ -165,6 +167,50 @@ def test_the_first_key_offers_to_skip_what_leads_to_the_sections(opened: Open, n
     assert page.run(f"document.querySelector({json.dumps(href)}) !== null")
 
 
+# What can be reached by keyboard, in the order of the document; an end in `details` that are closed
+# cannot.
+STOPS = """
+window.stops = [...document.querySelectorAll(
+  "a[href], button, input, select, summary, [tabindex='0']")].filter(
+  (each) => each.checkVisibility() && !each.disabled);
+stops.map((each) => each.outerHTML.slice(0, 120));
+"""
+# The stop that has the focus: its number, and whether a reader sees it and that it has the focus.
+STOP = """
+(() => {
+  const stop = document.activeElement, box = stop.getBoundingClientRect();
+  const left = Math.max(box.left, 0), right = Math.min(box.right, innerWidth);
+  const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, innerHeight);
+  const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  const style = getComputedStyle(stop);
+  return {
+    number: stops.indexOf(stop),
+    isSeen: right - left > 4 && bottom - top > 4 && stop.contains(there),
+    isMarked: stop.matches(":focus-visible") && style.outlineStyle !== "none"
+      && parseFloat(style.outlineWidth) >= 2 && style.outlineColor !== "rgba(0, 0, 0, 0)",
+  };
+})()
+"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_keyboard_reaches_everything_in_order_and_gets_out_again(
+    opened: Open, name: str, width: int
+) -> None:
+    page = opened(name, width=width)
+    stops = page.run(STOPS)
+    assert len(stops) >= 5
+    for number, html in enumerate(stops):
+        page.press("Tab")
+        stop = page.run(STOP)
+        assert (stop, html) == ({"number": number, "isSeen": True, "isMarked": True}, html)
+        role, label = page.focused()
+        assert label.strip(), (role, html)
+    page.press("Tab")
+    assert page.run("stops.indexOf(document.activeElement)") < 1  # out of the page, or at its top
+
+
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing(opened: Open, axe: str, name: str, dark: bool) -> None:
@@ -187,3 +233,63 @@ def test_the_live_page_follows_the_tuner_and_asks_it(opened: Open, live_study: P
     page.wait_until("document.getElementById('said').textContent.includes('allowed: name=value')")
     (live_study / "live.json").write_text(before)
     (live_study / REQUESTS_FILE).unlink()
+
+
+# What a reader did to the table of trials, and where the page is.
+DONE = """
+(() => {
+  const table = document.querySelector(".scroll[aria-label^=Trials]");
+  const sorted = table.querySelector("th[aria-sort]");
+  return {
+    isOpen: table.closest("details").open,
+    sorted: sorted && [sorted.textContent, sorted.getAttribute("aria-sort")],
+    scrolled: [table.scrollLeft, table.scrollTop],
+    focused: document.activeElement.textContent,
+    top: table.getBoundingClientRect().top,
+  };
+})()
+"""
+
+
+TRIALS = "document.querySelector('.scroll[aria-label^=Trials]')"
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_page_that_changes_stays_as_its_reader_left_it(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    """Also where there `is_new` section, for which the page is loaded again."""
+    monkeypatch.setattr(watch, "SHARE_MAX", 1e9)
+    sample = SampleStudy(tmp_path)
+    fill(sample, trials=30)
+    say(sample.path)
+    server = Server([sample.path], LOOPBACK, "")
+    page = Page(browser, f"{server.origin}/", width=NARROW)
+    try:
+        page.run(f"{TRIALS}.closest('details').open = true")
+        page.run(f"{TRIALS}.querySelectorAll('th button')[1].focus()")
+        page.press("Enter")
+        page.press("Enter")
+        page.run(f"{TRIALS}.scrollTo(30, 40); scrollBy(0, -60)")
+        before = page.run(DONE)
+        assert (before["isOpen"], before["scrolled"]) == (True, [30, 40])
+        assert before["sorted"] == [before["focused"], "descending"]
+        page.run(f"document.getElementById({'found' if is_new else 'none'!r})?.remove()")
+        page.forget()
+        options = sample.draw()
+        sample.add_trial(30, options, sample.measured(options))
+        say(sample.path, notes=("a line above the table",) * 5)
+        if is_new:
+            page.wait_for_load()
+        page.wait_until("document.getElementById('now').textContent.includes('a line above')")
+        page.wait_until(f"{TRIALS}.querySelectorAll('tbody tr').length === 31")
+        after = page.run(DONE)
+        tops = before.pop("top"), after.pop("top")
+        assert after == before
+        if not is_new:
+            assert abs(tops[0] - tops[1]) <= 1
+        assert page.complaints() == []
+    finally:
+        page.close()
+        server.stop()
+        sample.close()

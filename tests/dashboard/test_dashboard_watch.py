@@ -204,11 +204,13 @@ def test_a_trial_changes_the_sections_that_have_it(events: Events, study: Sample
 
 def test_trouble_is_told_once_and_the_stream_goes_on(events: Events, study: SampleStudy) -> None:
     assert events.until_quiet() == []
-    live = study.path / "live.json"
+    live, broken = study.path / "live.json", study.path / "broken.json"
     said = live.read_text()
-    live.write_text("{")
+    broken.write_text("{")
+    broken.replace(live)  # at once: half of a file is trouble, too
     assert events.first() == ["trouble"]
-    live.write_text(said)
+    broken.write_text(said)
+    broken.replace(live)
     assert events.until_quiet() == []
     say(study.path, notes=("all is well",))
     assert events.first() == ["now"]

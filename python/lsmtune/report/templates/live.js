@@ -5,19 +5,74 @@
   const said = document.getElementById("said");
   const form = document.querySelector("form.controls");
 
+  // A label without its numbers, which change while a study runs.
+  const labelOf = (each) => (each.ariaLabel || each.textContent).replace(/\d[\d.,]*/g, "#");
+  const STOPS = "a[href], button, input, select, summary, [tabindex]";
+
+  // What the reader did to a section: opened, sorted, scrolled, reached by keyboard.
+  function stateOf(section) {
+    const every = (selector) => [...section.querySelectorAll(selector)];
+    const stops = every(STOPS);
+    return {
+      open: every("details[open] > summary").map(labelOf),
+      sorted: every("th[aria-sort]").map((header) =>
+        [labelOf(header.closest(".scroll")), labelOf(header), header.ariaSort === "ascending"]),
+      scrolled: every(".scroll, pre").filter((each) => each.scrollLeft || each.scrollTop).map((each) =>
+        [labelOf(each), each.scrollLeft, each.scrollTop]),
+      stop: stops.indexOf(document.activeElement),
+    };
+  }
+
+  function setState(section, state) {
+    const every = (selector) => [...section.querySelectorAll(selector)];
+    every("details > summary").forEach((each) => { each.parentElement.open = state.open.includes(labelOf(each)); });
+    for (const [label, column, ascending] of state.sorted) {
+      const header = every(".sortable th").find((each) =>
+        labelOf(each.closest(".scroll")) === label && labelOf(each) === column);
+      if (header) window.page.sortBy(header, ascending);
+    }
+    for (const [label, left, top] of state.scrolled) {
+      every(".scroll, pre").filter((each) => labelOf(each) === label).forEach((each) => each.scrollTo({ left, top }));
+    }
+    every(STOPS)[state.stop]?.focus({ preventScroll: true });
+  }
+
+  // The first thing on the screen, by its place in its section, and how far from the top it is.
+  function firstSeen() {
+    const seen = [...document.querySelectorAll("main section > *")].find((each) => each.getBoundingClientRect().bottom > 0);
+    if (!seen || !scrollY) return () => {};
+    const section = seen.parentElement.id, index = [...seen.parentElement.children].indexOf(seen);
+    const top = seen.getBoundingClientRect().top;
+    return () => {
+      const now = document.getElementById(section)?.children[index];
+      if (now) scrollBy({ top: now.getBoundingClientRect().top - top, behavior: "instant" });
+    };
+  }
+
+  // A section that was not there: the page is made anew, as the reader left it.
+  const KEPT = "kept " + place;
+  function reload() {
+    const kept = [...document.querySelectorAll("main section[id]")].map((each) => [each.id, stateOf(each)]);
+    sessionStorage.setItem(KEPT, JSON.stringify(kept));
+    location.reload();
+  }
+  for (const [id, state] of JSON.parse(sessionStorage.getItem(KEPT) || "[]")) {
+    const section = document.getElementById(id);
+    if (section) setState(section, state);
+  }
+  sessionStorage.removeItem(KEPT);
+
   function replace(id, html) {
     const old = document.getElementById(id);
-    if (!old) { location.reload(); return; }
-    // What the reader opened stays open.
-    const open = new Set([...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
+    if (!old) { reload(); return; }
+    const state = stateOf(old), goBack = firstSeen();
     const holder = document.createElement("template");
     holder.innerHTML = html;
     const fresh = holder.content.firstElementChild;
-    fresh.querySelectorAll("details > summary").forEach((each) => {
-      if (open.has(each.textContent)) each.parentElement.open = true;
-    });
     old.replaceWith(fresh);
-    window.prepare(fresh);
+    window.page.prepare(fresh);
+    setState(fresh, state);
+    goBack();
   }
 
   const events = new EventSource(place + "/events?version=" + document.body.dataset.version);

@@ -7,9 +7,8 @@
     return key === "" ? null : isNaN(key) ? key : Number(key);
   }
 
-  function sortBy(header) {
+  function sortBy(header, ascending) {
     const table = header.closest("table");
-    const ascending = header.getAttribute("aria-sort") !== "ascending";
     const sign = ascending ? 1 : -1;
     const column = header.cellIndex;
     const rows = [...table.tBodies[0].rows].sort((one, other) => {
@@ -30,7 +29,7 @@
       button.className = "sort";
       button.append(...header.childNodes);
       header.append(button);
-      button.addEventListener("click", () => sortBy(header));
+      button.addEventListener("click", () => sortBy(header, header.getAttribute("aria-sort") !== "ascending"));
     });
     root.querySelectorAll("button.copy").forEach((button) => {
       const said = button.textContent;
@@ -44,5 +43,5 @@
   }
 
   prepare(document);
-  window.prepare = prepare;
+  window.page = { prepare, sortBy };
 })();
