@@ -279,19 +279,22 @@ RUN_PAGES = [ROOT / "docs" / "tutorial.md", *sorted(ROOT.glob("docs/how-to-*.md"
 _NOT_RUN = re.compile(r"<!-- not run: .*? -->\n+```.*?^```$", re.M | re.S)
 _SIZE = re.compile(r"((?:recordcount|operationcount|num|reads)(?:=|: |\": ))(\d+)00\b")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
-# What stands for lsmtune: two trials in the place of a study's budget, six pairs in a proof, runs
-# that are not made longer until they are sustained, and the exit statuses of a verdict taken for
-# done, because so little data proves nothing of the page.
+# What stands for lsmtune: two trials in the place of a study's budget, six pairs and eight states
+# after a power loss in a proof, runs that are not made longer until they are sustained, and the
+# exit statuses of a verdict taken for done, because so little data proves nothing of the page.
 _SMALL = """\
 import pathlib, sys, yaml
 from lsmtune.cli.main import main
 name, *words = sys.argv[1:]
 if name == "tune" and not (file := pathlib.Path(words[0])).with_suffix(".lsmtune").exists():
     study = yaml.safe_load(file.read_text())
-    study |= {"budget": {"trials": 2}, "proof": study.get("proof", {}) | {"pairs": 6}}
-    file.write_text(yaml.safe_dump(study | ({"burst": True} if "engine" in study else {})))
+    proof, burst = {"pairs": 6}, {}
+    if "engine" in study:
+        proof, burst = proof | {"power_states": 8}, {"burst": True}
+    proof = study.get("proof", {}) | proof
+    file.write_text(yaml.safe_dump(study | burst | {"budget": {"trials": 2}, "proof": proof}))
 if name == "verify":
-    words += ["--pairs", "6"]
+    words += ["--pairs", "6", "--power-states", "8"]
 sys.argv[1:] = [name, *words]
 status = main()
 sys.exit(0 if name == "verify" and status in (3, 4) else status)
