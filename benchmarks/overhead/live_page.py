@@ -1,12 +1,13 @@
-"""Does an open live page disturb a run? The same configuration, with the page open and closed.
+"""Does an open live page disturb a run? Slices of one run, with the page open and closed.
 
     .venv/bin/python benchmarks/overhead/live_page.py --study STUDY.lsmtune --json live_page.json
 
 A copy of the folder of a study that ran plays one that is under way: each second its `live.json`
-gets another point of a series, and every five seconds it gets another trial. That goes on in all
-runs. In one run of each pair `lsmtune dashboard` watches the folder and a reader follows the stream
-of the page; in the other one both are stopped. The order within a pair is random. The ratio of the
-pairs has an interval by `stats.intervals.paired_ratio`; it is to lie within 2 % of 1.
+gets another point of a series, and every five seconds it gets another trial. That goes on all the
+time. Beside it RocksDB reads random keys for some minutes. In one of each two slices of this run
+`lsmtune dashboard` watches the folder and a reader follows the stream of the page; in the other one
+both are stopped. The order within a pair is random. The ratio of the pairs has an interval by
+`stats.intervals.paired_ratio`; it is to lie within 2 % of 1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import psutil
 
 from lsmtune.experiment.files import MEASUREMENTS_DB
@@ -37,7 +40,15 @@ from lsmtune.stats.intervals import paired_ratio
 from lsmtune.study.live import LIVE_FILE, Live, LiveRun, State, _write
 
 LSMTUNE = str(Path(sys.executable).with_name("lsmtune"))
-RUN_EVERY_S = 5.0
+RUN_EVERY_S, SLICE_S = 5.0, 2.0
+
+
+class Slice(NamedTuple):
+    """A part of the run; its ends are seconds of the wall's clock."""
+
+    is_open: bool
+    began_s: float
+    ended_s: float
 
 
 @contextmanager
@@ -110,57 +121,70 @@ def cpu_s(processes: list[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-def rate(seed: int, arguments: argparse.Namespace) -> float:
-    """Operations per second of one run."""
-    sizes = [flag for size in arguments.size for flag in ("-w", size)]
-    command = [LSMTUNE, "bench", "--engine", "rocksdb", "--workload", arguments.workload, *sizes]
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-        done = subprocess.run(
-            [*command, "--seed", str(seed), "--dir", folder, "--json"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    phases = json.loads(done.stdout)["measurements"][0]["phases"]
-    return float(phases[-1]["sustained_throughput_ops_s"])
+def toggled(processes: list[psutil.Process], run: subprocess.Popen[str]) -> list[Slice]:
+    """Opens and closes the page while `run` lasts."""
+    dice, slices = random.Random(1), list[Slice]()
+    while run.poll() is None:
+        for is_open in dice.sample([True, False], 2):
+            for process in processes:
+                process.resume() if is_open else process.suspend()
+            began_s = time.time()
+            time.sleep(SLICE_S)
+            slices.append(Slice(is_open, began_s, time.time()))
+    return slices
+
+
+def rates(phase: dict[str, Any], slices: list[Slice]) -> dict[bool, list[float]]:
+    """Operations per second of the slices within `phase`, by whether the page was open.
+
+    Element i of both is of pair i.
+    """
+    began_s = phase["started_unix_us"] / 1e6
+    times_s = [0.0, *(each["elapsed_s"] for each in phase["intervals"])]
+    counts = [0, *(each["operations_total"] for each in phase["intervals"])]
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for first, second in zip(slices[::2], slices[1::2], strict=True):
+        if first.began_s < began_s or second.ended_s > began_s + times_s[-1]:
+            continue
+        for each in (first, second):
+            ends = [each.began_s - began_s, each.ended_s - began_s]
+            low, high = np.interp(ends, times_s, counts)
+            found[each.is_open].append((high - low) / (each.ended_s - each.began_s))
+    return found
 
 
 def main() -> None:
-    """Runs the pairs, and prints the interval."""
+    """Runs it, and prints the interval."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", type=Path, required=True, help="the folder of a study")
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--workload", default="readrandom")
-    parser.add_argument("--size", action="append", default=[])
-    parser.add_argument("--directory", type=Path, help="where databases are made")
+    parser.add_argument("--seconds", type=int, default=300)
+    parser.add_argument("--directory", type=Path, help="where the database is made")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    dice = random.Random(1)
-    rates: dict[bool, list[float]] = {True: [], False: []}
-    with tempfile.TemporaryDirectory() as root:
-        path = Path(root) / "study.lsmtune"
+    command = [LSMTUNE, "bench", "--engine", "rocksdb", "--workload", "readrandom", "--json"]
+    sizes = ["-w", "num=200000", "-w", f"duration_s={arguments.seconds}"]
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as root:
+        path, output = Path(root) / "study.lsmtune", Path(root) / "run.json"
         shutil.copytree(arguments.study, path, symlinks=True)
-        with under_way(path), page(path) as processes:
+        with under_way(path), page(path) as processes, output.open("w") as told:
             began_s, began_cpu_s = time.monotonic(), cpu_s(processes)
-            for pair in range(arguments.pairs):
-                for is_open in dice.sample([True, False], 2):
-                    for process in processes:
-                        process.resume() if is_open else process.suspend()
-                    rates[is_open].append(rate(pair + 1, arguments))
-                print(pair, *(round(rates[each][-1]) for each in (True, False)), flush=True)
+            run = subprocess.Popen([*command, *sizes, "--dir", root], stdout=told, text=True)
+            slices = toggled(processes, run)
             used_s = cpu_s(processes) - began_cpu_s
             share = 2 * used_s / (time.monotonic() - began_s)  # it was open for half of the time
-    interval = paired_ratio(rates[False], rates[True])
-    found = {
+        phase = json.loads(output.read_text())["measurements"][0]["phases"][-1]
+    found = rates(phase, slices)
+    ratio = paired_ratio(found[False], found[True])
+    line = {
         "load": os.getloadavg()[0],
-        "open_over_closed": [interval.ratio, interval.low, interval.high],
+        "pairs": ratio.pairs,
+        "open_over_closed": [ratio.ratio, ratio.low, ratio.high],
         "page_cpu_share": share,
-        "open": rates[True],
-        "closed": rates[False],
     }
-    print({name: found[name] for name in ("load", "open_over_closed", "page_cpu_share")})
+    print(json.dumps(line))
     if arguments.json:
-        arguments.json.write_text(json.dumps(found) + "\n")
+        named = {"open": found[True], "closed": found[False]}
+        arguments.json.write_text(json.dumps(line | named) + "\n")
 
 
 if __name__ == "__main__":
