@@ -89,10 +89,14 @@ test: dev test-tools lint docs ## lint, build the site, then every test of both 
 	$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 -q
 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
-test-tools:
-	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers chromium
+test-tools: dev
+	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers chromium go time
 	@mkdir -p build/axe-core; cd build/axe-core; test -e package || ! command -v npm >/dev/null || \
 	  { npm pack --silent axe-core@4 >/dev/null && tar xzf axe-core-*.tgz; } || echo "== no axe-core" >&2
+	@library="$$($(BIN)/lsmtune engines path rocksdb)"; with="$(BIN)/python scripts/with_rocksdb.py $$library"; \
+	$(TIMED) "building the crate rocksdb" $$with tests/engines/bindings/rust cargo --quiet build --locked --package=rocksdb || \
+	  echo "== no crate rocksdb" >&2; \
+	$(TIMED) "building grocksdb" $$with tests/engines/bindings/go go build github.com/linxGnu/grocksdb || echo "== no grocksdb" >&2
 
 lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
 	@$(TIMED) "linting Python" $(BIN)/ruff check .

@@ -127,7 +127,7 @@ def test_export_needs_an_engine_unless_a_study_says_it(lsmtune: Any) -> None:
 
 def test_what_a_format_cannot_say_is_said_on_stderr(lsmtune: Any) -> None:
     said = lsmtune("export", "ttl=60,write_buffer_size=4MiB", "--format=ekvsb", "--engine=rocksdb")
-    assert (said.status, said.out) == (0, "--write-buffer-size 4194304\n")
+    assert (said.status, said.out) == (0, "--write-buffer-size=4194304\n")
     assert said.err == "lsmtune: note: left out: ttl=60: ekvsb has no flag for it\n"
 
 

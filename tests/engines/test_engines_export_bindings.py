@@ -2,8 +2,8 @@
 
 A program takes what was exported, opens a database, and the OPTIONS file that RocksDB then writes
 is compared with the configuration. A test that misses something says so and is skipped; `make dev
-test-tools` installs it. The crate rocksdb and grocksdb take long builds: what is exported for them
-is only parsed here, and both hand a text to RocksDB that others of these tests try.
+test-tools` installs it. The crate rocksdb and grocksdb would compile a RocksDB of their own; here
+they link the library that lsmtune measures.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_parts import distribution_library
-from importer_parts import config
+from export_parts import CACHE, DEBIAN, check_took, most, run, version_of, written
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.formats import exported
@@ -30,65 +30,25 @@ from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.install import ROCKSDB_VERSION
 from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.space.parameter import same_value
-
-DEBIAN = "7.8.3"  # of the headers and the library of Debian 12
-CACHE = f"{TABLE_OPTION}.block_cache"
-CACHE_BYTES = 16 << 20
-# A bit of everything: of the database, of its family, of tables, whole structures, objects.
-OPTIONS: dict[str, OptionValue] = {
-    "max_background_jobs": 4,
-    "max_open_files": 500,
-    "bytes_per_sync": 1 << 20,
-    "use_fsync": True,
-    "wal_recovery_mode": "kAbsoluteConsistency",
-    "write_buffer_size": 4 << 20,
-    "max_bytes_for_level_multiplier": 7.5,
-    "compression": "kNoCompression",
-    "compression_opts.level": 3,
-    "compaction_style": "kCompactionStyleUniversal",
-    "compaction_options_universal.size_ratio": 7,
-    "compaction_options_universal.stop_style": "kCompactionStopStyleSimilarSize",
-    "optimize_filters_for_hits": True,
-    "memtable_prefix_bloom_size_ratio": 0.125,
-    f"{TABLE_OPTION}.block_size": 8192,
-    f"{TABLE_OPTION}.filter_policy": "bloomfilter:10",
-    f"{TABLE_OPTION}.index_type": "kTwoLevelIndexSearch",
-    f"{TABLE_OPTION}.cache_index_and_filter_blocks": True,
-    CACHE: CACHE_BYTES,
-}
 
 
-def text_of(name: str, version: str, options: Mapping[str, OptionValue] = OPTIONS) -> str:
+def nothing(_version: str) -> dict[str, OptionValue]:
+    return {}
+
+
+def of_the_family(_version: str) -> dict[str, OptionValue]:
+    return {"write_buffer_size": 4 << 20}
+
+
+OptionsOf = Callable[[str], dict[str, OptionValue]]
+EITHER = pytest.mark.parametrize("options_of", [most, nothing])
+
+
+def text_of(name: str, version: str, options: Mapping[str, OptionValue]) -> str:
     """What `name` says of all of `options`."""
     made = exported(name, ExportRequest("rocksdb", options, version))
     assert made.left_out == ()
     return made.text
-
-
-def written(database: Path) -> str:
-    """The OPTIONS file that RocksDB wrote last."""
-    return max(database.glob("OPTIONS-*")).read_text()
-
-
-def check_took(database: Path, asked: Mapping[str, OptionValue] = OPTIONS) -> None:
-    """Every option that was asked for is in the OPTIONS file; the cache's size never is."""
-    used = config(written(database), "rocksdb-options", keep=True).options
-    took = {name: name in used and same_value(used[name], asked[name]) for name in asked}
-    assert [name for name, is_used in took.items() if not is_used and name != CACHE] == []
-
-
-def run(*command: str | Path, **environment: str) -> str:
-    """Standard output of a program that ends well."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def tool(name: str) -> str:
@@ -163,7 +123,7 @@ def changeable() -> dict[str, OptionValue]:
 def test_cpp_sets_what_was_asked_and_changes_what_can_be_changed(tmp_path: Path) -> None:
     headers("rocksdb")
     library = distribution_library("rocksdb")
-    (tmp_path / "tuned_options.h").write_text(text_of("c++", DEBIAN))
+    (tmp_path / "tuned_options.h").write_text(text_of("c++", DEBIAN, most(DEBIAN)))
     changes = exported("set-options", ExportRequest("rocksdb", changeable(), DEBIAN))
     assert [each.option for each in changes.left_out] == ["bytes_per_sync"]
     (tmp_path / "set_options.h").write_text(changes.text)
@@ -171,8 +131,8 @@ def test_cpp_sets_what_was_asked_and_changes_what_can_be_changed(tmp_path: Path)
     program = tmp_path / "main"
     run("g++", "-std=c++17", "-Wall", "-Werror", tmp_path / "main.cc", library, "-o", program)
     sizes = run(program, tmp_path).split()
-    check_took(tmp_path / "tuned")
-    assert sizes[0] == str(CACHE_BYTES)
+    check_took(tmp_path / "tuned", most(DEBIAN))
+    assert sizes[0] == str(most(DEBIAN)[CACHE])
     assert len(changeable()) > 70
     check_took(tmp_path / "set", changeable())
     # Changed and changed back, a database is as one that nobody touched, but for what was said.
@@ -303,9 +263,9 @@ def rocksdb_jar() -> Path:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("options", [OPTIONS, {"write_buffer_size": 4 << 20}, {}])
-def test_java_sets_what_was_asked(tmp_path: Path, options: dict[str, OptionValue]) -> None:
-    compiler, jar = tool("javac"), rocksdb_jar()
+@pytest.mark.parametrize("options_of", [most, of_the_family, nothing])
+def test_java_sets_what_was_asked(tmp_path: Path, options_of: OptionsOf) -> None:
+    compiler, jar, options = tool("javac"), rocksdb_jar(), options_of(ROCKSDB_VERSION)
     (tmp_path / "TunedOptions.java").write_text(text_of("java", ROCKSDB_VERSION, options))
     (tmp_path / "Main.java").write_text(JAVA)
     run(compiler, "-Werror", "-Xlint:all", "-cp", jar, *tmp_path.glob("*.java"))
@@ -326,10 +286,13 @@ def python_module(text: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("options", [OPTIONS, {}])
-def test_python_sets_what_was_asked(tmp_path: Path, options: dict[str, OptionValue]) -> None:
+@EITHER
+def test_python_sets_what_was_asked(tmp_path: Path, options_of: OptionsOf) -> None:
     rocksdict = pytest.importorskip("rocksdict", reason="rocksdict is not installed: make dev")
-    module = python_module(text_of("python", ROCKSDB_VERSION, options), tmp_path)
+    rocksdict.Rdict(str(tmp_path / "plain")).close()
+    version = version_of(tmp_path / "plain")
+    options = options_of(version)
+    module = python_module(text_of("python", version, options), tmp_path)
     opened, families = module["tuned_options"]()
     opened.create_if_missing(True)
     database = rocksdict.Rdict(str(tmp_path / "db"), opened, families)
@@ -354,43 +317,61 @@ def test_python_sets_what_was_asked_of_leveldb(tmp_path: Path) -> None:
     database.close()
 
 
-# --- Go and Rust: parsed, and laid out as their own formatters do
+# --- Rust and Go: built with their bindings, on the library that lsmtune measures
+
+PROJECTS = Path(__file__).parent / "bindings"
+WITH_ROCKSDB = Path(__file__).parents[2] / "scripts" / "with_rocksdb.py"
 
 
-def test_go_is_laid_out_as_gofmt_does(tmp_path: Path) -> None:
-    path = tmp_path / "tuned_options.go"
-    for options in (OPTIONS, {}):
-        path.write_text(text_of("go", ROCKSDB_VERSION, options))
-        assert run(tool("gofmt"), "-d", "-e", path) == ""
+def build(library: Path, project: Path, *command: str, **environment: str) -> str:
+    """Standard output of a command of cargo or go in `project`, which ends well."""
+    words = [sys.executable, WITH_ROCKSDB, library, project, *command]
+    return run(*words, GOPROXY="off", **environment)
 
 
-# What of the crate rocksdb 0.24 is called: src/db_options.rs, src/env.rs, src/lib.rs there.
-CRATE = """\
-pub struct Env;
-pub struct Cache;
-pub struct Options;
-pub struct ColumnFamilyDescriptor;
-#[derive(Debug)]
-pub struct Error;
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("error") }
-}
-impl std::error::Error for Error {}
-impl Env { pub fn new() -> Result<Self, Error> { Ok(Env) } }
-impl Cache { pub fn new_lru_cache(_capacity: usize) -> Cache { Cache } }
-impl Options {
-    pub fn load_latest<P: AsRef<std::path::Path>>(
-        _path: P, _env: Env, _ignore_unknown_options: bool, _cache: Cache,
-    ) -> Result<(Options, Vec<ColumnFamilyDescriptor>), Error> { Err(Error) }
-}
-"""
+def binding(library: Path, project: Path, *command: str) -> None:
+    """Builds what a program needs of its binding; the test is skipped where that is not to be had.
+
+    What is there, and with it this command, does not depend on what lsmtune exports.
+    """
+    tool(command[0])
+    try:
+        build(library, project, *command)
+    except AssertionError as error:
+        said = str(error).strip().splitlines()
+        pytest.skip(f"no binding to build with (make dev test-tools): {said[0]} ... {said[-1]}")
 
 
-def test_rust_has_the_types_of_the_crates_functions(tmp_path: Path) -> None:
-    compiler = tool("rustc")
-    (tmp_path / "rocksdb.rs").write_text(CRATE)
-    (tmp_path / "tuned_options.rs").write_text(text_of("rust", ROCKSDB_VERSION))
-    flags = ("--edition=2021", "--crate-type=rlib", "--emit=metadata", "--out-dir", tmp_path)
-    run(compiler, *flags, tmp_path / "rocksdb.rs")
-    crate = f"rocksdb={tmp_path / 'librocksdb.rmeta'}"
-    run(compiler, *flags, "-Dwarnings", "--extern", crate, tmp_path / "tuned_options.rs")
+@pytest.mark.engine
+@EITHER
+def test_rust_sets_what_was_asked(
+    rocksdb_library: Path, tmp_path: Path, options_of: OptionsOf
+) -> None:
+    project, options = PROJECTS / "rust", options_of(ROCKSDB_VERSION)
+    cargo = ("cargo", "--quiet", "--offline", "--locked")
+    binding(rocksdb_library, project, *cargo, "build", "--package=rocksdb")
+    source = tmp_path / "tuned_options.rs"
+    source.write_text(text_of("rust", ROCKSDB_VERSION, options))
+    run(tool("rustfmt"), "--check", "--edition=2021", source)
+    command = (*cargo, "run", "--", str(tmp_path), str(tmp_path / "db"))
+    said = build(rocksdb_library, project, *command, TUNED_OPTIONS=str(source))
+    check_took(tmp_path / "db", options)
+    assert said == str(options.get(CACHE, 32 << 20))
+
+
+@pytest.mark.engine
+@EITHER
+def test_go_sets_what_was_asked(
+    rocksdb_library: Path, tmp_path: Path, options_of: OptionsOf
+) -> None:
+    binding(rocksdb_library, PROJECTS / "go", "go", "build", "github.com/linxGnu/grocksdb")
+    project, options = tmp_path / "project", options_of(ROCKSDB_VERSION)
+    shutil.copytree(PROJECTS / "go", project)
+    source = project / "tuned" / "tuned_options.go"
+    source.parent.mkdir()
+    source.write_text(text_of("go", ROCKSDB_VERSION, options))
+    assert run(tool("gofmt"), "-d", "-e", source) == ""
+    build(rocksdb_library, project, "go", "vet", "./...")
+    said = build(rocksdb_library, project, "go", "run", ".", str(tmp_path / "db"))
+    check_took(tmp_path / "db", options)
+    assert said == str(options.get(CACHE, 32 << 20))

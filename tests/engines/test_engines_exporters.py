@@ -124,18 +124,6 @@ def test_db_bench_accepts_every_option_of_the_catalogue(tmp_path: Path) -> None:
     run_db_bench(tmp_path, f"--options_file={path}")
 
 
-@pytest.mark.engine
-def test_db_bench_accepts_every_flag_that_can_be_exported(tmp_path: Path) -> None:
-    flags = []
-    for name, value in debian_defaults().items():
-        try:
-            flags += shlex.split(export("db_bench", "rocksdb", {name: value}))
-        except InputError:
-            continue
-    assert len(flags) > 90
-    run_db_bench(tmp_path, *flags)
-
-
 @given(st.sets(st.sampled_from(sorted(OPTIONS)), max_size=20))
 def test_every_option_lands_once_and_in_its_own_section(names: set[str]) -> None:
     given_options = {full_name(OPTIONS[n]): OPTIONS[n].default or "8388608" for n in names}

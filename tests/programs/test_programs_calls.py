@@ -303,8 +303,8 @@ def test_ekvsb_has_flags_for_some_options() -> None:
         "block_based_table_factory.filter_policy": "bloomfilter:10:false",
     }
     assert export("ekvsb", "rocksdb", options).split() == [
-        *("--write-buffer-size", "65536", "--use-fsync", "--disable-concurrent-memtable-write"),
-        *("--compaction-style", "universal", "--block-opt-bloom-filter-bits-per-key", "10"),
+        *("--write-buffer-size=65536", "--use-fsync", "--disable-concurrent-memtable-write"),
+        *("--compaction-style=universal", "--block-opt-bloom-filter-bits-per-key=10"),
     ]
     with pytest.raises(InputError, match="ekvsb has no flag for max_background_jobs"):
         export("ekvsb", "rocksdb", {"max_background_jobs": 4})

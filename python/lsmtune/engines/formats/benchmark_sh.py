@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut
-from lsmtune.engines.formats.db_bench import as_arguments, flags_of
+from lsmtune.engines.formats.db_bench import ROCKSDB_FLAGS, as_arguments, flags_of
 from lsmtune.engines.formats.spelling import COMPRESSION_IN_DB_BENCH, number, word
 from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.errors import InputError
@@ -62,7 +62,6 @@ _STYLES = {"kCompactionStyleLevel": "leveled", "kCompactionStyleUniversal": "uni
 _SET_BY_IT = (
     "compression",
     "bytes_per_sync",
-    "delete_obsolete_files_period_micros",
     "max_bytes_for_level_multiplier",
     "max_open_files",
     "max_write_buffer_number",
@@ -126,8 +125,7 @@ def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, st
     if name == _TRIVIAL_MOVE and name in universal:
         return {"UNIVERSAL_ALLOW_TRIVIAL_MOVE": "1"} if value == "true" else {}
     if name in universal:
-        variable = number(_UNIVERSAL_VARIABLES[name])
-        return {variable.name: variable.say(name, value)}
+        return {_UNIVERSAL_VARIABLES[name]: ROCKSDB_FLAGS[name].say(name, value)}
     if name in _VARIABLES:
         variable_of = _VARIABLES[name]
         whole = int(number(variable_of.name).say(name, value))

@@ -61,8 +61,16 @@ _UNIVERSAL_NUMBERS = (
     "min_merge_width",
     "max_merge_width",
     "max_size_amplification_percent",
-    "compression_size_percent",
 )
+_INT_MAX = 2**31 - 1
+# Of a flag, by its type.
+_BOUNDS = {
+    "int32": (-_INT_MAX - 1, _INT_MAX),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+_AS_A_FLAG = " as a flag of db_bench"
 _COMPRESSION_NUMBERS = ("max_dict_bytes", "zstd_max_train_bytes", "parallel_threads", "level")
 
 
@@ -80,8 +88,10 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
     "compression": word("compression_type", COMPRESSION_IN_DB_BENCH),
     "compaction_style": word("compaction_style", COMPACTION_STYLE),
     "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
-    "max_open_files": number("open_files"),
-    "max_subcompactions": number("subcompactions"),
+    "max_open_files": number("open_files", *_BOUNDS["int32"], _AS_A_FLAG),
+    "max_subcompactions": number("subcompactions", *_BOUNDS["uint32"], _AS_A_FLAG),
+    # ValidateTableCacheNumshardbits in tools/db_bench_tool.cc.
+    "table_cache_numshardbits": number("table_cache_numshardbits", 1, 19, _AS_A_FLAG),
     "rate_limiter_bytes_per_sec": number("rate_limiter_bytes_per_sec"),
     "allow_mmap_reads": boolean("mmap_read"),
     "allow_mmap_writes": boolean("mmap_write"),
@@ -89,10 +99,22 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
     f"{TABLE_OPTION}.block_cache": number("cache_size"),
     "compaction_options_universal.allow_trivial_move": boolean("universal_allow_trivial_move"),
     "compaction_options_universal.incremental": boolean("universal_incremental"),
-    **{f"compaction_options_universal.{n}": number(f"universal_{n}") for n in _UNIVERSAL_NUMBERS},
-    **{f"compression_opts.{n}": number(f"compression_{n}") for n in _COMPRESSION_NUMBERS},
+    # To most of these 0 is "unsaid" there, and one of them says so with -1.
+    **{
+        f"compaction_options_universal.{n}": number(f"universal_{n}", 1, _INT_MAX, _AS_A_FLAG)
+        for n in _UNIVERSAL_NUMBERS
+    },
+    "compaction_options_universal.compression_size_percent": number(
+        "universal_compression_size_percent", -1, _INT_MAX, _AS_A_FLAG
+    ),
+    **{
+        f"compression_opts.{n}": number(f"compression_{n}", -(2**31), _INT_MAX, _AS_A_FLAG)
+        for n in _COMPRESSION_NUMBERS
+    },
 }
-_INT_MAX = 2**31 - 1
+# Flags of an option's own name of which db_bench makes no use; of the second one only with
+# --partition_index.
+_IDLE_FLAGS = ("delete_obsolete_files_period_micros", "metadata_block_size")
 
 
 def _leveldb_number(flag: str) -> Spelling:
@@ -164,12 +186,14 @@ def _flag_of(engine_name: str, name: str) -> Spelling | None:
 def same_name_flag(option: CatalogueOption) -> Spelling | None:
     """The flag of the option's own name, where the value is a number or a truth in both."""
     kind, default = option.db_bench_type, option.default or ""
+    if option.name in _IDLE_FLAGS:
+        return None
     if kind == "bool" and default in ("true", "false"):
         return boolean(option.name)
     if kind == "double":
         return decimal(option.name)
-    if kind and kind.startswith(("int", "uint")) and default.removeprefix("-").isdigit():
-        return number(option.name)
+    if kind in _BOUNDS and default.removeprefix("-").isdigit():
+        return number(option.name, *_BOUNDS[kind], _AS_A_FLAG)
     return None
 
 

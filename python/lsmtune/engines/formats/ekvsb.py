@@ -89,10 +89,12 @@ _LACKS = "ekvsb has no flag for {option}"
 def write(request: ExportRequest) -> Exported:
     """The flags, one line."""
     said, left_out = spelled(request, FLAGS.get, _LACKS)
-    words: list[str] = []
-    for flag, value in said.items():
-        if value != _UNSAID:
-            words += [f"--{flag}"] if value == _ALONE else [f"--{flag}", value]
+    # ekvsb takes -1 for a flag where it stands alone.
+    words = [
+        f"--{flag}" if value == _ALONE else f"--{flag}={value}"
+        for flag, value in said.items()
+        if value != _UNSAID
+    ]
     return Exported(shlex.join(words) + "\n", left_out)
 
 

@@ -109,7 +109,10 @@ _ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompress
 
 
 _LACKS = "YCSB-cpp has no property for {option}"
-_INSTEAD = "export with --format rocksdb-options and set rocksdb.optionsfile to that file"
+_INSTEAD = (
+    "export with --format rocksdb-options and set rocksdb.optionsfile to that file, with "
+    "create_if_missing=true under its [DBOptions] for a new database"
+)
 
 
 def write(request: ExportRequest) -> Exported:

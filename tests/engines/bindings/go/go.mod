@@ -1,0 +1,5 @@
+module tuned
+
+go 1.17
+
+require github.com/linxGnu/grocksdb v1.10.8
