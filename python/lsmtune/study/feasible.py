@@ -116,6 +116,8 @@ class Feasibility:
         self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+        asking = (*self._after, *spec.guards, *spec.pick_where)
+        self._of_memory = any(MEMORY_MODEL in c.fact_names for c in asking)
         runs: list[list[Measurement]] = [[] for _ in spec.workloads]
         for row in baseline:
             if row.role in _COMPARED_WITH and row.measurement.outcome is Outcome.OK:
@@ -244,6 +246,7 @@ class Feasibility:
             self._defaults,
             [weighted.workload for weighted in self._spec.workloads],
             str(self._spec.path),
+            of_memory=self._of_memory,
         )
 
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
