@@ -84,37 +84,41 @@ def _fields(mapping: Mapping[str, Any]) -> str:
     rows = []
     for name, field in mapping["properties"].items():
         default = field.get("default")
-        shown = "required" if name in required else "" if default is None else json.dumps(default)
         # The default of a mapping is that of its fields.
-        rows.append((f"`{name}`", "" if "$ref" in field else shown, field.get("description", "")))
+        shown = "" if default is None or "$ref" in field else json.dumps(default)
+        shown = "required" if name in required else shown
+        rows.append((f"`{name}`", shown, field.get("description", "")))
     return table(("field", "default", "what"), rows)
 
 
 def options_page() -> str:
-    """The options of every engine that has a catalogue."""
+    """The options of every engine that has a catalogue, a section each."""
     intro = f"`{PROGRAM} options ENGINE NAME` says more of one: conditions, special values, sources"
     parts = [f"# Options\n\n{MADE}\n\n{intro}."]
-    head = ("option", "type", "default", "search range", "while open", "risk", "versions", "what")
     for engine in ENGINE_KINDS:
-        rows = [_option(info) for info in option_catalogue(engine).values()]
-        parts.append(f"## {engine}\n\n{table(head, rows)}")
+        parts += [f"## {engine}", *map(_option, option_catalogue(engine).values())]
     return "\n\n".join(parts) + "\n"
 
 
-def _option(info: OptionInfo) -> Sequence[str]:
-    changes = f"since {info.mutable_since}" if info.mutable_since else "can change"
-    versions = f"from {info.since}" if info.since else ""
-    versions += f" to {info.until}" if info.until else ""
-    return (
-        f"`{info.name}`",
-        info.type,
-        value_text(info.default, info.unit),
-        range_text(info),
-        changes if info.mutable or info.mutable_since else "fixed",
-        ", ".join(info.risk),
-        versions.strip(),
-        info.trade_off,
-    )
+def _option(info: OptionInfo) -> str:
+    changes = f"an open database can change it since {info.mutable_since}"
+    if not info.mutable_since:
+        changes = "an open database can change it" if info.mutable else "set when opened"
+    facts = {
+        "type": info.type,
+        "default": value_text(info.default, info.unit),
+        "searched": range_text(info),
+        "changes": changes,
+        "risk": ", ".join(info.risk),
+        "since": info.since,
+        "until": info.until,
+    }
+    shown = [f"- {name}: {_escaped(value)}" for name, value in facts.items() if value]
+    return f"### `{info.name}`\n\n{info.trade_off}\n\n" + "\n".join(shown)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_<|])", r"\\\1", text)
 
 
 def metrics_page() -> str:

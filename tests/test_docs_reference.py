@@ -47,7 +47,7 @@ def test_the_study_file_has_every_field(pages: dict[str, str]) -> None:
 
 def test_the_options_are_those_of_the_catalogues(pages: dict[str, str]) -> None:
     known = [name for engine in ENGINE_KINDS for name in option_catalogue(engine)]
-    assert first_cells(pages["options.md"]) == known
+    assert re.findall(r"^### `([^`]+)`$", pages["options.md"], re.M) == known
 
 
 def test_the_metrics_are_those_of_the_registry(pages: dict[str, str]) -> None:
