@@ -110,6 +110,7 @@ lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
 docs: $(TOOLS_STAMP) ## build the site of the documents into build/site
 	@rm -rf $(SITE_PAGES) && mkdir -p $(SITE_PAGES)
 	@tar --exclude='*.lsmtune' --exclude='*.json' --exclude='*.jsonl' -c *.md docs examples | tar -x -C $(SITE_PAGES)
+	@$(BIN)/python scripts/reference.py $(SITE_PAGES)/docs/reference
 	@NO_MKDOCS_2_WARNING=1 $(TIMED) "building the site" $(BIN)/mkdocs build --strict --quiet
 
 bench: dev test-tools ## measure driver, samplers and proofs, beside their peers, small sizes

@@ -2,13 +2,20 @@
 
 A `yaml` block with `version:` is a whole study file. Any other one shows some fields; those that it
 lacks are completed from a minimal study. A line of a block that begins with `lsmtune`, and every
-`lsmtune ...` in running text, is parsed as a command line, and not run.
+`lsmtune ...` in running text, is parsed as a command line. The `sh` blocks of the tutorial and of
+the how-tos are run, too, one after the other, on a real engine and smaller: `_SMALL` says how. Not
+run is a block behind a comment `not run: ...`. A `yaml` block that begins with a file's name is
+that file.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -264,3 +271,62 @@ def test_every_program_of_the_documents_runs(
         "one_round": lambda _parameters, seed: float(seed),
     }
     exec(compile(text.replace("< 100:", "< 12:"), "documents", "exec"), names)
+
+
+# --- what is run
+
+RUN_PAGES = [ROOT / "docs" / "tutorial.md", *sorted(ROOT.glob("docs/how-to-*.md"))]
+_NOT_RUN = re.compile(r"<!-- not run: .*? -->\n+```.*?^```$", re.M | re.S)
+_SIZE = re.compile(r"((?:recordcount|operationcount|num|reads)(?:=|: |\": ))(\d+)00\b")
+_FILE = re.compile(r"# (\S+\.yaml)\n")
+# What stands for lsmtune: two trials in the place of a study's budget, six pairs and eight states
+# after a power loss in a proof, runs that are not made longer until they are sustained, and the
+# exit statuses of a verdict taken for done, because so little data proves nothing of the page.
+_SMALL = """\
+import pathlib, sys, yaml
+from lsmtune.cli.main import main
+name, *words = sys.argv[1:]
+if name == "tune" and not (file := pathlib.Path(words[0])).with_suffix(".lsmtune").exists():
+    study = yaml.safe_load(file.read_text())
+    proof, burst = {"pairs": 6}, {}
+    if "engine" in study:
+        proof, burst = proof | {"power_states": 8}, {"burst": True}
+    proof = study.get("proof", {}) | proof
+    file.write_text(yaml.safe_dump(study | burst | {"budget": {"trials": 2}, "proof": proof}))
+if name == "verify":
+    words += ["--pairs", "6", "--power-states", "8"]
+sys.argv[1:] = [name, *words]
+status = main()
+sys.exit(0 if name == "verify" and status in (3, 4) else status)
+"""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    page: Path, rocksdb_library: Path, driver: Path, tmp_path: Path
+) -> None:
+    text = _SIZE.sub(r"\1\2", _NOT_RUN.sub("", page.read_text()))
+    if "db_bench --" in text and shutil.which("db_bench") is None:
+        pytest.skip("db_bench is not there")
+    (tmp_path / "small.py").write_text(_SMALL)
+    quickstart = tmp_path / "examples" / "quickstart" / "study.yaml"
+    quickstart.parent.mkdir(parents=True)
+    quickstart.write_text(_SIZE.sub(r"\1\2", (ROOT / quickstart.relative_to(tmp_path)).read_text()))
+    set_up = f'{PROGRAM}() {{ "{sys.executable}" "{tmp_path}/small.py" "$@"; }}\n'
+    environment = os.environ | {
+        "LSMTUNE_DRIVER": str(driver),
+        "OLD": str(rocksdb_library),
+        "NEW": str(rocksdb_library),
+    }
+    registered = f"```sh\n{PROGRAM} engines add {rocksdb_library}\n```\n"
+    for found in _BLOCK.finditer(registered + text):
+        language, block = found["language"], found["text"]
+        if language == "yaml" and (name := _FILE.match(block)):
+            (tmp_path / name[1]).write_text(block)
+        elif language == "sh":
+            shell = ("bash", "-e", "-c", set_up + block)
+            ended = subprocess.run(
+                shell, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            assert ended.returncode == 0, f"{block}\n{ended.stdout}{ended.stderr}"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.engines.scaling import PAGE_BYTES, least_of, scaled, scaling_options
+from lsmtune.engines.scaling import PAGE_BYTES, least_of, scaled, scaling_options, write_cycle
 
 MIB = 2**20
 CACHE = "block_based_table_factory.block_cache"
@@ -98,3 +98,13 @@ def test_sizes_are_whole_pages_and_never_grow(
         assert value <= before
         assert value == before or value % PAGE_BYTES == 0
         assert value >= min(before, least_of(info))
+
+
+def test_what_an_engine_collects_before_it_flushes_and_compacts() -> None:
+    known = catalogue_defaults("rocksdb", None)
+    assert write_cycle("rocksdb", {}, known) == (64 * MIB, 4)
+    merged = {"write_buffer_size": 32 * MIB, "min_write_buffer_number_to_merge": 3}
+    trigger = {"level0_file_num_compaction_trigger": 9}
+    assert write_cycle("rocksdb", {**merged, **trigger}, known) == (96 * MIB, 9)
+    assert write_cycle("leveldb", {}, catalogue_defaults("leveldb", None)) == (4 * MIB, 4)
+    assert write_cycle("own-program", {"write_buffer_size": MIB}, {}) == (1, 1)

@@ -9,7 +9,7 @@ import pytest
 from fake_runner import ENGINE, phase
 
 from lsmtune.cli.output import verdict_lines
-from lsmtune.experiment.run_length import steady_factor, unsteady
+from lsmtune.experiment.run_length import flushes_for, flushes_missing, steady_factor, unsteady
 from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.verdict import ProvedAt, Verdict, VerdictOutcome
@@ -123,3 +123,12 @@ def test_without_time_a_run_is_as_long_as_its_flushes_need() -> None:
     assert steady_factor(measured(few), workload(), GOAL, least=True) == 1.5
     assert steady_factor(measured(falling), workload("overwrite"), GOAL, least=True) == 2.0
     assert steady_factor(measured(wrote(9, 1)), workload(), GOAL, least=True) == 1.0
+    # 12 flushes without a compaction asked for 0.75 of their run.
+    assert steady_factor(measured(wrote(12, 0)), workload(), GOAL, least=True) == 21 / 12
+
+
+@pytest.mark.parametrize("trigger", [1, 2, 4, 9, 16, 100])
+def test_a_run_that_is_long_enough_by_its_options_is_so_by_what_it_did(trigger: int) -> None:
+    wanted = flushes_for(trigger)
+    assert flushes_missing(measured(wrote(wanted, int(wanted > trigger))), GOAL) == 0.0
+    assert flushes_missing(measured(wrote(4, 1)), GOAL) == 0.5

@@ -316,21 +316,61 @@ class Buffering(FakeRunner):
         return replace(found, phases=phases)
 
 
-def test_the_proof_is_as_long_as_the_finalist_needs_to_be_steady(tmp_path: Path) -> None:
-    """YCSB A: 1.77x in 7 pairs was not proven, as the finalist flushed 3 times where 5 count."""
-    mixed = "workload:\n  name: ycsb-a\n  recordcount: 1000\n  operationcount: 6000\n"
-    text = make_spec(tmp_path).text.replace("workload:\n  name: fillrandom\n  num: 1000\n", mixed)
-    spec, runner = parse_spec(text, tmp_path / "small.yaml"), Buffering()
-    result = tuned(spec, tmp_path / "study", runner)
+def mixed(path: Path) -> Spec:
+    workload = "workload:\n  name: ycsb-a\n  recordcount: 1000\n  operationcount: 6000\n"
+    text = make_spec(path, budget="{trials: 12}", more="baseline: {write_buffer_size: 2MiB}").text
+    text = text.replace("workload:\n  name: fillrandom\n  num: 1000\n", workload)
+    return parse_spec(text, path / "small.yaml")
+
+
+def test_runs_are_as_long_as_their_configuration_needs_to_flush_and_compact(tmp_path: Path) -> None:
+    """YCSB A was not proven three times: finalists with large memtables flushed 3 times of 5."""
+    runner = Buffering()
+    result = tuned(mixed(tmp_path), tmp_path / "study", runner)
     assert result.verdict is not None
-    assert result.best is not None
-    proof = 2 * (result.verdict.pairs + result.verdict.pairs_failed)
-    lengths = [request.workload.phases[-1].operations for request in runner.requests]
-    searched, proved = set(lengths[:-proof]), set(lengths[-proof:])
-    assert searched == {6000}
-    assert len(proved) == 1
-    assert min(proved) > 6000
     assert result.verdict.outcome is VerdictOutcome.BETTER
+    lengths = {}
+    for request in runner.requests:
+        size = int(str(request.config.options["write_buffer_size"]))
+        trigger = int(str(request.config.options.get("level0_file_num_compaction_trigger", 4)))
+        if request.trial is not None:
+            wanted = size / (2 << 20) * max(6, trigger + 2) / 6
+            lengths[request.trial] = (wanted, request.workload.phases[-1].operations)
+    assert len({operations for _, operations in lengths.values()}) > 3
+    for wanted, operations in lengths.values():
+        assert operations == pytest.approx(6000 * min(4.0, max(1.0, wanted)), rel=0.02)
+    # The pairs are as long as the finalist's runs were, and its flushes count.
+    assert result.best_trial is not None
+    proved = {request.workload.phases[-1].operations for request in runner.requests[-12:]}
+    assert proved == {lengths[result.best_trial][1]}
     at = result.verdict.proved_at[0]
     assert at.candidate_flushes is not None
     assert at.candidate_flushes >= 5
+
+
+class Rising(Buffering):
+    """The larger the memtable, the faster the run, as nothing was paid for yet."""
+
+    def __init__(self) -> None:
+        super().__init__(speed=lambda options: float(str(options["write_buffer_size"])), noise=0.0)
+
+
+def test_a_trial_whose_longest_run_flushes_too_seldom_is_no_finalist(tmp_path: Path) -> None:
+    runner = Rising()
+    result = tuned(mixed(tmp_path), tmp_path / "study", runner)
+    tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
+    assert max(tried) > 10 << 20, "one that flushes four times at most in the longest run"
+    assert result.best is not None
+    assert int(str(result.best.options["write_buffer_size"])) <= 10 << 20
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+
+
+def test_a_burst_has_runs_of_one_length_and_any_memtable(tmp_path: Path) -> None:
+    text = mixed(tmp_path).text + "burst: true\n"
+    runner = Rising()
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
+    assert {request.workload.phases[-1].operations for request in runner.requests} == {6000}
+    tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
+    assert result.best is not None
+    assert result.best.options["write_buffer_size"] == max(tried)

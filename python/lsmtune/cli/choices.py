@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsmtune.cli.flags import option_of
 from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.workloads.choice import option_of
 
 if TYPE_CHECKING:
     from lsmtune.experiment.folder import StudyFolder

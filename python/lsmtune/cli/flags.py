@@ -21,14 +21,12 @@ from lsmtune.cli.output import note
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
 from lsmtune.units import (
     UnitError,
     format_bytes,
     format_duration,
-    option_text_allowed,
-    option_value,
     parse_bytes,
     parse_duration,
     parse_share,
@@ -39,6 +37,7 @@ from lsmtune.workloads.choice import (
     Choice,
     assignments,
     choose_workload,
+    options_of,
     stated_workload,
 )
 from lsmtune.workloads.stated import WORKLOAD_NAMES, Stated
@@ -261,23 +260,9 @@ class LimitFlags:
 
 def config_of(texts: Sequence[str] | None) -> Config:
     """The Config of the `-o` flags; `default` without any."""
-    options = options_of(texts)
+    options = options_of(OPTION_FLAG, texts)
     label = ",".join(f"{name}={value}" for name, value in options.items())
     return Config(options, label=label or "default")
-
-
-def options_of(texts: Sequence[str] | None) -> dict[str, OptionValue]:
-    """What the `-o` flags set."""
-    given = assignments(OPTION_FLAG, texts)
-    return {name: option_of(OPTION_FLAG, name, text) for name, text in given.items()}
-
-
-def option_of(source: str, name: str, text: str) -> OptionValue:
-    """The value of option `name` that `text` states. Raises InputError, naming `source`."""
-    allowed = option_text_allowed(text)
-    if allowed:
-        raise InputError(source, name, found=text, allowed=allowed)
-    return _read(option_value, text, source, name)
 
 
 def under_workload(config: Config, choice: Choice, engine: str, source: str) -> Config:

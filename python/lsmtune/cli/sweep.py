@@ -22,13 +22,11 @@ from lsmtune.cli.flags import (
     command,
     flag,
     limits_of,
-    option_of,
-    options_of,
 )
 from lsmtune.cli.output import failure, print_json, print_view, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
 from lsmtune.model.request import SEED_MAX
-from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments
+from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, option_of, options_of
 
 if TYPE_CHECKING:
     from lsmtune.experiment.store import StoredMeasurement
@@ -176,7 +174,7 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
     else:
         sweep = load_sweep(path)
     parameters = assignments(WORKLOAD_FLAG, given.workload_set)
-    options = options_of(given.option)
+    options = options_of(OPTION_FLAG, given.option)
     if given.engine is not None and given.engine != sweep.engine.name:
         # A library of the file is of the file's engine.
         sweep = replace(sweep, engine=SweepEngine(given.engine))
@@ -207,7 +205,7 @@ def _of_flags(given: SweepFlags) -> Sweep:
         workloads=tuple(SweepWorkload(name) for name in names),
         axes=tuple(_axis(text) for text in given.axis or ()),
         parameters=assignments(WORKLOAD_FLAG, given.workload_set),
-        options=options_of(given.option),
+        options=options_of(OPTION_FLAG, given.option),
         place=_flag_place,
     )
 

@@ -36,11 +36,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lsmtune.dashboard.pages import compared_document, diff_document, overview_document
 from lsmtune.dashboard.watch import Studies, Watched
 from lsmtune.errors import InputError, LsmtuneError, disk_trouble
-from lsmtune.model.config import OptionValue
 from lsmtune.report.document import Document
 from lsmtune.report.render import environment, read_asset, section_html
 from lsmtune.study.live import Requests, State, ask
-from lsmtune.units import UnitError, option_value, parse_duration
+from lsmtune.units import UnitError, parse_duration
+from lsmtune.workloads.choice import options_of
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN = "token"
@@ -294,7 +294,10 @@ def change_of(wanted: Any) -> Callable[[Requests], Requests]:
         case "pause" | "resume" as what:
             return lambda asked: replace(asked, pause=what == "pause")
         case "add":
-            options = read_options(str(given.get("options", "")))
+            told = re.split(r"[,\n]", str(given.get("options", "")))
+            options = options_of("options", [text.strip() for text in told if text.strip()])
+            if not options:
+                raise InputError("options", found="", allowed="name=value, name=value")
             return lambda asked: replace(asked, add=(*asked.add, options))
         case "extend":
             return _extension(given)
@@ -317,21 +320,3 @@ def _extension(given: Mapping[str, object]) -> Callable[[Requests], Requests]:
     if not changes:
         raise InputError("budget", why="nothing to change", allowed="a time in all, trials in all")
     return lambda asked: replace(asked, **changes)
-
-
-def read_options(told: str) -> dict[str, OptionValue]:
-    """`name=value, name=value` or a line each. Raises InputError for any other form."""
-    options: dict[str, OptionValue] = {}
-    for part in told.replace("\n", ",").split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not part.strip():
-            continue
-        if not (name and equals and value):
-            raise InputError("options", found=part.strip(), allowed="name=value")
-        try:
-            options[name] = option_value(value)
-        except UnitError as error:
-            raise InputError("options", name, found=value, allowed=error.allowed) from None
-    if not options:
-        raise InputError("options", found=told, allowed="name=value, name=value")
-    return options

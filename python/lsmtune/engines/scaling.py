@@ -64,6 +64,30 @@ def scaling_options(engine: str) -> dict[str, OptionInfo]:
 _DERIVED = frozenset({"arena_block_size", "max_compaction_bytes"})
 
 
+# What is collected in memory and then in level 0 before an engine compacts: its options, and the
+# constants of LevelDB (`db/dbformat.h`: kL0_CompactionTrigger).
+_BUFFER, _MERGED = "write_buffer_size", "min_write_buffer_number_to_merge"
+_TRIGGER, _TRIGGER_USUAL = "level0_file_num_compaction_trigger", 4
+
+
+def write_cycle(
+    engine: str, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue]
+) -> tuple[int, int]:
+    """Bytes that are written until a flush, and flushes until a compaction, at least 1 each.
+
+    `defaults` are the engine's, for what `options` leave alone. (1, 1) for an engine without a
+    catalogue, of which nothing is known.
+    """
+    if engine not in ENGINE_KINDS:
+        return 1, 1
+
+    def number(name: str, other: int) -> int:
+        value = options.get(name, defaults.get(name, other))
+        return max(1, int(value)) if isinstance(value, int | float) else other
+
+    return number(_BUFFER, 1) * number(_MERGED, 1), number(_TRIGGER, _TRIGGER_USUAL)
+
+
 def least_of(info: OptionInfo) -> int:
     """The smallest size that an option is scaled to."""
     return PAGE_BYTES if info.least is None else math.ceil(info.least)

@@ -49,6 +49,18 @@ class Databases(Protocol):
         ...
 
 
+class Lengths(Protocol):
+    """How long the runs of one configuration are, where they are not as long as all others."""
+
+    def of(self, config: Config) -> float:
+        """How many times as long as the experiment's they are, at least 1."""
+        ...
+
+    def workloads(self, config: Config, workloads: Sequence[Workload]) -> Sequence[Workload]:
+        """The experiment's `workloads` at the length of `config`."""
+        ...
+
+
 def loaded_databases(
     folder: Path, runner: Runner, size_bytes: int, observer: Observer
 ) -> DatabaseCache | None:
@@ -79,6 +91,8 @@ class Measurer:
 
     `clock` gives seconds of a monotonic clock. `scale` is that of the workloads and limits to what
     the arms are meant for: a run has the arm's configuration at this scale (`engines.scaling`).
+    By `lengths` the runs of a configuration by itself have a length of their own. The two of a pair
+    have the same.
     """
 
     folder: StudyFolder
@@ -90,6 +104,7 @@ class Measurer:
     clock: Clock
     databases: Databases | None = None
     scale: float = 1.0
+    lengths: Lengths | None = None
 
     def __post_init__(self) -> None:
         self._charged_until = self.clock()
@@ -218,6 +233,8 @@ class Measurer:
             prune: as in `measure`.
         """
         runs = list(stored)
+        if workloads is None and self.lengths is not None:
+            workloads = self.lengths.workloads(arm.config, self.workloads)
         for index, workload in list(enumerate(workloads or self.workloads))[len(stored) :]:
             if self.stop.is_set():
                 return None

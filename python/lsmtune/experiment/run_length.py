@@ -67,6 +67,31 @@ def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[s
     return lines + _trends(phases, workload)
 
 
+def flushes_missing(measurement: Measurement, goal: Goal) -> float | None:
+    """By how much longer a run has to be for its flushes and compactions alone, as a share of it.
+
+    0 where they are enough, 1 for a run that has to be twice as long; None where it wrote nothing,
+    or did not count.
+    """
+    flushes, compactions = _writes(_judged(measurement, goal))
+    enough = FLUSHES_WANTED if compactions == 0 else FLUSHES_LEAST
+    if flushes is None:
+        return None
+    if flushes >= enough:
+        return 0.0
+    if not flushes:
+        return FACTOR_BLIND - 1.0
+    if not compactions and flushes <= FLUSHES_BEFORE_COMPACTION:
+        enough = FLUSHES_BEFORE_COMPACTION
+    # One more: the first flush begins before the phase has written a whole memtable.
+    return (1 + enough) / flushes - 1.0
+
+
+def flushes_for(trigger: int) -> int:
+    """How many flushes a run needs that is to show a compaction at `trigger` files of level 0."""
+    return 1 + max(FLUSHES_LEAST, min(FLUSHES_WANTED, 1 + trigger))
+
+
 def steady_factor(
     measurement: Measurement, workload: Workload, goal: Goal, *, least: bool = False
 ) -> float:
@@ -79,15 +104,12 @@ def steady_factor(
     if not unsteady(measurement, workload, goal):
         return 1.0
     phases = _judged(measurement, goal)
-    flushes, compactions = _writes(phases)
-    if flushes is None:
+    missing = flushes_missing(measurement, goal)
+    if missing is None:
         return TREND_FACTOR
-    if not flushes:
-        return FACTOR_BLIND
-    # One more: the first flush begins before the phase has written a whole memtable.
-    wanted = 1 + (FLUSHES_LEAST if compactions else FLUSHES_BEFORE_COMPACTION)
+    factor = 1.0 + missing
     only_flushes = least and not _trends(phases, workload)
-    return wanted / flushes if only_flushes else max(TREND_FACTOR, wanted / flushes)
+    return factor if only_flushes else max(TREND_FACTOR, factor)
 
 
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:

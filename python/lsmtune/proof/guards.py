@@ -6,7 +6,7 @@ The search compares with the runs of the baseline before it; a proof with the ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -96,19 +96,25 @@ def check_guard(guard: Constraint, source: str, field: str) -> None:
         raise InputError(source, field, found=guard.text, allowed=allowed)
 
 
-def observations(run: Measurement) -> list[dict[str, OptionValue]]:
+def observations(
+    run: Measurement, wanted: Collection[str] | None = None
+) -> list[dict[str, OptionValue]]:
     """What each measure phase observed, by the metrics' names; one element without phases.
 
     `phase.metric` is of that phase, and the same in all elements; `type.latency_us_p99` of one
-    operation type of the phase. A metric without a phase has to hold in every one.
+    operation type of the phase. A metric without a phase has to hold in every one. Of the metrics
+    without an operation type those that are `wanted`; None for all.
     """
     measured = [phase for phase in run.phases if phase.kind == "measure"]
     dotted = {
         f"{phase.name}.{name}": metric_value(run, name, phase)
         for phase in measured
         for name in PHASE_METRICS
+        if wanted is None or f"{phase.name}.{name}" in wanted
     }
-    names = (*METRICS, *SHORT_NAMES, *run.reported)
+    names = [*METRICS, *SHORT_NAMES, *run.reported]
+    if wanted is not None:
+        names = [name for name in names if name in wanted]
     phases: list[PhaseMeasurement | None] = [*measured] or [None]
     observed = []
     for phase in phases:
@@ -151,9 +157,15 @@ def circumstances_of(
     defaults: Mapping[str, OptionValue],
     workloads: Sequence[Workload],
     source: str,
+    *,
+    of_memory: bool = True,
 ) -> Circumstances:
-    """Those of a configuration of `options` on `engine`; `defaults` are what it leaves alone."""
-    memory = memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
+    """Those of a configuration of `options` on `engine`; `defaults` are what it leaves alone.
+
+    `of_memory`: whether a constraint asks for the memory by the model, which takes a while.
+    """
+    modelled = of_memory and engine in ENGINE_KINDS
+    memory = memory_model(engine, options).total_bytes if modelled else 0
     known = {**defaults, **options, MEMORY_MODEL: memory}
     return Circumstances(known, [facts_of(workload) for workload in workloads], source, engine)
 
@@ -183,8 +195,9 @@ def violations(
     observe.
     """
     broken: dict[str, float] = {}
+    wanted = {name for constraint in constraints for name in constraint.metric_names}
     for index, (facts, run) in enumerate(zip(circumstances.facts, runs, strict=True)):
-        own, base = observations(run), baseline[index] if baseline else []
+        own, base = observations(run, wanted), baseline[index] if baseline else []
         for constraint in constraints:
             if constraint.option_names - circumstances.options.keys():
                 continue

@@ -206,7 +206,8 @@ class _Scale:
             return None
         along = (self._number(place) - self.start) / (self.end - self.start)
         begin = self._aside + (0.04 if self._aside else 0.0)
-        return min(max(begin + along * (1 - begin), -0.5), 1.5)
+        share = begin + along * (1 - begin)
+        return -0.5 if share < -0.5 else 1.5 if share > 1.5 else share
 
     def ticks(self) -> list[tuple[float, str]]:
         """Shares and what is written there."""

@@ -12,6 +12,7 @@ from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.experiment.run_length import flushes_missing
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
@@ -92,6 +93,7 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 # What a guarded metric of the baseline varies by from run to run, as a share of its value: a guess,
 # about that of the p99 latency of a run of seconds, for as many degrees of freedom.
 _PRIOR_SD, _PRIOR_FREEDOM = 0.25, 0.25
+FLUSHES = "enough flushes and compactions to show what is sustained"
 _COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
 
 
@@ -114,6 +116,8 @@ class Feasibility:
         self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+        asking = (*self._after, *spec.guards, *spec.pick_where)
+        self._of_memory = any(MEMORY_MODEL in c.fact_names for c in asking)
         runs: list[list[Measurement]] = [[] for _ in spec.workloads]
         for row in baseline:
             if row.role in _COMPARED_WITH and row.measurement.outcome is Outcome.OK:
@@ -121,6 +125,10 @@ class Feasibility:
         self._baseline = [baseline_observations(each) for each in runs] if all(runs) else []
         # By a guard's text, in its own unit: what the baseline's runs scatter by.
         self._noise = self._scatter(runs) if self._baseline else {}
+        # Where most runs of the baseline flush too seldom, those of a trial may, too.
+        short = [bool(flushes_missing(run, spec.goal)) for each in runs for run in each]
+        own = spec.command is None and not spec.burst
+        self._flushes_count = own and bool(short) and 2 * sum(short) <= len(short)
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -141,7 +149,7 @@ class Feasibility:
 
         No candidate that is run breaks one, but a stored trial may break one that is new.
         """
-        return dict(self._broken(options, self._memory_bytes(options)))
+        return dict(self._broken(options, self._memory_bytes(options))) if self._before else {}
 
     def _broken(
         self, options: Mapping[str, OptionValue], memory_bytes: int
@@ -170,11 +178,17 @@ class Feasibility:
         """By how much each constraint on outcomes, and each guard, is broken by `runs`.
 
         As `proof.guards.violations`. Guards give way by a standard deviation of the baseline's
-        runs: the search has one run, which may break one by chance, and the proof decides.
+        runs: the search has one run, which may break one by chance, and the proof decides. Runs
+        that flush too seldom break `FLUSHES`: what was not yet paid for cannot be proved better.
         """
         after = [*self._after, *self._spec.guards]
         broken = violations(after, self.circumstances(options), runs, self._baseline)
-        return {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
+        held = {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
+        missing = [flushes_missing(run, self._spec.goal) for run in runs]
+        counted = [share for share in missing if share is not None]
+        if self._flushes_count and counted:
+            held[FLUSHES] = max(counted)
+        return held
 
     def log_odds(self, broken: Mapping[str, float]) -> float:
         """The logarithm of the probability that a proof finds all guards held.
@@ -218,8 +232,10 @@ class Feasibility:
 
     def picks(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> bool:
         """Whether a point of the front meets what the study wants of the one it picks."""
-        wanted, circumstances = self._spec.pick_where, self.circumstances(options)
-        broken = violations(wanted, circumstances, runs, self._baseline)
+        wanted = self._spec.pick_where
+        if not wanted:
+            return True
+        broken = violations(wanted, self.circumstances(options), runs, self._baseline)
         return all(violation <= 0 for violation in broken.values())
 
     def circumstances(self, options: Mapping[str, OptionValue]) -> Circumstances:
@@ -230,6 +246,7 @@ class Feasibility:
             self._defaults,
             [weighted.workload for weighted in self._spec.workloads],
             str(self._spec.path),
+            of_memory=self._of_memory,
         )
 
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:

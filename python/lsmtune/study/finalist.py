@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
-from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.measurer import Lengths, Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
@@ -19,9 +19,10 @@ from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress, TuneObserver
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import is_baseline
+from lsmtune.study.start import SearchBudget, is_baseline
 
 # Of a short budget, what the finalist has to survive is kept so much.
 SURVIVAL_SHARE = 0.1
@@ -42,6 +43,23 @@ def nothing_to_prove(spec: Spec, progress: Progress, defaults: Mapping[str, Opti
     if broken:
         return f"every trial broke a constraint ({broken})"
     return _NO_PICK if spec.pick_where else _NO_PRODUCT
+
+
+def budget_now(
+    budget: SearchBudget,
+    asked: Requests,
+    spec: Spec,
+    progress: Progress,
+    defaults: Mapping[str, OptionValue],
+    lengths: Lengths | None,
+) -> SearchBudget:
+    """`budget` as it is `asked` for, with the time that the proof of the best trial takes."""
+    best, to_prove = progress.best, not nothing_to_prove(spec, progress, defaults)
+    longer_s = 0.0
+    if best is not None and lengths is not None and to_prove:
+        longer_s = (1.0 - 1.0 / lengths.of(best.config)) * best.run_s
+    time_s, trials = asked.time_s, asked.trials
+    return replace(budget, time_s=time_s, trials=trials, to_prove=to_prove, longer_s=longer_s)
 
 
 def survival_plan(spec: Spec) -> SurvivalPlan:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
@@ -32,7 +31,7 @@ from lsmtune.study.feasible import (
     without_baseline,
     without_mean,
 )
-from lsmtune.study.finalist import nothing_to_prove, prove_finalist, survival_s
+from lsmtune.study.finalist import budget_now, nothing_to_prove, prove_finalist, survival_s
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.live import LiveFile, Observers, begin_live
 from lsmtune.study.observer import (
@@ -278,6 +277,8 @@ class _Tuning:
             short = size.smaller_than_could_be(self._spec, self._size)
         else:
             short = size.resize(self._spec, self._folder, stored, self._measurer.spent_s())
+        self._size = size.stored_size(self._folder)
+        self._measurer.lengths = size.lengths(self._spec, self._size, self._defaults)
         if short:
             self._observer.warning(short)
         self._refuse_short()
@@ -340,11 +341,10 @@ class _Tuning:
     def _attend(self) -> None:
         """Do what other programs ask for."""
         asked = self._live.attend()
-        to_prove = not nothing_to_prove(self._spec, self._progress, self._defaults)
-        time_s, trials = asked.time_s, asked.trials
-        self._budget = replace(self._budget, time_s=time_s, trials=trials, to_prove=to_prove)
-        known = self._spec, self._defaults, self._feasibility, self._observer
-        self._trials.queue(points_by_hand(*known, asked.add))
+        known = self._spec, self._progress, self._defaults, self._measurer.lengths
+        self._budget = budget_now(self._budget, asked, *known)
+        defined = self._spec, self._defaults, self._feasibility, self._observer
+        self._trials.queue(points_by_hand(*defined, asked.add))
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""

@@ -162,7 +162,11 @@ class SpaceModel(StrictModel):
             "additionalProperties"
         ]
         names = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-        schema["properties"] |= {"use": names, "without": names}
+        for name in ("use", "without"):
+            schema["properties"][name] = {
+                **names,
+                "description": schema["properties"][name]["description"],
+            }
         return {"anyOf": [*names["anyOf"], schema]}
 
 

@@ -9,15 +9,16 @@ searched, and kept as a fact of the folder, so that a study that goes on has the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lsmtune.engines.scaling import scaling_options
+from lsmtune.engines.scaling import scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.run_length import scaled_num, steady_factor, unsteady
+from lsmtune.experiment.run_length import flushes_for, scaled_num, steady_factor, unsteady
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.codec import decode, encode
+from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.study.spec import DataRungs, Spec
@@ -57,6 +58,7 @@ class RunSize:
 
     `longer`: how many times as long as stated the target's runs are, by workload; empty: as stated.
     `scale` and `proof_scale`: the share of the target's data in the search and in the proof.
+    `longest`: up to how many times as long as those of the baseline the runs of a trial may be.
     `tries`: how often it was changed; `settled`: that it is not looked at again. `time_s`: the time
     budget for which it was decided.
     """
@@ -67,6 +69,7 @@ class RunSize:
     tries: int = 0
     settled: bool = False
     time_s: float | None = None
+    longest: float = 1.0
 
     @property
     def grows(self) -> bool:
@@ -190,7 +193,8 @@ def resize(
     wall_s = sum(row.wall_s * factor for (row, _), factor in zip(pairs, factors, strict=True))
     run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
     if size.tries and not why:
-        folder.measurements.set_fact(_FACT, encode(replace(size, settled=True)))
+        longest = _longest(spec, run_s / size.scale * size.proof_scale)
+        folder.measurements.set_fact(_FACT, encode(replace(size, settled=True, longest=longest)))
         return ""
     each = zip(spec.workloads, factors, strict=True)
     target = [replace(w, workload=longer_by(w.workload, factor)) for w, factor in each]
@@ -204,7 +208,8 @@ def resize(
         told = _TOO_SHORT.format(max(factors))
     else:
         lengths = longer if why else size.longer
-        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s)
+        longest = _longest(spec, run_s / size.scale * wanted[1])
+        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s, longest)
         told = f"the runs of this study are {max(factors):.2g} times as long"
     lines = [f"the runs do not show what is sustained ({why[0]}): {told}"] if why else []
     if new.scale < 1.0:
@@ -261,6 +266,58 @@ def _scale_least(spec: Spec) -> float:
     return min(1.0, max(SCALE_LEAST, share))
 
 
+# --- The length of a trial
+
+# A run of a trial is at most so many times as long as one of the baseline: what a search takes for
+# one configuration, it has not for others.
+_TRIAL_LONGEST = 4.0
+
+
+def _longest(spec: Spec, run_s: float) -> float:
+    """`RunSize.longest`, where a run of the baseline in the proof takes `run_s` seconds."""
+    within_deadline = _DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
+    return max(1.0, min(_TRIAL_LONGEST, within_deadline))
+
+
+@dataclass(frozen=True)
+class TrialLengths:
+    """The lengths of a study's trials, against those of its baseline's runs.
+
+    What a configuration collects before it flushes and compacts for the first time is what a short
+    run does not charge it for. So its runs write as much as its own first compaction needs.
+    `defaults` are the engine's.
+    """
+
+    spec: Spec
+    size: RunSize
+    defaults: Mapping[str, OptionValue]
+
+    def of(self, config: Config) -> float:
+        """How many times as long as those of the baseline its runs are."""
+        (each, trigger), (base, base_trigger) = (
+            write_cycle(self.spec.engine_name, options, self.defaults)
+            for options in (config.options, self.spec.baseline.options)
+        )
+        wanted = each * flushes_for(trigger) / (base * flushes_for(base_trigger))
+        return max(1.0, min(self.size.longest, wanted))
+
+    def workloads(self, config: Config, workloads: Sequence[Workload]) -> Sequence[Workload]:
+        """`workloads` with measure phases of that length."""
+        factor = self.of(config)
+        return [longer_by(workload, factor) for workload in workloads]
+
+
+def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> TrialLengths | None:
+    """Those of a study; None where all of its runs have one length."""
+    workloads = [weighted.workload for weighted in spec.workloads]
+    measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
+    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
+    can = spec.command is None and not rungs and all(map(_can_last, workloads))
+    if spec.burst or size.longest == 1.0 or not can or not any(p.writes for p in measured):
+        return None
+    return TrialLengths(spec, size, defaults)
+
+
 # --- The proof
 
 _PROOF_FACT = "proof_length"
@@ -305,13 +362,21 @@ def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float 
         runs = [row for row in runs if row.trial in (None, trial)]
     # The newest of each arm under each workload.
     newest = {(row.trial, row.workload): row for row in runs}.values()
-    pairs = [(row, measurer.workloads[row.workload]) for row in newest]
+    # Each with how long it was, against a run of the baseline.
+    pairs = [
+        (row, measurer.workloads[row.workload], measurer.lengths.of(row.config))
+        if measurer.lengths
+        else (row, measurer.workloads[row.workload], 1.0)
+        for row in newest
+    ]
     for least in (False, True):
-        wanted = [steady_factor(r.measurement, w, spec.goal, least=least) for r, w in pairs]
-        factor = max(wanted, default=1.0)
-        pair_s = sum(row.wall_s + (factor - 1.0) * row.measurement.elapsed_s for row in newest)
+        factor = max(
+            (x * steady_factor(r.measurement, w, spec.goal, least=least) for r, w, x in pairs),
+            default=1.0,
+        )
+        pair_s = sum(r.wall_s + (factor / x - 1.0) * r.measurement.elapsed_s for r, _, x in pairs)
         fits = deadline_s is None or PAIRS_KEPT_LEAST * pair_s <= deadline_s
-        longest_s = factor * max((row.measurement.elapsed_s for row in newest), default=0.0)
+        longest_s = factor * max((r.measurement.elapsed_s / x for r, _, x in pairs), default=0.0)
         if fits and longest_s <= measurer.limits.deadline_s:
             return factor
     return 1.0

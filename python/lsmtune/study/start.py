@@ -86,7 +86,8 @@ class SearchBudget:
     `pairs` is the number of pairs that are kept for the proof, of two runs each. `other_s` seconds
     of the time go to neither: what starts the study, and what comes after its proof. A run of the
     proof takes `proof_factor` times as long as one of the search. While nothing is known that could
-    be proved (`to_prove`), the search has half of the proof's time, too.
+    be proved (`to_prove`), the search has half of the proof's time, too. By `longer_s` seconds a
+    run of the proof is longer, at the size of the search, since its finalist needs it.
     """
 
     trials: int | None
@@ -95,10 +96,12 @@ class SearchBudget:
     other_s: float = 0.0
     proof_factor: float = 1.0
     to_prove: bool = True
+    longer_s: float = 0.0
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took (at least one)."""
-        pair_s = 2 * statistics.median(run_walls_s) * RESERVE_FACTOR * self.proof_factor
+        run_s = statistics.median(run_walls_s) + self.longer_s
+        pair_s = 2 * run_s * RESERVE_FACTOR * self.proof_factor
         kept = self.pairs
         if self.time_s is not None and pair_s > 0:
             fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))

@@ -12,6 +12,7 @@ from lsmtune.engines.workload_options import check_workload, with_merge_operator
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.workload import Workload
+from lsmtune.units import UnitError, option_text_allowed, option_value
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
 from lsmtune.workloads.ycsb import NAME as YCSB
 
@@ -137,3 +138,22 @@ def assignments(flag: str, texts: Sequence[str] | None) -> dict[str, str]:
             raise InputError(flag, name, why="given twice")
         values[name] = value
     return values
+
+
+def options_of(source: str, texts: Sequence[str] | None) -> dict[str, OptionValue]:
+    """The options that `name=value` texts set, as `source` names. Raises as `option_of` does."""
+    given = assignments(source, texts)
+    return {name: option_of(source, name, text) for name, text in given.items()}
+
+
+def option_of(source: str, name: str, text: str) -> OptionValue:
+    """The value of option `name` that `text` states. Raises InputError, naming `source`."""
+    allowed = option_text_allowed(text)
+    if allowed:
+        raise InputError(source, name, found=text, allowed=allowed)
+    try:
+        return option_value(text)
+    except UnitError as error:
+        raise InputError(
+            source, name, found=error.found, allowed=error.allowed, nearest=error.nearest
+        ) from None
