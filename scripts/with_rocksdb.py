@@ -8,6 +8,7 @@ is built is kept in the cache; the crate rocksdb takes 30 s of one core, grocksd
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -32,7 +33,13 @@ def main(library: Path, project: Path, command: list[str]) -> None:
 
 
 def _of_rust(kept: Path) -> dict[str, str]:
-    """The crate's bindgen reads RocksDB's header with libclang; its wheel has no C headers."""
+    """The crate's bindgen reads RocksDB's header with libclang, whose wheel has no C headers.
+
+    One command at a time: the file that `cargo run` builds has one name, whatever is in it.
+    """
+    lock = os.open(kept / "lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.set_inheritable(lock, True)
     settings = {
         "CARGO_TARGET_DIR": str(kept / "target"),
         "ROCKSDB_LIB_DIR": str(kept / "lib"),
