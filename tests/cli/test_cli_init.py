@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from lsmtune.cli.init import app
@@ -60,6 +61,14 @@ def test_a_ready_space_and_a_sampler_by_name(tmp_path: Path) -> None:
         init("--space", "leveldb-basic", "--output", tmp_path / "other.yaml")
     with pytest.raises(InputError, match=r"--sampler: found 'forrest'.*did you mean forest\?"):
         init("--sampler", "forrest", "--output", tmp_path / "other.yaml")
+
+
+def test_a_study_on_standard_output_is_the_study_alone() -> None:
+    """It said `wrote -`, and `lsmtune tune -` as what to do next."""
+    told = init("--output", "-")
+    assert yaml.safe_load(told)["version"] == 1
+    assert "lsmtune tune study.yaml" in told
+    assert "tune -" not in told
 
 
 def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from lsmtune.cli.flags import (
     duration_of,
     option,
 )
-from lsmtune.cli.output import check_new, echo_beside
+from lsmtune.cli.output import check_new
 from lsmtune.engines.ready import READY_SPACES, ready_space
 from lsmtune.errors import InputError, check_name
-from lsmtune.machine.files import write_output
+from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.search.samplers import SAMPLERS, sampler_kind
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
@@ -81,7 +81,7 @@ def _init(
         engine,
         fields,
         budget,
-        str(output),
+        "study.yaml" if output == STDOUT else str(output),
         workload=choice.workload,
         space=space,
         sampler=sampler,
@@ -92,7 +92,8 @@ def _init(
     parse_spec(text, output)
     check_new(output, "--output", force=force)
     write_output(output, text)
-    echo_beside(f"wrote {output}\nnext: lsmtune tune {output}", output)
+    if output != STDOUT:
+        typer.echo(f"wrote {output}\nnext: lsmtune tune {output}")
 
 
 def _ask_workload() -> tuple[str, list[str]]:
