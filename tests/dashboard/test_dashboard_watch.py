@@ -90,13 +90,13 @@ def test_a_study_that_grows_is_read_as_rarely_as_its_reading_is_dear(
     after = watched.stamp()
     assert after == before
     add_trial(study, 8)
-    for when_s in (2.0, 100.0, 201.9):
+    for when_s in (2.0, 200.0, 401.9):
         now_s[0] = when_s
         assert watched.stamp() == after
         assert (trials(), now_s) == (8, [when_s])
-    now_s[0] = 202.0
+    now_s[0] = 402.0
     assert watched.stamp() != after
-    assert (trials(), now_s) == (9, [204.0])
+    assert (trials(), now_s) == (9, [404.0])
     # What did not change is not read again.
     now_s[0] = 9999.0
     assert (trials(), now_s) == (9, [9999.0])
