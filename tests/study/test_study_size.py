@@ -20,11 +20,20 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
 from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
+from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult, verdict_document
-from lsmtune.study.size import PROCESS_BYTES, THREAD_BYTES, can_change, longer_by, stored_size
+from lsmtune.study.size import (
+    PROCESS_BYTES,
+    THREAD_BYTES,
+    RunSize,
+    can_change,
+    lengths,
+    longer_by,
+    stored_size,
+)
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import PROMOTED_MAX
+from lsmtune.study.start import PROMOTED_MAX, baseline_config, candidate_config
 
 
 class Flushing(FakeRunner):
@@ -374,3 +383,24 @@ def test_a_burst_has_runs_of_one_length_and_any_memtable(tmp_path: Path) -> None
     tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
     assert result.best is not None
     assert result.best.options["write_buffer_size"] == max(tried)
+
+
+def test_an_option_of_every_run_makes_no_run_longer_than_the_baselines(tmp_path: Path) -> None:
+    """All trials and anchors ran twice as long: the baseline was taken without these options."""
+    text = mixed(tmp_path).text + "options: {min_write_buffer_number_to_merge: 2}\n"
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    known = lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None))
+    assert known is not None
+    assert known.of(baseline_config(spec)) == 1.0
+    assert known.of(candidate_config(spec, 0, {"write_buffer_size": 6 << 20})) == 3.0
+
+
+def test_a_search_at_the_first_runs_size_leaves_time_for_its_larger_proof(tmp_path: Path) -> None:
+    """Two trials of four ran at the proof's size: the search kept the time of smaller runs."""
+    result = run_large(large(tmp_path, "{time: 15m}"), tmp_path / "study", ByBytes(), Recorder())
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert stored_size(folder).grows
+    rows = stored(tmp_path / "study")
+    assert len({row.measurement.phases[-1].user_bytes_written for row in rows[:5]}) == 1
+    assert [row.role for row in rows].count(Role.PROMOTION) == 1 + PROMOTED_MAX
+    assert result.spent_s <= 900.0

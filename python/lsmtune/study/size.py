@@ -22,7 +22,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.study.spec import DataRungs, Spec
-from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR
+from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
 from lsmtune.workloads.distributions import data_bytes
@@ -296,7 +296,7 @@ class TrialLengths:
         """How many times as long as those of the baseline its runs are."""
         (each, trigger), (base, base_trigger) = (
             write_cycle(self.spec.engine_name, options, self.defaults)
-            for options in (config.options, self.spec.baseline.options)
+            for options in (config.options, baseline_config(self.spec).options)
         )
         wanted = each * flushes_for(trigger) / (base * flushes_for(base_trigger))
         return max(1.0, min(self.size.longest, wanted))
