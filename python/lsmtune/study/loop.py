@@ -405,7 +405,8 @@ class _Tuning:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
             self._search_begun = True
-            if few := self._budget.few_trials(*self._spent):
+            few = self._budget.few_trials(*self._spent)
+            if few and not self._observations.trials:
                 self._observer.warning(few)
 
     def _run_ends(self) -> tuple[float, float]:
