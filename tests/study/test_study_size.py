@@ -404,3 +404,39 @@ def test_a_search_at_the_first_runs_size_leaves_time_for_its_larger_proof(tmp_pa
     assert len({row.measurement.phases[-1].user_bytes_written for row in rows[:5]}) == 1
     assert [row.role for row in rows].count(Role.PROMOTION) == 1 + PROMOTED_MAX
     assert result.spent_s <= 900.0
+
+
+@pytest.mark.parametrize("asked", ["metric: total_elapsed_s", "guards: [stall_s <= 2 * baseline]"])
+def test_runs_that_are_compared_by_what_grows_with_them_have_one_length(
+    asked: str, tmp_path: Path
+) -> None:
+    """A trial with twice the memtable took twice as long, and was the worse by that alone."""
+    text = mixed(tmp_path).text
+    if asked.startswith("metric"):
+        text = text.replace("metric: sustained_throughput_ops_s", asked)
+    else:
+        text += asked + "\n"
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    assert lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None)) is None
+
+
+class SmallSecond(Buffering):
+    """The second of two workloads flushes twice in a run, however long it is."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if request.workload.name != "ycsb-b":
+            return found
+        return replace(found, phases=tuple(replace(p, flushes=2) for p in found.phases))
+
+
+def test_a_workload_in_which_the_baseline_flushes_too_seldom_excludes_no_trial(
+    tmp_path: Path,
+) -> None:
+    """All trials broke what the baseline broke, too, as the other workload had enough flushes."""
+    of_one = "workload:\n  name: ycsb-a\n  recordcount: 1000\n  operationcount: 6000\n"
+    each = "recordcount: 1000, operationcount: 6000}"
+    of_two = f"workloads:\n- {{name: ycsb-a, {each}\n- {{name: ycsb-b, {each}\n"
+    text = mixed(tmp_path).text.replace(of_one, of_two)
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", SmallSecond())
+    assert result.best is not None

@@ -125,10 +125,10 @@ class Feasibility:
         self._baseline = [baseline_observations(each) for each in runs] if all(runs) else []
         # By a guard's text, in its own unit: what the baseline's runs scatter by.
         self._noise = self._scatter(runs) if self._baseline else {}
-        # Where most runs of the baseline flush too seldom, those of a trial may, too.
-        short = [bool(flushes_missing(run, spec.goal)) for each in runs for run in each]
+        # Under a workload where most runs of the baseline flush too seldom, a trial's may, too.
         own = spec.command is None and not spec.burst
-        self._flushes_count = own and bool(short) and 2 * sum(short) <= len(short)
+        short = [[bool(flushes_missing(run, spec.goal)) for run in each] for each in runs]
+        self._flushes_count = [own and bool(s) and 2 * sum(s) <= len(s) for s in short]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -184,9 +184,10 @@ class Feasibility:
         after = [*self._after, *self._spec.guards]
         broken = violations(after, self.circumstances(options), runs, self._baseline)
         held = {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
-        missing = [flushes_missing(run, self._spec.goal) for run in runs]
+        judged = zip(runs, self._flushes_count, strict=True)
+        missing = [flushes_missing(run, self._spec.goal) for run, count in judged if count]
         counted = [share for share in missing if share is not None]
-        if self._flushes_count and counted:
+        if counted:
             held[FLUSHES] = max(counted)
         return held
 
