@@ -440,3 +440,16 @@ def test_a_workload_in_which_the_baseline_flushes_too_seldom_excludes_no_trial(
     text = mixed(tmp_path).text.replace(of_one, of_two)
     result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", SmallSecond())
     assert result.best is not None
+
+
+def test_runs_that_flush_often_enough_with_any_memtable_are_not_longer(tmp_path: Path) -> None:
+    """Runs of 60 flushes were four times as long for a memtable with which they flush 15 times."""
+    text = mixed(tmp_path).text.replace("operationcount: 6000", "operationcount: 60000")
+    runner = Buffering()
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
+    sizes = {int(str(r.config.options["write_buffer_size"])) for r in runner.requests}
+    assert max(sizes) >= 12 << 20
+    longest = max(request.workload.phases[-1].operations or 0 for request in runner.requests)
+    assert longest <= 2 * 60000
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
