@@ -453,3 +453,17 @@ def test_runs_that_flush_often_enough_with_any_memtable_are_not_longer(tmp_path:
     assert longest <= 2 * 60000
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
+
+
+def test_a_finalist_that_flushes_too_seldom_has_longer_pairs_where_all_trials_have_one_length(
+    tmp_path: Path,
+) -> None:
+    """No trial with a larger memtable than the baseline's could be proved any more."""
+    text = mixed(tmp_path).text + "guards: [stall_s <= 2 * baseline]\n"
+    runner = Rising()
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
+    tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
+    assert result.best is not None
+    assert result.best.options["write_buffer_size"] == max(tried)
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER

@@ -25,9 +25,9 @@ from lsmtune.experiment.run_length import (
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.metrics import TOTAL_METRICS
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.study.feasible import one_length
 from lsmtune.study.spec import DataRungs, Spec
 from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
 from lsmtune.study.stored import smaller
@@ -285,10 +285,6 @@ def _scale_least(spec: Spec) -> float:
 # A run of a trial is at most so many times as long as one of the baseline: what a search takes for
 # one configuration, it has not for others.
 _TRIAL_LONGEST = 4.0
-# What grows with a run, so that runs of two lengths cannot be compared by it.
-_GROWING = {*TOTAL_METRICS, "elapsed_s", "stall_s", "user_bytes_written", "user_bytes_read"}
-_GROWING |= {"flushes", "flush_bytes", "block_cache_hits", "block_cache_misses"}
-_GROWING |= {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
 
 
 def _longest(spec: Spec, run_s: float) -> float:
@@ -330,11 +326,7 @@ def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> T
     """Those of a study; None where all of its runs have one length."""
     workloads = [weighted.workload for weighted in spec.workloads]
     measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
-    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
-    constraints = (*spec.constraints, *spec.guards, *spec.pick_where)
-    asked = {name.rpartition(".")[2] for each in constraints for name in each.metric_names}
-    grows = _GROWING & {*asked, *(objective.metric for objective in spec.goal.objectives)}
-    can = spec.command is None and not rungs and not grows and all(map(_can_last, workloads))
+    can = spec.command is None and not one_length(spec) and all(map(_can_last, workloads))
     if spec.burst or size.longest == 1.0 or not can or not any(p.writes for p in measured):
         return None
     return TrialLengths(spec, size, defaults)
