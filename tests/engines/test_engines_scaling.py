@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,4 +109,6 @@ def test_what_an_engine_collects_before_it_flushes_and_compacts() -> None:
     trigger = {"level0_file_num_compaction_trigger": 9}
     assert write_cycle("rocksdb", {**merged, **trigger}, known) == (96 * MIB, 9)
     assert write_cycle("leveldb", {}, catalogue_defaults("leveldb", None)) == (4 * MIB, 4)
+    for never in ({"level0_file_num_compaction_trigger": -1}, {"disable_auto_compactions": True}):
+        assert write_cycle("rocksdb", never, known) == (64 * MIB, sys.maxsize)
     assert write_cycle("own-program", {"write_buffer_size": MIB}, {}) == (1, 1)

@@ -14,6 +14,7 @@ from importer_parts import collected, notes_of, study
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.formats import import_file, import_text, nni_config
 from lsmtune.engines.formats.base import ImportedStudy, ImportRequest
+from lsmtune.engines.formats.nni_program import programs_of
 from lsmtune.errors import InputError
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.space.prior import Prior
@@ -244,3 +245,24 @@ def test_a_space_without_an_option_of_the_engine_is_refused() -> None:
     request = ImportRequest(text, collected("README.md"), "rocksdb")
     with pytest.raises(InputError, match=r"no parameter to search .*no option of rocksdb"):
         import_text(request, "nni-space")
+
+
+@pytest.mark.parametrize("name", ["main.py", f"{'x' * 300}.py"])
+def test_a_program_that_cannot_be_read_stays_the_trial(name: str, tmp_path: Any) -> None:
+    """Its text in Latin-1 ended the import, though nothing of it was to be carried over."""
+    (tmp_path / "main.py").write_bytes(b"# caf\xe9\n")
+    (tmp_path / "space.yml").write_text("rate: {_type: choice, _value: [1, 2]}\n")
+    path = tmp_path / "config.yml"
+    command = f"trialCommand: python3 {name}\ntrialConcurrency: 1\n"
+    path.write_text(f"{command}searchSpaceFile: space.yml\n")
+    found = import_file(path)
+    assert isinstance(found, ImportedStudy)
+    assert found.study["runner"]["command"] == ["python3", name]
+
+
+def test_what_python_warns_of_in_a_program_is_the_programs_own(tmp_path: Any) -> None:
+    """`import` printed a SyntaxWarning of Python 3.12 for a pattern that was no raw string."""
+    text = 'found = "\\d"\nparams = {"benchmarks": "fillrandom"}\ncall("db_bench")\n'
+    (tmp_path / "main.py").write_text(text)
+    workload, _, _ = programs_of("python3 main.py", tmp_path).benchmark("rocksdb")
+    assert workload == {"name": "fillrandom"}

@@ -72,6 +72,13 @@ def test_while_nothing_could_be_proved_the_search_has_half_of_the_proofs_time() 
     assert budget.time_ends(22.0 + 43.0, runs)
 
 
+def test_time_for_a_longer_proof_is_kept_once_whatever_most_trials_take() -> None:
+    # 58 of 100 s, for 6 pairs of runs of 4 s; where most trials took 4 s, too, it kept 101 s.
+    budget = SearchBudget(None, 100.0, 10, longer_s=3.0)
+    for runs in ([1.0], [1.0, 1.0, 4.0], [1.0, 4.0, 4.0, 4.0]):
+        assert budget.reserve_s(runs) == pytest.approx(6 * 2 * 1.2 * 4.0)
+
+
 def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> None:
     said = SearchBudget(None, 120.0, 10).few_trials(20.0, [6.0])
     # 13.6 s are left beside 12 runs of the proof and a fifth more.

@@ -244,6 +244,17 @@ def test_time_is_not_kept_for_a_proof_of_nothing(tmp_path: Path) -> None:
     assert [text for text in warnings if "has room for about" in text]
 
 
+def test_a_search_that_goes_on_is_not_told_that_it_has_room_for_few_trials(tmp_path: Path) -> None:
+    """Seven were done, and it was told to take a larger budget as there was room for two."""
+    spec = make_spec(tmp_path, budget="{time: 25s}")
+    observer, again = Recorder(), Recorder()
+    observer.stop_at = ("trial_finished", 6)
+    assert tuned(spec, tmp_path / "s", None, observer).interrupted
+    tuned(spec, tmp_path / "s", None, again)
+    assert "trial_finished" in again.names()
+    assert not [what for what in again.told if "has room for about" in str(what)]
+
+
 def test_a_time_budget_in_which_nothing_was_tried_is_no_result(tmp_path: Path) -> None:
     for _ in range(2):  # nor when it is repeated
         with pytest.raises(LsmtuneError, match=r"nothing was tried: .*--budget 20s or more"):

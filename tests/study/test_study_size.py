@@ -20,11 +20,20 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
 from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
+from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult, verdict_document
-from lsmtune.study.size import PROCESS_BYTES, THREAD_BYTES, can_change, longer_by, stored_size
+from lsmtune.study.size import (
+    PROCESS_BYTES,
+    THREAD_BYTES,
+    RunSize,
+    can_change,
+    lengths,
+    longer_by,
+    stored_size,
+)
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import PROMOTED_MAX
+from lsmtune.study.start import PROMOTED_MAX, baseline_config, candidate_config
 
 
 class Flushing(FakeRunner):
@@ -374,3 +383,87 @@ def test_a_burst_has_runs_of_one_length_and_any_memtable(tmp_path: Path) -> None
     tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
     assert result.best is not None
     assert result.best.options["write_buffer_size"] == max(tried)
+
+
+def test_an_option_of_every_run_makes_no_run_longer_than_the_baselines(tmp_path: Path) -> None:
+    """All trials and anchors ran twice as long: the baseline was taken without these options."""
+    text = mixed(tmp_path).text + "options: {min_write_buffer_number_to_merge: 2}\n"
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    known = lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None))
+    assert known is not None
+    assert known.of(baseline_config(spec)) == 1.0
+    assert known.of(candidate_config(spec, 0, {"write_buffer_size": 6 << 20})) == 3.0
+
+
+def test_a_search_at_the_first_runs_size_leaves_time_for_its_larger_proof(tmp_path: Path) -> None:
+    """Two trials of four ran at the proof's size: the search kept the time of smaller runs."""
+    result = run_large(large(tmp_path, "{time: 15m}"), tmp_path / "study", ByBytes(), Recorder())
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert stored_size(folder).grows
+    rows = stored(tmp_path / "study")
+    assert len({row.measurement.phases[-1].user_bytes_written for row in rows[:5]}) == 1
+    assert [row.role for row in rows].count(Role.PROMOTION) == 1 + PROMOTED_MAX
+    assert result.spent_s <= 900.0
+
+
+@pytest.mark.parametrize("asked", ["metric: total_elapsed_s", "guards: [stall_s <= 2 * baseline]"])
+def test_runs_that_are_compared_by_what_grows_with_them_have_one_length(
+    asked: str, tmp_path: Path
+) -> None:
+    """A trial with twice the memtable took twice as long, and was the worse by that alone."""
+    text = mixed(tmp_path).text
+    if asked.startswith("metric"):
+        text = text.replace("metric: sustained_throughput_ops_s", asked)
+    else:
+        text += asked + "\n"
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    assert lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None)) is None
+
+
+class SmallSecond(Buffering):
+    """The second of two workloads flushes twice in a run, however long it is."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if request.workload.name != "ycsb-b":
+            return found
+        return replace(found, phases=tuple(replace(p, flushes=2) for p in found.phases))
+
+
+def test_a_workload_in_which_the_baseline_flushes_too_seldom_excludes_no_trial(
+    tmp_path: Path,
+) -> None:
+    """All trials broke what the baseline broke, too, as the other workload had enough flushes."""
+    of_one = "workload:\n  name: ycsb-a\n  recordcount: 1000\n  operationcount: 6000\n"
+    each = "recordcount: 1000, operationcount: 6000}"
+    of_two = f"workloads:\n- {{name: ycsb-a, {each}\n- {{name: ycsb-b, {each}\n"
+    text = mixed(tmp_path).text.replace(of_one, of_two)
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", SmallSecond())
+    assert result.best is not None
+
+
+def test_runs_that_flush_often_enough_with_any_memtable_are_not_longer(tmp_path: Path) -> None:
+    """Runs of 60 flushes were four times as long for a memtable with which they flush 15 times."""
+    text = mixed(tmp_path).text.replace("operationcount: 6000", "operationcount: 60000")
+    runner = Buffering()
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
+    sizes = {int(str(r.config.options["write_buffer_size"])) for r in runner.requests}
+    assert max(sizes) >= 12 << 20
+    longest = max(request.workload.phases[-1].operations or 0 for request in runner.requests)
+    assert longest <= 2 * 60000
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+
+
+def test_a_finalist_that_flushes_too_seldom_has_longer_pairs_where_all_trials_have_one_length(
+    tmp_path: Path,
+) -> None:
+    """No trial with a larger memtable than the baseline's could be proved any more."""
+    text = mixed(tmp_path).text + "guards: [stall_s <= 2 * baseline]\n"
+    runner = Rising()
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
+    tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
+    assert result.best is not None
+    assert result.best.options["write_buffer_size"] == max(tried)
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER

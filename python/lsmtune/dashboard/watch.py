@@ -31,8 +31,8 @@ from lsmtune.report.study import study_document
 from lsmtune.study.live import LIVE_FILE, Live, State, read_live
 
 T = TypeVar("T")
-# Of a processor, for reading and drawing a study that changes all the time. What the tuner says each
-# second takes up to 0.5 % besides, and both together are to stay below 1 %.
+# Of a processor, for reading and drawing a study that changes all the time. What the tuner says
+# each second takes up to 0.5 % besides, and both together are to stay below 1 %.
 SHARE_MAX = 0.005
 
 

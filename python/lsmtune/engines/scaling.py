@@ -9,6 +9,7 @@ options are of the former kind (`scales_with: data`).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
@@ -68,6 +69,7 @@ _DERIVED = frozenset({"arena_block_size", "max_compaction_bytes"})
 # constants of LevelDB (`db/dbformat.h`: kL0_CompactionTrigger).
 _BUFFER, _MERGED = "write_buffer_size", "min_write_buffer_number_to_merge"
 _TRIGGER, _TRIGGER_USUAL = "level0_file_num_compaction_trigger", 4
+_NO_COMPACTION = "disable_auto_compactions"
 
 
 def write_cycle(
@@ -75,8 +77,9 @@ def write_cycle(
 ) -> tuple[int, int]:
     """Bytes that are written until a flush, and flushes until a compaction, at least 1 each.
 
-    `defaults` are the engine's, for what `options` leave alone. (1, 1) for an engine without a
-    catalogue, of which nothing is known.
+    `defaults` are the engine's, for what `options` leave alone. Where nothing is ever compacted, as
+    a negative trigger says, too, no number of flushes is enough: `sys.maxsize`. (1, 1) for an
+    engine without a catalogue, of which nothing is known.
     """
     if engine not in ENGINE_KINDS:
         return 1, 1
@@ -85,6 +88,10 @@ def write_cycle(
         value = options.get(name, defaults.get(name, other))
         return max(1, int(value)) if isinstance(value, int | float) else other
 
+    trigger = options.get(_TRIGGER, 0)
+    never = isinstance(trigger, int | float) and trigger < 0
+    if never or options.get(_NO_COMPACTION, False) is True:
+        return number(_BUFFER, 1) * number(_MERGED, 1), sys.maxsize
     return number(_BUFFER, 1) * number(_MERGED, 1), number(_TRIGGER, _TRIGGER_USUAL)
 
 

@@ -92,6 +92,12 @@ def flushes_for(trigger: int) -> int:
     return 1 + max(FLUSHES_LEAST, min(FLUSHES_WANTED, 1 + trigger))
 
 
+def flushes_made(measurement: Measurement, goal: Goal) -> int:
+    """How often a run flushed that compacted, too; 0 for any other."""
+    flushes, compactions = _writes(_judged(measurement, goal))
+    return flushes if flushes and compactions else 0
+
+
 def steady_factor(
     measurement: Measurement, workload: Workload, goal: Goal, *, least: bool = False
 ) -> float:

@@ -16,6 +16,8 @@ from lsmtune.experiment.run_length import flushes_missing
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
+from lsmtune.model.metrics import TOTAL_METRICS
+from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.guards import (
     MEMORY_MODEL,
     Circumstances,
@@ -26,7 +28,7 @@ from lsmtune.proof.guards import (
 )
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.study.build import place_of
-from lsmtune.study.spec import Spec
+from lsmtune.study.spec import DataRungs, Spec
 from lsmtune.units import format_bytes
 
 
@@ -95,6 +97,22 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 _PRIOR_SD, _PRIOR_FREEDOM = 0.25, 0.25
 FLUSHES = "enough flushes and compactions to show what is sustained"
 _COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
+# What grows with a run, so that runs of two lengths cannot be compared by it.
+_GROWING = {*TOTAL_METRICS, "elapsed_s", "stall_s", "user_bytes_written", "user_bytes_read"}
+_GROWING |= {"flushes", "flush_bytes", "block_cache_hits", "block_cache_misses"}
+_GROWING |= {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
+
+
+def one_length(spec: Spec) -> bool:
+    """Whether the runs of all trials have to be as long as each other.
+
+    Smaller runs stand for them in a pruner, or they are compared by what grows with a run.
+    """
+    constraints = (*spec.constraints, *spec.guards, *spec.pick_where)
+    asked = {name.rpartition(".")[2] for each in constraints for name in each.metric_names}
+    asked |= {objective.metric for objective in spec.goal.objectives}
+    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
+    return rungs or not _GROWING.isdisjoint(asked)
 
 
 class Feasibility:
@@ -125,10 +143,14 @@ class Feasibility:
         self._baseline = [baseline_observations(each) for each in runs] if all(runs) else []
         # By a guard's text, in its own unit: what the baseline's runs scatter by.
         self._noise = self._scatter(runs) if self._baseline else {}
-        # Where most runs of the baseline flush too seldom, those of a trial may, too.
-        short = [bool(flushes_missing(run, spec.goal)) for each in runs for run in each]
-        own = spec.command is None and not spec.burst
-        self._flushes_count = own and bool(short) and 2 * sum(short) <= len(short)
+        # Under a workload where most runs of the baseline flush too seldom, a trial's may, too.
+        # Where the proof alone can have longer runs, it has them for what a trial lacks.
+        phases = [phase for each in spec.workloads for phase in each.workload.phases]
+        measured = [phase for phase in phases if phase.kind is PhaseKind.MEASURE]
+        later = one_length(spec) and not any(p.is_job or p.replay for p in measured)
+        own = spec.command is None and not spec.burst and not later
+        short = [[bool(flushes_missing(run, spec.goal)) for run in each] for each in runs]
+        self._flushes_count = [own and bool(s) and 2 * sum(s) <= len(s) for s in short]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -184,9 +206,10 @@ class Feasibility:
         after = [*self._after, *self._spec.guards]
         broken = violations(after, self.circumstances(options), runs, self._baseline)
         held = {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
-        missing = [flushes_missing(run, self._spec.goal) for run in runs]
+        judged = zip(runs, self._flushes_count, strict=True)
+        missing = [flushes_missing(run, self._spec.goal) for run, count in judged if count]
         counted = [share for share in missing if share is not None]
-        if self._flushes_count and counted:
+        if counted:
             held[FLUSHES] = max(counted)
         return held
 

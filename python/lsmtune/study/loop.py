@@ -133,14 +133,8 @@ class _Tuning:
         self._size = size.stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
-        pairs = min(spec.proof.pairs, PAIRS_KEPT)
-        if self._size.grows:
-            pairs += math.ceil((1 + PROMOTED_MAX) / 2)
-        self._budget = SearchBudget(
-            *(spec.budget.trials, spec.budget.time_s, pairs),
-            other_s=2 * startup_s + survival_s(spec, runner),
-            proof_factor=self._size.proof_scale / self._size.scale,
-        )
+        self._other_s = 2 * startup_s + survival_s(spec, runner)
+        self._budget = self._budget_of_size()
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
         self._known_progress: tuple[Judgement, Progress] | None = None
@@ -160,6 +154,16 @@ class _Tuning:
         self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
         self._search_begun = False
+
+    def _budget_of_size(self) -> SearchBudget:
+        spec, pairs = self._spec, min(self._spec.proof.pairs, PAIRS_KEPT)
+        if self._size.grows:
+            pairs += math.ceil((1 + PROMOTED_MAX) / 2)
+        return SearchBudget(
+            *(spec.budget.trials, spec.budget.time_s, pairs),
+            other_s=self._other_s,
+            proof_factor=self._size.proof_scale / self._size.scale,
+        )
 
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
@@ -278,6 +282,7 @@ class _Tuning:
         else:
             short = size.resize(self._spec, self._folder, stored, self._measurer.spent_s())
         self._size = size.stored_size(self._folder)
+        self._budget = self._budget_of_size()
         self._measurer.lengths = size.lengths(self._spec, self._size, self._defaults)
         if short:
             self._observer.warning(short)
@@ -400,7 +405,8 @@ class _Tuning:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
             self._search_begun = True
-            if few := self._budget.few_trials(*self._spent):
+            few = self._budget.few_trials(*self._spent)
+            if few and not self._observations.trials:
                 self._observer.warning(few)
 
     def _run_ends(self) -> tuple[float, float]:

@@ -15,14 +15,21 @@ from dataclasses import dataclass, replace
 from lsmtune.engines.scaling import scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.run_length import flushes_for, scaled_num, steady_factor, unsteady
+from lsmtune.experiment.run_length import (
+    flushes_for,
+    flushes_made,
+    scaled_num,
+    steady_factor,
+    unsteady,
+)
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.study.feasible import one_length
 from lsmtune.study.spec import DataRungs, Spec
-from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR
+from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
 from lsmtune.workloads.distributions import data_bytes
@@ -59,6 +66,8 @@ class RunSize:
     `longer`: how many times as long as stated the target's runs are, by workload; empty: as stated.
     `scale` and `proof_scale`: the share of the target's data in the search and in the proof.
     `longest`: up to how many times as long as those of the baseline the runs of a trial may be.
+    `flushes`: how often the baseline's runs flush, under the workload where they do so most rarely;
+    0: not known.
     `tries`: how often it was changed; `settled`: that it is not looked at again. `time_s`: the time
     budget for which it was decided.
     """
@@ -70,6 +79,7 @@ class RunSize:
     settled: bool = False
     time_s: float | None = None
     longest: float = 1.0
+    flushes: int = 0
 
     @property
     def grows(self) -> bool:
@@ -192,9 +202,13 @@ def resize(
     factors = [steady_factor(row.measurement, w, spec.goal) if why else 1.0 for row, w in pairs]
     wall_s = sum(row.wall_s * factor for (row, _), factor in zip(pairs, factors, strict=True))
     run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
+    flushes = min(flushes_made(row.measurement, spec.goal) for row, _ in pairs)
+    if _scale_least(spec) < 1.0 and any(p.duration_s for w in workloads for p in w.phases):
+        flushes = 0  # on more data, with larger memtables, it is fewer in the same time
     if size.tries and not why:
         longest = _longest(spec, run_s / size.scale * size.proof_scale)
-        folder.measurements.set_fact(_FACT, encode(replace(size, settled=True, longest=longest)))
+        new = replace(size, settled=True, longest=longest, flushes=flushes)
+        folder.measurements.set_fact(_FACT, encode(new))
         return ""
     each = zip(spec.workloads, factors, strict=True)
     target = [replace(w, workload=longer_by(w.workload, factor)) for w, factor in each]
@@ -209,7 +223,7 @@ def resize(
     else:
         lengths = longer if why else size.longer
         longest = _longest(spec, run_s / size.scale * wanted[1])
-        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s, longest)
+        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s, longest, flushes)
         told = f"the runs of this study are {max(factors):.2g} times as long"
     lines = [f"the runs do not show what is sustained ({why[0]}): {told}"] if why else []
     if new.scale < 1.0:
@@ -296,9 +310,10 @@ class TrialLengths:
         """How many times as long as those of the baseline its runs are."""
         (each, trigger), (base, base_trigger) = (
             write_cycle(self.spec.engine_name, options, self.defaults)
-            for options in (config.options, self.spec.baseline.options)
+            for options in (config.options, baseline_config(self.spec).options)
         )
-        wanted = each * flushes_for(trigger) / (base * flushes_for(base_trigger))
+        made = max(self.size.flushes, flushes_for(base_trigger))
+        wanted = each * flushes_for(trigger) / (base * made)
         return max(1.0, min(self.size.longest, wanted))
 
     def workloads(self, config: Config, workloads: Sequence[Workload]) -> Sequence[Workload]:
@@ -311,8 +326,7 @@ def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> T
     """Those of a study; None where all of its runs have one length."""
     workloads = [weighted.workload for weighted in spec.workloads]
     measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
-    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
-    can = spec.command is None and not rungs and all(map(_can_last, workloads))
+    can = spec.command is None and not one_length(spec) and all(map(_can_last, workloads))
     if spec.burst or size.longest == 1.0 or not can or not any(p.writes for p in measured):
         return None
     return TrialLengths(spec, size, defaults)

@@ -87,7 +87,8 @@ class SearchBudget:
     of the time go to neither: what starts the study, and what comes after its proof. A run of the
     proof takes `proof_factor` times as long as one of the search. While nothing is known that could
     be proved (`to_prove`), the search has half of the proof's time, too. By `longer_s` seconds a
-    run of the proof is longer, at the size of the search, since its finalist needs it.
+    run of the proof is longer than the baseline's, at the size of the search, since its finalist
+    needs it.
     """
 
     trials: int | None
@@ -99,8 +100,10 @@ class SearchBudget:
     longer_s: float = 0.0
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
-        """Seconds to keep for the proof, given what each run so far took (at least one)."""
-        run_s = statistics.median(run_walls_s) + self.longer_s
+        """Seconds to keep for the proof, given what each run so far took, the baseline's first."""
+        run_s = statistics.median(run_walls_s)
+        if self.longer_s:  # most trials may be as long themselves
+            run_s = max(run_s, run_walls_s[0] + self.longer_s)
         pair_s = 2 * run_s * RESERVE_FACTOR * self.proof_factor
         kept = self.pairs
         if self.time_s is not None and pair_s > 0:

@@ -8,8 +8,10 @@ Such a program is read, never run.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 
 from lsmtune.engines.formats.base import ImportRequest
 from lsmtune.engines.formats.db_bench import read
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.text import read_text
 
@@ -82,15 +85,25 @@ def programs_of(command: str, folder: Path) -> Programs:
     except ValueError:
         words = command.split()
     paths = [folder / word for word in words if _PROGRAM.fullmatch(word)]
-    there = [path for path in paths if path.is_file()]
+    # `Path.is_file` raises OSError for a name that is too long.
+    there = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
     missing = tuple(path.name for path in paths if path not in there)
-    return Programs({path: read_text(path, "a program") for path in there}, missing)
+    return Programs({path: _text_of(path) for path in there}, missing)
+
+
+def _text_of(path: Path) -> str:
+    """The text of a program; empty for one that is no text in UTF-8, which stays the trial."""
+    try:
+        return read_text(path, "a program")
+    except InputError:
+        return ""
 
 
 def _flags(text: str) -> dict[str, Any]:
     """The first dictionary of a Python program that says `benchmarks`: its plain values."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings(action="ignore"):  # of the program's own, such as "\\d"
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     for node in ast.walk(tree):
