@@ -79,6 +79,18 @@ def test_time_for_a_longer_proof_is_kept_once_whatever_most_trials_take() -> Non
         assert budget.reserve_s(runs) == pytest.approx(6 * 2 * 1.2 * 4.0)
 
 
+def test_a_third_of_the_time_is_the_searchs_whatever_its_best_trial_needs() -> None:
+    """With room for 60 runs, a first winner with runs of four times the length ended the search."""
+    budget = SearchBudget(None, 99.0, 10, longer_s=5.0)
+    runs = [1.7] * 10
+    assert budget.reserve_s(runs) == pytest.approx(66.0)
+    assert budget.time_ends(31.0, runs) == ""
+    assert budget.time_ends(32.0, runs)
+    # But never less than what a proof takes without.
+    usual_s = 6 * 2 * 1.2 * 1.7
+    assert SearchBudget(None, 30.0, 10, longer_s=5.0).reserve_s(runs) == pytest.approx(usual_s)
+
+
 def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> None:
     said = SearchBudget(None, 120.0, 10).few_trials(20.0, [6.0])
     # 13.6 s are left beside 12 runs of the proof and a fifth more.

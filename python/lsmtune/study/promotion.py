@@ -69,13 +69,21 @@ def promote(
         stored = [row for row in done if row.trial == trial]
         runs = measurer.measure_workloads(
             *(arm, seed, slot),
-            deadline_s=PATIENCE_FACTOR * max(walls_s) if walls_s else measurer.limits.deadline_s,
+            deadline_s=_patience_s(measurer, arm, walls_s),
             stored=stored,
         )
         if runs is None:
             return None
         walls_s.append(sum(run.wall_s for run in runs))
     return promotion_of(measurer.folder.measurements.all(), spec, defaults)
+
+
+def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float:
+    """How long a run of `arm` may take, after those that took `walls_s`, the baseline's first."""
+    if not walls_s:
+        return measurer.limits.deadline_s
+    longer = 1.0 if measurer.lengths is None else measurer.lengths.of(arm.config)
+    return PATIENCE_FACTOR * max(*walls_s, longer * walls_s[0])
 
 
 def promotion_of(

@@ -65,6 +65,8 @@ PAIRS_KEPT = 10
 
 # Of a short budget the proof is kept half, or the pairs without which it can prove nothing.
 SHARE_KEPT = 0.5
+# For a finalist whose runs have to be longer it is kept up to so much.
+LONGER_SHARE_KEPT = 2 / 3
 PAIRS_KEPT_LEAST = 6
 # A search with fewer trials finds what its first points are, and is told so.
 TRIALS_FEW = 10
@@ -102,14 +104,22 @@ class SearchBudget:
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took, the baseline's first."""
         run_s = statistics.median(run_walls_s)
-        if self.longer_s:  # most trials may be as long themselves
-            run_s = max(run_s, run_walls_s[0] + self.longer_s)
+        kept_s = self._kept_s(run_s)
+        if self.longer_s and self.time_s is not None:
+            # Most trials may be as long themselves. A part of the time is the search's in any
+            # case: a better trial, with shorter runs, may come.
+            longer_s = self._kept_s(max(run_s, run_walls_s[0] + self.longer_s))
+            kept_s = max(kept_s, min(longer_s, LONGER_SHARE_KEPT * self.time_s))
+        return kept_s * (1.0 if self.to_prove else SHARE_KEPT)
+
+    def _kept_s(self, run_s: float) -> float:
+        """Seconds of a proof with runs of `run_s`, at the size of the search."""
         pair_s = 2 * run_s * RESERVE_FACTOR * self.proof_factor
         kept = self.pairs
         if self.time_s is not None and pair_s > 0:
             fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
             kept = min(kept, fitting)
-        return kept * pair_s * (1.0 if self.to_prove else SHARE_KEPT)
+        return kept * pair_s
 
     def proof_s(self, spent_s: float) -> float | None:
         """Seconds that the proof may take now; None: no end."""
