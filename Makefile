@@ -91,8 +91,7 @@ test: dev test-tools lint docs ## lint, build the site, then every test of both 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
 test-tools: dev
 	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers chromium go time
-	@mkdir -p build/axe-core; cd build/axe-core; test -e package || ! command -v npm >/dev/null || \
-	  { npm pack --silent axe-core@4 >/dev/null && tar xzf axe-core-*.tgz; } || echo "== no axe-core" >&2
+	@test -e build/axe-core/package || $(BIN)/python scripts/fetch_axe.py build/axe-core || echo "== no axe-core" >&2
 	@library="$$($(BIN)/lsmtune engines path rocksdb)"; with="$(BIN)/python scripts/with_rocksdb.py $$library"; \
 	$(TIMED) "building the crate rocksdb" $$with tests/engines/bindings/rust cargo --quiet build --locked --package=rocksdb || \
 	  echo "== no crate rocksdb" >&2; \

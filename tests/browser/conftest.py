@@ -45,7 +45,7 @@ def axe() -> str:
     """The script that looks for what keeps people out: https://github.com/dequelabs/axe-core."""
     script = BUILD / "axe-core" / "package" / "axe.min.js"
     if not script.is_file():
-        pytest.skip("no axe-core here; `make test-tools` fetches it where npm is installed")
+        pytest.skip("no axe-core here; `make test-tools` fetches it")
     return script.read_text(encoding="utf-8") + ";undefined"
 
 
