@@ -30,11 +30,14 @@ def test_six_signals_lose_nothing_blame_nobody_and_leave_nothing(
     monkeypatch.setenv("LSMTUNE_TEST_LEVELDB", str(leveldb_library))
     monkeypatch.setenv("LSMTUNE_TEST_ROCKSDB", str(rocksdb_library))
     chosen = {name: commands()[name] for name in ("tune, LevelDB", "sweep")}
-    tuned, swept = perform(6, SEED, chosen, tmp_path, each=3, longest_stop_s=1.0)
-    assert tuned.faults + swept.faults == []
-    assert [len(tuned.done), len(swept.done)] == [3, 3]
-    assert {blow.at_run for blow in tuned.done} == {False, True}
-    check_trials(tuned)
+    # Two sessions, or more: what came after the end of a short command is for the next one.
+    sessions = list(perform(6, SEED, chosen, tmp_path, each=3, longest_stop_s=1.0))
+    assert [session.faults for session in sessions] == [[]] * len(sessions)
+    done = [blow for session in sessions for blow in session.done]
+    assert len(done) == 6
+    assert {blow.at_run for blow in done} == {False, True}
+    for session in sessions[::2]:
+        check_trials(session)
 
 
 def check_trials(session: Session) -> None:

@@ -37,7 +37,7 @@ _WORKLOAD_FLAGS = {
     "compression_ratio": "compression_ratio",
 }
 _DURABILITY_FLAGS = {"disable_wal": "none", "sync": "sync"}
-# Where the database lies, and what is printed: not a word's worth.
+# Where the database lies, and what is printed: not worth a note.
 _WITHOUT_EFFECT = frozenset({"db", "histogram", "statistics", "stats_interval", "progress_reports"})
 
 
