@@ -37,7 +37,7 @@ import psutil
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.stats.intervals import paired_ratio
-from lsmtune.study.live import LIVE_FILE, Live, LiveRun, State, _write
+from lsmtune.study.live import LiveRun, begin_live
 
 LSMTUNE = str(Path(sys.executable).with_name("lsmtune"))
 RUN_EVERY_S, SLICE_S = 5.0, 2.0
@@ -63,16 +63,17 @@ def under_way(path: Path) -> Iterator[None]:
     def change() -> None:
         with closing(MeasurementStore(path / MEASUREMENTS_DB)) as store:
             row, began_s = trials[-1], time.monotonic()
+            live = begin_live(path, time.monotonic, threading.Event(), time_s=None, trials=None)
             number = max(row.trial or 0 for row in trials)
             series: tuple[tuple[float, float], ...] = ()
             while not ended.wait(1.0):
-                now_s = time.monotonic()
-                series = (*series, (now_s - began_s, 1e4 + random.random()))[-240:]
+                point = (time.monotonic() - began_s, 1e4 + random.random())
+                series = (*series, point)[-240:]
                 run = LiveRun(
                     *("trial", number, number, None, 0, "ycsb-a", row.config.options, began_s),
                     series=series,
                 )
-                _write(path / LIVE_FILE, Live(os.getpid(), State.RUNNING, now_s, run=run))
+                live.say(run=run)
                 if len(series) % RUN_EVERY_S == 0:
                     number += 1
                     store.insert(replace(row, trial=number))

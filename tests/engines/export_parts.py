@@ -72,3 +72,15 @@ def run(*command: str | Path, said: str | None = None, **environment: str) -> st
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+LEVELDB: dict[str, OptionValue] = {
+    "write_buffer_size": 1 << 20,
+    "max_file_size": 4 << 20,
+    "block_size": 8192,
+    "block_restart_interval": 8,
+    "max_open_files": 100,
+    "compression": "none",
+    "cache_size": 1 << 20,
+    "filter_bits": 10,
+}

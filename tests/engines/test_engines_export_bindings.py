@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import export_parts
 import pytest
 from engine_parts import distribution_library
 from export_parts import CACHE, DEBIAN, check_took, most, run, version_of, written
@@ -207,17 +208,7 @@ int main(int, char** arguments) {
   delete options.filter_policy;
 }
 """
-LEVELDB: dict[str, OptionValue] = {
-    "write_buffer_size": 1 << 20,
-    "max_file_size": 4 << 20,
-    "block_size": 8192,
-    "block_restart_interval": 8,
-    "max_open_files": 100,
-    "compression": "none",
-    "paranoid_checks": True,
-    "cache_size": 1 << 20,
-    "filter_bits": 10,
-}
+LEVELDB: dict[str, OptionValue] = {**export_parts.LEVELDB, "paranoid_checks": True}
 
 
 @pytest.mark.engine

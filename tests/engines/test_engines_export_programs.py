@@ -33,16 +33,6 @@ OPERATIONS = 300
 # What no OPTIONS file of these programs tells: db_bench makes an object of the size, and RocksDB
 # writes only the kind of a filter that was made in C.
 UNTOLD = (*export_parts.UNTOLD, "db_write_buffer_size", f"{TABLE_OPTION}.filter_policy")
-LEVELDB: dict[str, OptionValue] = {
-    "write_buffer_size": 1 << 20,
-    "max_file_size": 4 << 20,
-    "block_size": 8192,
-    "block_restart_interval": 8,
-    "max_open_files": 100,
-    "compression": "none",
-    "cache_size": 1 << 20,
-    "filter_bits": 10,
-}
 
 
 def program(name: str, engine: str) -> Path:
@@ -125,7 +115,7 @@ def test_ycsb_takes_all_options_from_an_exported_file_that_creates_a_database(
 
 @pytest.mark.engine
 def test_ycsb_takes_the_exported_properties_of_leveldb(tmp_path: Path) -> None:
-    made = exported("properties", ExportRequest("leveldb", LEVELDB))
+    made = exported("properties", ExportRequest("leveldb", export_parts.LEVELDB))
     assert made.left_out == ()
     path = tmp_path / "lsmtune.properties"
     path.write_text(made.text)

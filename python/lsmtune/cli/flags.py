@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +24,6 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import Config
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
 from lsmtune.units import (
-    UnitError,
     format_bytes,
     format_duration,
     parse_bytes,
@@ -38,11 +37,11 @@ from lsmtune.workloads.choice import (
     assignments,
     choose_workload,
     options_of,
+    parsed,
     stated_workload,
 )
 from lsmtune.workloads.stated import WORKLOAD_NAMES, Stated
 
-Value = TypeVar("Value")
 OPTION_FLAG = "-o/--option"
 _OPTION = "option"  # in the metadata of a field
 _NO_COLOR = "no_color"
@@ -286,7 +285,7 @@ def limits_of(
 
 def duration_of(flag: str, text: str) -> float:
     """A duration above zero, in seconds. Raises InputError naming `flag`."""
-    seconds = _read(parse_duration, text, flag)
+    seconds = parsed(parse_duration, text, flag)
     if seconds <= 0:
         raise InputError(flag, found=text, allowed="a duration above 0")
     return seconds
@@ -294,7 +293,7 @@ def duration_of(flag: str, text: str) -> float:
 
 def bytes_of(flag: str, text: str) -> int:
     """A size above zero, in bytes. Raises InputError naming `flag`."""
-    size = _read(parse_bytes, text, flag)
+    size = parsed(parse_bytes, text, flag)
     if size <= 0:
         raise InputError(flag, found=text, allowed="a size above 0")
     return size
@@ -302,7 +301,7 @@ def bytes_of(flag: str, text: str) -> int:
 
 def share_of(flag: str, text: str) -> float:
     """A share above 0 and below 1. Raises InputError naming `flag`."""
-    return _read(parse_share, text, flag)
+    return parsed(parse_share, text, flag)
 
 
 def confidence_of(text: str) -> float:
@@ -312,13 +311,3 @@ def confidence_of(text: str) -> float:
         allowed = f"from {100 * _CONFIDENCE_LOW:g}% to {100 * _CONFIDENCE_HIGH:g}%"
         raise InputError("--confidence", found=text, allowed=allowed)
     return share
-
-
-def _read(parse: Callable[[str], Value], text: str, source: str, field: str = "") -> Value:
-    """The value of `text`; what `parse` refuses as InputError that names `source` and `field`."""
-    try:
-        return parse(text)
-    except UnitError as error:
-        raise InputError(
-            source, field, found=error.found, allowed=error.allowed, nearest=error.nearest
-        ) from error

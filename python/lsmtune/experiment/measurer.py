@@ -127,6 +127,10 @@ class Measurer:
         """Seconds that the experiment took so far, over all its sessions."""
         return self.folder.measurements.spent_s() + self.since_charged_s()
 
+    def length_of(self, config: Config) -> float:
+        """How many times as long as the experiment's the runs of `config` by itself are."""
+        return 1.0 if self.lengths is None else self.lengths.of(config)
+
     @property
     def native(self) -> bool:
         """Whether lsmtune's own driver performs the runs, so that a pair can share the machine."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import TOTAL_METRICS
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.stats.noise import INTERVALS_LEAST, stationarity
 
 # With n flushes, the one that is under way at either end of a run makes up to 1 / n of it: 5 %.
@@ -65,6 +65,12 @@ def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[s
         # Files of keys in order are only moved down, however many there are.
         lines.append(f"flushed {_times(flushes)} and compacted nothing")
     return lines + _trends(phases, workload)
+
+
+def can_last(workload: Workload) -> bool:
+    """Whether longer runs of it are of the same data: not those that fill, or replay a trace."""
+    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
+    return not any(phase.is_job or phase.replay is not None for phase in measured)
 
 
 def flushes_missing(measurement: Measurement, goal: Goal) -> float | None:

@@ -12,12 +12,11 @@ from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.run_length import flushes_missing
+from lsmtune.experiment.run_length import can_last, flushes_missing
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.metrics import TOTAL_METRICS
-from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.guards import (
     MEMORY_MODEL,
     Circumstances,
@@ -28,7 +27,7 @@ from lsmtune.proof.guards import (
 )
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.study.build import place_of
-from lsmtune.study.spec import DataRungs, Spec
+from lsmtune.study.spec import Spec
 from lsmtune.units import format_bytes
 
 
@@ -111,8 +110,7 @@ def one_length(spec: Spec) -> bool:
     constraints = (*spec.constraints, *spec.guards, *spec.pick_where)
     asked = {name.rpartition(".")[2] for each in constraints for name in each.metric_names}
     asked |= {objective.metric for objective in spec.goal.objectives}
-    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
-    return rungs or not _GROWING.isdisjoint(asked)
+    return spec.has_data_rungs or not _GROWING.isdisjoint(asked)
 
 
 class Feasibility:
@@ -145,9 +143,7 @@ class Feasibility:
         self._noise = self._scatter(runs) if self._baseline else {}
         # Under a workload where most runs of the baseline flush too seldom, a trial's may, too.
         # Where the proof alone can have longer runs, it has them for what a trial lacks.
-        phases = [phase for each in spec.workloads for phase in each.workload.phases]
-        measured = [phase for phase in phases if phase.kind is PhaseKind.MEASURE]
-        later = one_length(spec) and not any(p.is_job or p.replay for p in measured)
+        later = one_length(spec) and all(can_last(each.workload) for each in spec.workloads)
         own = spec.command is None and not spec.burst and not later
         short = [[bool(flushes_missing(run, spec.goal)) for run in each] for each in runs]
         self._flushes_count = [own and bool(s) and 2 * sum(s) <= len(s) for s in short]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
-from lsmtune.experiment.measurer import Lengths, Measurer
+from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
@@ -51,13 +51,13 @@ def budget_now(
     spec: Spec,
     progress: Progress,
     defaults: Mapping[str, OptionValue],
-    lengths: Lengths | None,
+    measurer: Measurer,
 ) -> SearchBudget:
     """`budget` as it is `asked` for, with the time that the proof of the best trial takes."""
     best, to_prove = progress.best, not nothing_to_prove(spec, progress, defaults)
     longer_s = 0.0
-    if best is not None and lengths is not None and to_prove:
-        longer_s = (1.0 - 1.0 / lengths.of(best.config)) * best.run_s
+    if best is not None and to_prove:
+        longer_s = (1.0 - 1.0 / measurer.length_of(best.config)) * best.run_s
     time_s, trials = asked.time_s, asked.trials
     return replace(budget, time_s=time_s, trials=trials, to_prove=to_prove, longer_s=longer_s)
 

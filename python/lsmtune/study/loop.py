@@ -346,7 +346,7 @@ class _Tuning:
     def _attend(self) -> None:
         """Do what other programs ask for."""
         asked = self._live.attend()
-        known = self._spec, self._progress, self._defaults, self._measurer.lengths
+        known = self._spec, self._progress, self._defaults, self._measurer
         self._budget = budget_now(self._budget, asked, *known)
         defined = self._spec, self._defaults, self._feasibility, self._observer
         self._trials.queue(points_by_hand(*defined, asked.add))

@@ -82,8 +82,7 @@ def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float
     """How long a run of `arm` may take, after those that took `walls_s`, the baseline's first."""
     if not walls_s:
         return measurer.limits.deadline_s
-    longer = 1.0 if measurer.lengths is None else measurer.lengths.of(arm.config)
-    return PATIENCE_FACTOR * max(*walls_s, longer * walls_s[0])
+    return PATIENCE_FACTOR * max(*walls_s, measurer.length_of(arm.config) * walls_s[0])
 
 
 def promotion_of(

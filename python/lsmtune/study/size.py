@@ -16,6 +16,7 @@ from lsmtune.engines.scaling import scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import (
+    can_last,
     flushes_for,
     flushes_made,
     scaled_num,
@@ -28,7 +29,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.study.feasible import one_length
-from lsmtune.study.spec import DataRungs, Spec
+from lsmtune.study.spec import Spec
 from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
@@ -272,9 +273,13 @@ def _wanted(
 def _scale_least(spec: Spec) -> float:
     """The scale of the smallest model; 1 for a study that has none."""
     workloads = [weighted.workload for weighted in spec.workloads]
-    rungs = spec.pruner is not None and isinstance(spec.pruner.rungs, DataRungs)
     own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
-    if rungs or not own or spec.budget.time_s is None or not all(map(can_change, workloads)):
+    if (
+        spec.has_data_rungs
+        or not own
+        or spec.budget.time_s is None
+        or not all(map(can_change, workloads))
+    ):
         return 1.0
     share = MODEL_BYTES / max(data_bytes(workload) for workload in workloads)
     return min(1.0, max(SCALE_LEAST, share))
@@ -326,7 +331,7 @@ def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> T
     """Those of a study; None where all of its runs have one length."""
     workloads = [weighted.workload for weighted in spec.workloads]
     measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
-    can = spec.command is None and not one_length(spec) and all(map(_can_last, workloads))
+    can = spec.command is None and not one_length(spec) and all(map(can_last, workloads))
     if spec.burst or size.longest == 1.0 or not can or not any(p.writes for p in measured):
         return None
     return TrialLengths(spec, size, defaults)
@@ -349,7 +354,7 @@ def for_proof(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | No
     known = store.fact(_PROOF_FACT)
     if known is None or known["trial"] != trial:
         factor = 1.0
-        if not spec.burst and spec.command is None and all(map(_can_last, measurer.workloads)):
+        if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
             factor = _proof_factor(spec, measurer, trial, deadline_s)
         known = {"trial": trial, "factor": factor}
         store.set_fact(_PROOF_FACT, known)
@@ -357,12 +362,6 @@ def for_proof(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | No
         return measurer
     longer = [longer_by(workload, known["factor"]) for workload in measurer.workloads]
     return replace(measurer, workloads=longer)
-
-
-def _can_last(workload: Workload) -> bool:
-    """Whether longer runs of it are of the same data."""
-    jobs = any(p.is_job for p in workload.phases if p.kind is PhaseKind.MEASURE)
-    return can_change(workload) and not jobs
 
 
 def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None) -> float:
@@ -378,10 +377,7 @@ def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float 
     newest = {(row.trial, row.workload): row for row in runs}.values()
     # Each with how long it was, against a run of the baseline.
     pairs = [
-        (row, measurer.workloads[row.workload], measurer.lengths.of(row.config))
-        if measurer.lengths
-        else (row, measurer.workloads[row.workload], 1.0)
-        for row in newest
+        (row, measurer.workloads[row.workload], measurer.length_of(row.config)) for row in newest
     ]
     for least in (False, True):
         factor = max(

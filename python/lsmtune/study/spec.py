@@ -214,6 +214,11 @@ class Spec:
         return self.workloads[0].workload
 
     @property
+    def has_data_rungs(self) -> bool:
+        """Whether smaller runs stand for those of a trial in the pruner."""
+        return self.pruner is not None and isinstance(self.pruner.rungs, DataRungs)
+
+    @property
     def objective(self) -> Objective:
         """The first objective, which most studies have alone."""
         return self.goal.objectives[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.engines.workload_options import check_workload, with_merge_operator
@@ -15,6 +15,8 @@ from lsmtune.model.workload import Workload
 from lsmtune.units import UnitError, option_text_allowed, option_value
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
 from lsmtune.workloads.ycsb import NAME as YCSB
+
+Value = TypeVar("Value")
 
 WORKLOAD_FLAG = "-w/--workload-set"
 PROPERTIES_FLAG = "-P/--properties"
@@ -151,9 +153,14 @@ def option_of(source: str, name: str, text: str) -> OptionValue:
     allowed = option_text_allowed(text)
     if allowed:
         raise InputError(source, name, found=text, allowed=allowed)
+    return parsed(option_value, text, source, name)
+
+
+def parsed(parse: Callable[[str], Value], text: str, source: str, field: str = "") -> Value:
+    """The value of `text`; what `parse` refuses as InputError that names `source` and `field`."""
     try:
-        return option_value(text)
+        return parse(text)
     except UnitError as error:
         raise InputError(
-            source, name, found=error.found, allowed=error.allowed, nearest=error.nearest
-        ) from None
+            source, field, found=error.found, allowed=error.allowed, nearest=error.nearest
+        ) from error
