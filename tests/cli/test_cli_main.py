@@ -6,6 +6,7 @@ import importlib
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +46,32 @@ def test_an_interrupt_is_told_at_whatever_moment_it_comes(
     monkeypatch.setattr(TyperGroup, moment, interrupt)
     said = lsmtune("doctor")
     assert (said.status, said.err) == (130, "lsmtune: interrupted\n")
+
+
+_INTERRUPTED_IN_EXEC = """
+import sys
+from typer.core import TyperGroup
+from lsmtune.cli.main import main
+
+def interrupt(*_arguments, **_named):
+    exec("raise KeyboardInterrupt")  # as where a dataclass is made
+
+TyperGroup.invoke = interrupt
+sys.exit(main(["doctor"]))
+"""
+
+
+def test_an_interrupt_while_a_dataclass_is_made_exits_with_130(tmp_path: Path) -> None:
+    """The line was told, and then Python died of the signal, one time in hundreds."""
+    (tmp_path / "interrupted_in_exec.py").write_text(_INTERRUPTED_IN_EXEC)
+    said = subprocess.run(
+        [sys.executable, "-m", "interrupted_in_exec"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (said.returncode, said.stderr) == (130, "lsmtune: interrupted\n")
 
 
 # What takes longer to import than a command without a run may take in all. (`import scipy` alone

@@ -130,6 +130,12 @@ def usage_line(error: typer.TyperException) -> str:
 def _fail(failure: LsmtuneError, *, as_json: bool) -> ExitStatus:
     """Says it in a line on stderr, with --json also on stdout unless the document there has it."""
     print(f"{PROGRAM}: {failure}", file=sys.stderr)
+    if failure.exit_status is ExitStatus.INTERRUPTED:
+        # A KeyboardInterrupt inside of an `exec`, by which dataclasses are made while a module is
+        # imported, leaves a note in CPython (`unhandled_keyboard_interrupt` in pythonrun.c): the
+        # process then dies of SIGINT in place of exiting with our status, though we caught it.
+        # The next evaluation of a text takes the note away.
+        eval("0")
     if as_json and not failure.in_document:
         try:
             print(json.dumps({"error": failure.document()}, indent=2), flush=True)
