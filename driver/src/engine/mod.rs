@@ -2,7 +2,8 @@
 //!
 //! An [`Engine`] is a library at a known version. It opens [`Database`]s. A database gives each
 //! worker thread a [`Session`], and a session gives a [`Cursor`] for ordered reads. No other room
-//! knows which engine it drives. A new engine is one file, one line in [`load`], and one fixture in
+//! knows which engine it drives. A new engine is a library that exports the C interface of
+//! `include/lsmtune_engine.h`; or one file, one line in [`load`], and one fixture in
 //! `tests/conformance.rs`.
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 mod c_bytes;
 mod existing;
 mod flusher;
+mod foreign;
 pub(crate) mod leveldb;
 mod library;
 mod log_lines;
@@ -31,7 +33,7 @@ pub type Options = BTreeMap<String, String>;
 /// The identity of an engine, as it states it itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Engine name as registered in [`load`]: `rocksdb`, `leveldb`, `memory`, `noop`.
+    /// Engine name as registered in [`load`]: `rocksdb`, `leveldb`, `memory`, `noop`; or a library's own.
     pub name: String,
     /// The version that the engine states; `None` until it is known (RocksDB states its version
     /// only in the OPTIONS file that it writes when it opens a database).
@@ -461,7 +463,7 @@ pub fn arrange(
     })
 }
 
-/// The names that [`load`] accepts.
+/// The names that [`load`] knows; others take a library.
 pub const NAMES: [&str; 4] = ["rocksdb", "leveldb", "memory", "noop"];
 
 /// Loads the engine called `name`, from `library` unless it is built in.
@@ -471,8 +473,11 @@ pub fn load(name: &str, library: Option<&Path>) -> Result<Box<dyn Engine>> {
         "leveldb" => Ok(Box::new(leveldb::LevelDb::load(library)?)),
         "memory" => Ok(Box::new(memory::Memory::default())),
         "noop" => Ok(Box::new(noop::Noop)),
-        _ => Err(EngineError::Library {
-            message: format!("unknown engine {name}; known: {}", NAMES.join(", ")),
-        }),
+        _ => match library {
+            Some(path) => Ok(Box::new(foreign::Foreign::load(name, path)?)),
+            None => Err(EngineError::Library {
+                message: format!("unknown engine {name}; known: {}", NAMES.join(", ")),
+            }),
+        },
     }
 }

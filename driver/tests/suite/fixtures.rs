@@ -21,6 +21,11 @@ pub struct Fixture {
     pub bad_values: &'static [(&'static str, &'static str)],
     /// Durability settings that the engine honours.
     pub durabilities: &'static [Durability],
+    /// Whether it tells what it flushed and compacted when, what its levels hold, and which
+    /// compressions work.
+    pub tells_work: bool,
+    /// An option that makes it refuse a database that is there.
+    pub refuses_existing: Option<(&'static str, &'static str)>,
 }
 
 /// The library named by the environment variable. Tests without it fail, and say what to do; those
@@ -44,6 +49,8 @@ pub fn memory() -> Fixture {
         mistyped: &[],
         bad_values: &[],
         durabilities: &[Durability::Sync, Durability::Wal, Durability::None],
+        tells_work: false,
+        refuses_existing: None,
     }
 }
 
@@ -86,6 +93,8 @@ pub fn rocksdb() -> Option<Fixture> {
             ("wal_dir", "/tmp"),
         ],
         durabilities: &[Durability::Sync, Durability::Wal, Durability::None],
+        tells_work: true,
+        refuses_existing: Some(("error_if_exists", "true")),
     })
 }
 
@@ -118,6 +127,8 @@ pub fn leveldb() -> Option<Fixture> {
             ("create_if_missing", "false"),
         ],
         durabilities: &[Durability::Sync, Durability::Wal],
+        tells_work: true,
+        refuses_existing: Some(("error_if_exists", "true")),
     })
 }
 

@@ -1,0 +1,377 @@
+//! Any engine whose library exports the C interface of `include/lsmtune_engine.h`.
+//!
+//! Names and values of options are checked here, by the list that the library has of them, so that
+//! every such engine refuses them in the same words.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void, CStr, CString};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+use super::library::{self, one_line, path_text, take_text};
+use super::{
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
+    Options, Result, Session,
+};
+use api::{Api, RawDatabase};
+use options::ListedOptions;
+
+mod api;
+mod options;
+mod session;
+
+/// The version of `lsmtune_engine.h`.
+const INTERFACE: u32 = 1;
+
+/// A loaded library.
+pub struct Foreign {
+    api: &'static Api,
+    name: String,
+    release: String,
+    library: PathBuf,
+    durabilities: u32,
+    options: ListedOptions,
+}
+
+impl Foreign {
+    /// Loads the library at `path`, which has to be of the engine `name`.
+    pub fn load(name: &str, path: &Path) -> Result<Self> {
+        let refuse = |what: String| EngineError::Library {
+            message: format!("library {}: {}", path.display(), one_line(&what)),
+        };
+        let loaded = library::open(name, Some(path))?;
+        let Some(interface) = library::symbol(loaded, "lsmtune_engine_interface") else {
+            let header = "lsmtune_engine.h";
+            return Err(refuse(format!(
+                "not of {name}: lacks lsmtune_engine_interface; needed: what {header} lists"
+            )));
+        };
+        // SAFETY: the header says that this symbol is a 32-bit number in every version.
+        let interface = unsafe { interface.cast::<u32>().read_unaligned() };
+        if interface != INTERFACE {
+            return Err(refuse(format!(
+                "speaks version {interface} of lsmtune_engine.h; this driver speaks {INTERFACE}"
+            )));
+        }
+        let api = Api::load(loaded).map_err(|missing| library::lacks(name, path, &missing))?;
+        let data = |symbol: &'static str| {
+            library::symbol(loaded, symbol).ok_or_else(|| library::lacks(name, path, &[symbol]))
+        };
+        let text = |symbol| {
+            // SAFETY: in version 1, which was asked for, these are NUL-terminated texts.
+            data(symbol).map(|at| unsafe { CStr::from_ptr(at.cast()) }.to_string_lossy())
+        };
+        let own = text("lsmtune_engine_name")?;
+        if own != name {
+            return Err(refuse(format!("is of the engine {own}, not of {name}")));
+        }
+        // SAFETY: in version 1 this is a 32-bit number.
+        let durabilities = unsafe {
+            data("lsmtune_engine_durabilities")?
+                .cast::<u32>()
+                .read_unaligned()
+        };
+        let options = ListedOptions::parse(&text("lsmtune_engine_options")?)
+            .map_err(|why| refuse(format!("lsmtune_engine_options: {why}")))?;
+        Ok(Self {
+            api: Box::leak(Box::new(api)),
+            name: name.to_owned(),
+            release: text("lsmtune_engine_release")?.into_owned(),
+            library: path.to_path_buf(),
+            durabilities,
+            options,
+        })
+    }
+
+    fn open_at(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+        create: bool,
+    ) -> Result<Box<dyn Database>> {
+        let (bit, word) = match durability {
+            Durability::Sync => (1, "sync"),
+            Durability::Wal => (2, "wal"),
+            Durability::None => (4, "none"),
+        };
+        if self.durabilities & bit == 0 {
+            let allowed = format!("another one: {} does not have it", self.name);
+            return Err(EngineError::bad_value("durability", word, &allowed));
+        }
+        self.options.check(options)?;
+        let path = path_text(directory)?;
+        let text = |text: &String| CString::new(text.as_str()).unwrap_or_default();
+        let names: Vec<_> = options.keys().map(text).collect();
+        let values: Vec<_> = options.values().map(text).collect();
+        let pointers = |of: &[CString]| of.iter().map(|each| each.as_ptr()).collect::<Vec<_>>();
+        let (names_at, values_at) = (pointers(&names), pointers(&values));
+        let mut error = null_mut();
+        // SAFETY: all texts live until the call returns, and both lists have as many as are said.
+        let raw = unsafe {
+            let raw = (self.api.lsmtune_engine_open)(
+                path.as_ptr(),
+                names_at.as_ptr(),
+                values_at.as_ptr(),
+                names.len(),
+                bit,
+                create.into(),
+                &raw mut error,
+            );
+            self.api.check(error)?;
+            raw
+        };
+        if raw.is_null() {
+            let message = format!("{}: not opened, and no error given", directory.display());
+            return Err(EngineError::Failed { message });
+        }
+        Ok(Box::new(ForeignDatabase {
+            api: self.api,
+            raw,
+            identity: self.identity(),
+        }))
+    }
+}
+
+impl Engine for Foreign {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: self.name.clone(),
+            version: Some(self.release.clone()),
+            library: Some(self.library.clone()),
+        }
+    }
+
+    fn open(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        self.open_at(directory, options, durability, true)
+    }
+
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        self.open_at(directory, options, durability, false)
+    }
+
+    /// Nothing: the interface has no figures by time.
+    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
+        BackgroundWork::default()
+    }
+
+    fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {
+        Ok(self.options.defaults())
+    }
+}
+
+struct ForeignDatabase {
+    api: &'static Api,
+    raw: *mut RawDatabase,
+    identity: Identity,
+}
+
+// SAFETY: the header says that many threads call all functions of a database at once. It is closed
+// only when nobody borrows it any more.
+unsafe impl Send for ForeignDatabase {}
+// SAFETY: as above.
+unsafe impl Sync for ForeignDatabase {}
+
+impl ForeignDatabase {
+    fn stats(&self) -> String {
+        // SAFETY: the database is open; the text is the library's, and is freed once.
+        unsafe {
+            let text = (self.api.lsmtune_engine_stats)(self.raw);
+            if text.is_null() {
+                return String::new();
+            }
+            take_text(text, |text| (self.api.lsmtune_engine_free)(text))
+        }
+    }
+
+    fn stat(&self, wanted: &str) -> Option<String> {
+        let stats = self.stats();
+        let mut lines = stats.lines().filter_map(|line| line.split_once('='));
+        let found = lines.find(|(key, _)| key.trim() == wanted);
+        found.map(|(_, value)| value.trim().to_owned())
+    }
+
+    fn number(&self, wanted: &str) -> Option<u64> {
+        self.stat(wanted)?.parse().ok()
+    }
+}
+
+impl Database for ForeignDatabase {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    /// Empty: the driver refuses every value that the library does not list.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
+    }
+
+    fn session(&self) -> Box<dyn Session + '_> {
+        Box::new(session::ForeignSession::new(self))
+    }
+
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+        unsafe extern "C" fn asked(context: *mut c_void) -> c_int {
+            // SAFETY: `context` is the reference below, which outlives the call that asks.
+            let cancelled = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
+            c_int::from(cancelled())
+        }
+        let mut context = cancelled;
+        let mut error = null_mut();
+        // SAFETY: the database is open; the library asks only until it returns.
+        unsafe {
+            (self.api.lsmtune_engine_drain)(
+                self.raw,
+                asked,
+                (&raw mut context).cast(),
+                &raw mut error,
+            );
+            self.api.check(error)?;
+        }
+        if cancelled() {
+            return Err(EngineError::Cancelled);
+        }
+        Ok(())
+    }
+
+    fn stall_s(&self) -> Option<f64> {
+        #[allow(clippy::cast_precision_loss)] // microseconds of one run
+        self.number("stall_us").map(|stall| stall as f64 / 1e6)
+    }
+
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        let stats = self.stats();
+        let known: BTreeMap<&str, &str> = stats
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .collect();
+        let figure = |name: String| known.get(name.as_str())?.trim().parse::<u64>().ok();
+        let levels: Vec<LevelSize> = (0..)
+            .map_while(|level| {
+                Some(LevelSize {
+                    files: figure(format!("level.{level}.files"))?,
+                    bytes: figure(format!("level.{level}.bytes"))?,
+                })
+            })
+            .collect();
+        (!levels.is_empty()).then_some(levels)
+    }
+
+    fn pending_compaction_bytes(&self) -> Option<u64> {
+        self.number("pending_compaction_bytes")
+    }
+
+    /// A figure by its key; all of them for `NAME.stats`.
+    fn property(&self, name: &str) -> Option<String> {
+        if name.strip_suffix(".stats") == Some(self.identity.name.as_str()) {
+            return Some(self.stats());
+        }
+        self.stat(name)
+    }
+}
+
+impl Drop for ForeignDatabase {
+    fn drop(&mut self) {
+        // SAFETY: nobody borrows the database any more, and it is closed once.
+        unsafe { (self.api.lsmtune_engine_close)(self.raw) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the library of this C source is refused with, or nothing.
+    fn refusal(source: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let (c, library) = (folder.path().join("a.c"), folder.path().join("a.so"));
+        std::fs::write(&c, source).unwrap();
+        let built = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([&library, &c])
+            .status()
+            .expect("a C compiler: run `make setup`");
+        assert!(built.success());
+        match Foreign::load("mine", &library) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_library_that_speaks_otherwise_is_refused_in_a_line_and_runs_nothing() {
+        let interface =
+            |number: u32| format!("const unsigned lsmtune_engine_interface = {number};");
+        let functions: String = [
+            "open",
+            "close",
+            "put",
+            "delete",
+            "write",
+            "get",
+            "cursor",
+            "cursor_close",
+            "cursor_seek",
+            "cursor_next",
+            "drain",
+            "stats",
+            "free",
+        ]
+        .iter()
+        .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
+        .collect();
+        let named = |name: &str, options: &str| {
+            let one = interface(1);
+            format!(
+                "{one}{functions}const unsigned lsmtune_engine_durabilities = 1;
+                const char lsmtune_engine_name[] = \"{name}\", lsmtune_engine_release[] = \"1\",
+                lsmtune_engine_options[] = \"{options}\";"
+            )
+        };
+        let typed = |fields: &str| named("mine", &format!("{{\\\"size\\\": {{{fields}}}}}"));
+        for (source, said) in [
+            (
+                String::new(),
+                "lacks lsmtune_engine_interface; needed: what lsmtune_engine.h lists",
+            ),
+            (
+                interface(2),
+                "speaks version 2 of lsmtune_engine.h; this driver speaks 1",
+            ),
+            (
+                interface(1),
+                "lacks lsmtune_engine_open, lsmtune_engine_close, lsmtune_engine_put",
+            ),
+            (named("yours", "{}"), "is of the engine yours, not of mine"),
+            (
+                named("mine", "[1]"),
+                "lsmtune_engine_options: not an object of objects",
+            ),
+            (typed(""), "size.type: allowed: int, float, bool, enum"),
+            (
+                typed("\\\"type\\\": \\\"int\\\""),
+                "size.default: is missing",
+            ),
+            (
+                typed("\\\"type\\\": \\\"int\\\", \\\"default\\\": 3, \\\"least\\\": 4"),
+                "size.default: allowed: a whole number from 4",
+            ),
+        ] {
+            let refused = refusal(&source);
+            assert!(refused.contains(said), "{refused} of {source}");
+            assert!(refused.starts_with("library /"), "{refused}");
+            assert!(!refused.contains('\n'), "{refused}");
+        }
+        assert_eq!(refusal(&named("mine", "{}")), "");
+    }
+}
