@@ -18,6 +18,7 @@ DRIVER := $(BIN)/lsmtune-driver
 FILES_LIBRARY := $(BIN)/lsmtune-files.so
 PACKAGE_STAMP := $(VENV)/.installed
 TOOLS_STAMP := $(VENV)/.installed-dev
+WHEEL_STAMP := $(VENV)/.installed-wheel
 DRIVER_SOURCES := $(shell find driver -type f \( -name '*.rs' -o -name 'Cargo.*' \) -not -path '*/tests/*')
 TIMED := scripts/timed
 BENCHED := build/benchmarks
@@ -27,7 +28,7 @@ SITE_PAGES := build/site-pages
 ENGINES := rocksdb leveldb
 ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$(ENGINES)),cmake c++)
 
-.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools lint docs bench fresh clean
+.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools plugins lint docs bench wheel release fresh fresh-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -60,6 +61,10 @@ $(TOOLS_STAMP): $(PACKAGE_STAMP)
 	@$(TIMED) "installing development tools" $(BIN)/python scripts/python_packages.py dev
 	@touch $@
 
+$(WHEEL_STAMP): $(PACKAGE_STAMP)
+	@$(TIMED) "installing tools that make wheels" $(BIN)/python scripts/python_packages.py wheel
+	@touch $@
+
 $(DRIVER): $(DRIVER_SOURCES)
 	@$(TIMED) "compiling the driver" cargo build --quiet --release --locked --manifest-path driver/Cargo.toml
 	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/lsmtune-driver" $@
@@ -78,7 +83,7 @@ engines: $(DRIVER) $(PACKAGE_STAMP)
 dev: setup $(TOOLS_STAMP) ## set up, and install what tests and lints need
 
 # The libraries are named before any test runs, because tests have a home of their own.
-test: dev test-tools lint docs ## lint, build the site, then every test of both languages
+test: dev test-tools lint docs plugins ## lint, build the site, then every test of both languages
 	@export LSMTUNE_TEST_ROCKSDB="$$($(BIN)/lsmtune engines path rocksdb)"; \
 	export LSMTUNE_TEST_LEVELDB="$$($(BIN)/lsmtune engines path leveldb)"; \
 	for engine in rocksdb leveldb; do \
@@ -88,9 +93,20 @@ test: dev test-tools lint docs ## lint, build the site, then every test of both 
 	$(TIMED) "testing the driver" cargo test --quiet --locked --no-fail-fast --manifest-path driver/Cargo.toml; \
 	$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 -q
 
+# The packages lie in a folder of their own, so that lsmtune's tests see lsmtune alone.
+PLUGIN_ENGINE := LSMTUNE_TEST_PLUGIN_NAME=fjall LSMTUNE_TEST_PLUGIN_LIBRARY=$(CURDIR)/build/plugins/lsmtune_fjall/libfjall_lsmtune.so \
+  LSMTUNE_TEST_PLUGIN_SMALL=max_memtable_size=1048576 LSMTUNE_TEST_PLUGIN_DURABILITIES=sync,wal \
+  LSMTUNE_TEST_PLUGIN_MISTYPED=max_memtabel_size=max_memtable_size LSMTUNE_TEST_PLUGIN_BAD_VALUES=block_size=1000,compression=snappy
+plugins: dev ## build and test the packages of examples/plugins
+	@rm -rf build/plugins
+	@$(TIMED) "building the plugins" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/plugins examples/plugins/*/
+	@PYTHONPATH=build/plugins $(TIMED) "testing the plugins" $(BIN)/python -m pytest -n 2 -q examples/plugins
+	@$(PLUGIN_ENGINE) $(TIMED) "testing the plugin's engine" \
+	  cargo test --quiet --locked --manifest-path driver/Cargo.toml --test conformance plugin
+
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
 test-tools: dev
-	@scripts/system-packages --optional db_bench libleveldb mount javac rocksdb-headers leveldb-headers chromium go time
+	@scripts/system-packages --optional db_bench git libleveldb mount javac rocksdb-headers leveldb-headers chromium go time
 	@test -e build/axe-core/package || $(BIN)/python scripts/fetch_axe.py build/axe-core || echo "== no axe-core" >&2
 	@library="$$($(BIN)/lsmtune engines path rocksdb)"; with="$(BIN)/python scripts/with_rocksdb.py $$library"; \
 	$(TIMED) "building the crate rocksdb" $$with tests/engines/bindings/rust cargo --quiet build --locked --package=rocksdb || \
@@ -122,8 +138,22 @@ bench: dev test-tools ## measure driver, samplers and proofs, beside their peers
 	@$(TIMED) "verdicts on the same configuration" $(BIN)/python benchmarks/verdicts/same_configuration.py --count 5 --output $(BENCHED)/same_configuration.jsonl
 	@$(TIMED) "verdicts on simulated machines" $(BIN)/python benchmarks/verdicts/simulated.py --studies 200
 
+wheel: system $(WHEEL_STAMP) ## wheels for any Linux, x86-64 and aarch64, into build/wheels
+	@scripts/system-packages mvn cmake
+	@PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python scripts/wheel.py $(ARCHES)
+
+release: $(PACKAGE_STAMP) ## set the version, date the changelog, commit and tag: make release VERSION=0.2.0
+	@$(BIN)/python scripts/release.py $(VERSION)
+
 fresh: ## quickstart and test in a new root file system of Debian 12 (needs root)
 	@scripts/fresh quickstart test
+
+# Debian 11 has Python 3.9: there the wheel gets the Python that uv brings.
+fresh-wheel: ## the wheel and its quickstart where there is Python and nothing else (needs root)
+	@mkdir -p build/fresh-wheel
+	@for suite in $(or $(SUITES),bullseye bookworm trixie); do \
+	  $(TIMED) "the wheel on Debian ($$suite)" scripts/fresh --wheel build/wheels/lsmtune-*_$$(uname -m).whl $$suite $(BUDGET) > build/fresh-wheel/$$suite.json; \
+	done
 
 clean: ## remove what was built in this checkout (engines and studies stay)
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

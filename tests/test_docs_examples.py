@@ -39,6 +39,7 @@ from lsmtune.study.start import outside
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")])
 SEARCHING = ROOT / "docs" / "searching.md"
+OWN_SAMPLERS = [name for name in SAMPLERS if SAMPLERS.origin(name) is None]
 
 _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 _SPAN = re.compile(rf"(?<!`)`({PROGRAM} [^`]+)`(?!`)")
@@ -207,7 +208,7 @@ def rows(heading: str) -> dict[str, list[str]]:
     ("heading", "names"),
     [
         ("### Ready spaces", READY_SPACES),
-        ("## Who proposes", SAMPLERS),
+        ("## Who proposes", OWN_SAMPLERS),
         ("## What ends early", PRUNERS),
         ("## Importing", IMPORTERS),
     ],
@@ -222,7 +223,7 @@ def shown(setting: Setting) -> str:
     return f"`{setting.name}`" + (f" {default}" if isinstance(default, int | float | str) else "")
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", OWN_SAMPLERS)
 def test_the_settings_of_a_sampler_are_those_of_the_code(name: str) -> None:
     kind = SAMPLERS[name]
     _, settings, several = rows("## Who proposes")[name]

@@ -200,10 +200,16 @@ def by_name(
     why: str = "",
     allowed: str = "",
 ) -> T:
-    """`known[name]`. Raises InputError at `source` and `field`, with the nearest name, for none."""
+    """`known[name]`. Raises InputError at `source` and `field`, with the nearest name, for none.
+
+    So it does for a plugin that cannot be used.
+    """
     if name not in known:
         raise InputError(source, field, found=name, why=why, allowed=allowed, known=known)
-    return known[name]
+    try:
+        return known[name]
+    except FieldError as error:
+        raise error.but(source=source, field=field) from error
 
 
 def check_names(

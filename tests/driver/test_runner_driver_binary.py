@@ -33,7 +33,7 @@ def test_the_order_is_variable_then_beside_python_then_path(tmp_path: Path) -> N
     assert find_driver(environment, tmp_path / "elsewhere" / "python") == on_path
 
 
-def test_the_files_of_the_package_come_before_path(
+def test_the_driver_of_the_wheel_comes_before_one_beside_python_and_on_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packaged = program(tmp_path / "packaged")
@@ -45,9 +45,11 @@ def test_the_files_of_the_package_come_before_path(
             return packaged
 
     monkeypatch.setattr(importlib.metadata, "files", lambda _name: [Entry()])
-    on_path = program(tmp_path / "path")
-    python = tmp_path / "elsewhere" / "python"
-    assert find_driver({"PATH": str(on_path.parent)}, python) == packaged
+    beside, on_path = program(tmp_path / "bin"), program(tmp_path / "path")
+    environment = {"PATH": str(on_path.parent)}
+    assert find_driver(environment, beside.with_name("python")) == packaged
+    packaged.unlink()
+    assert find_driver(environment, beside.with_name("python")) == beside
 
 
 def test_a_variable_that_leads_nowhere_is_an_error_not_a_fallback(tmp_path: Path) -> None:

@@ -99,6 +99,23 @@ def test_the_default_is_release_then_registered_then_newest(
     assert find_library("rocksdb").path == paths["new"]
 
 
+def test_a_wheels_library_needs_no_installation_and_gives_way_to_one_that_is_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distribution: list[Library]
+) -> None:
+    distribution.append(library(tmp_path / "of-debian.so", "12.0", origin="distribution package"))
+    monkeypatch.setattr(
+        libraries, "packaged_file", lambda name: tmp_path / name if "rocksdb" in name else None
+    )
+    assert find_library("rocksdb") == distribution[0]
+    (tmp_path / "librocksdb.so").touch()
+    packaged = find_library("rocksdb")
+    assert (packaged.path, packaged.origin) == (tmp_path / "librocksdb.so", "packaged with lsmtune")
+    assert library_warnings(packaged) == ()
+    own = library(tmp_path / "own.so", "7.0")
+    Registry().add(own)
+    assert [x.path for x in list_libraries()] == [own.path, packaged.path, distribution[0].path]
+
+
 def test_of_two_equals_the_one_registered_last_is_the_default(tmp_path: Path) -> None:
     Registry().add(library(tmp_path / "a.so"))
     Registry().add(library(tmp_path / "b.so"))

@@ -385,7 +385,7 @@ def main() -> None:
         os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.argv])
     for module in pkgutil.walk_packages(lsmtune.__path__, "lsmtune."):
-        if "__main__" not in module.name and "smac" not in module.name:
+        if "__main__" not in module.name:
             importlib.import_module(module.name)
     library = Path(os.environ["LD_PRELOAD"])
     root = library.parent / "place" / "here"

@@ -26,6 +26,12 @@ from made_up import made_up_phase
 FILL = Workload("fill", (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom"),), num=1000)
 MIX = Mix((("get", 1.0), ("update", 1.0), ("delete_oldest", 1.0)))
 MIXED = Workload("mixed", (Phase("run", PhaseKind.MEASURE, None, mix=MIX),), num=1000)
+PUT_DELETE = Workload(
+    "put-delete",
+    (Phase("put", PhaseKind.MEASURE, "put"), Phase("delete", PhaseKind.MEASURE, "delete")),
+    num=1000,
+)
+WRITES = ("", "delete.")
 NOWHERE = Circumstances({}, [{}], "study.yaml", "rocksdb")
 VERDICT = Verdict(VerdictOutcome.BETTER, "throughput_ops_s", "maximize", 0.95, 6, ratio=1.5)
 
@@ -87,6 +93,32 @@ def test_the_search_compares_with_the_mean_of_the_baselines_runs() -> None:
     assert at_limit[text.text] <= 0 < beyond[text.text]
 
 
+def test_a_short_phase_with_one_compaction_more_does_not_break_the_guard_of_what_is_written() -> (
+    None
+):
+    """Deleting what had been put wrote 4 MB of 256, with two compactions in place of one.
+
+    It broke the guard by itself (1.22 over 0.61), though the run as a whole wrote less.
+    """
+    whole, short = (
+        guard(f"{of}write_amplification <= 1.5 * baseline", PUT_DELETE) for of in WRITES
+    )
+
+    def both(put: float, delete: float) -> Measurement:
+        phases = (
+            made_up_phase("put", write_amplification=put, user_bytes_written=252 << 20),
+            made_up_phase("get", write_amplification=0.0, user_bytes_written=0),
+            made_up_phase("delete", write_amplification=delete, user_bytes_written=4 << 20),
+        )
+        return replace(run(), phases=phases)
+
+    baseline = [baseline_observations([both(1.41, 0.61)])]
+    broken = violations([whole, short], NOWHERE, [both(1.11, 1.22)], baseline)
+    assert broken[whole.text] < 0 < broken[short.text]
+    broken = violations([whole], NOWHERE, [both(2.2, 0.61)], baseline)
+    assert broken[whole.text] > 0
+
+
 def test_before_the_baseline_is_known_a_guard_says_nothing() -> None:
     text = guard("write_amplification <= 1.5 * baseline")
     assert violations([text], NOWHERE, [run(write_amplification=99.0)], []) == {}
@@ -109,6 +141,35 @@ def test_most_pairs_decide_and_a_gain_at_too_high_a_price_is_not_recommended() -
         "the candidate breaks write_amplification <= 1.5 * baseline in 6 of 6 pairs (7.80x)"
     )
     assert dear.guards[0].ratio == pytest.approx(7.8)
+
+
+def test_a_guard_that_each_phase_breaks_by_chance_holds() -> None:
+    """put-get-delete was not recommended: 5 of 7 pairs broke a guard, each in another phase."""
+    text = guard("latency_us_p99 <= 1.25 * baseline", PUT_DELETE)
+
+    def pair(put: float, delete: float) -> tuple[list[Measurement], list[Measurement]]:
+        sides = ((20.0, 10.0), (put, delete))
+        made = [
+            replace(
+                run(),
+                phases=(
+                    made_up_phase("put", latency_us_p99=p),
+                    made_up_phase("delete", latency_us_p99=d),
+                ),
+            )
+            for p, d in sides
+        ]
+        return [made[0]], [made[1]]
+
+    lucky = [(26.0, 9.0), (18.0, 13.0), (27.0, 9.0), (16.0, 14.0), (17.0, 9.0), (18.0, 13.0)]
+    judged = judged_by_guards(VERDICT, [text], NOWHERE, [pair(*each) for each in lucky])
+    assert judged.outcome is VerdictOutcome.BETTER
+    assert [(g.where, g.broken, g.pairs) for g in judged.guards] == [("delete", 3, 6)]
+    slow = [(18.0, 14.0)] * 6
+    judged = judged_by_guards(VERDICT, [text], NOWHERE, [pair(*each) for each in slow])
+    assert judged.why == (
+        "the candidate breaks latency_us_p99 <= 1.25 * baseline in 6 of 6 pairs of delete (1.40x)"
+    )
 
 
 def test_a_worse_candidate_stays_worse_whatever_it_costs() -> None:

@@ -226,7 +226,7 @@ def test_a_calibration_cuts_its_runs_as_a_proof_does(
 
 
 def test_a_program_is_never_run_beside_another(folder: StudyFolder) -> None:
-    with pytest.raises(ValueError, match="can be paired by slices"):
+    with pytest.raises(ValueError, match="can pair runs by slices"):
         proof(folder, plan=ProofPlan(method=SLICES))
     observer = Recorder()
     assert proved(folder, observer=observer).method == "whole"

@@ -12,6 +12,7 @@ from page import read
 
 from lsmtune.report.chart import (
     BOTTOM,
+    DOTS_MAX,
     HOVERS_MAX,
     Axis,
     Chart,
@@ -178,7 +179,7 @@ def test_words_of_others_are_escaped() -> None:
 @pytest.mark.parametrize("form", [Form.DOT, Form.RING, Form.DIAMOND, Form.CROSS])
 def test_many_marks_are_one_small_path(form: Form) -> None:
     """Each trial's options under the pointer, in every plot, were most of a page of a megabyte."""
-    few, many = HOVERS_MAX, 20 * HOVERS_MAX
+    few, many = HOVERS_MAX, 6 * HOVERS_MAX
     points = [Point(n, math.sin(n), "write_buffer_size=64MiB\n" * 10) for n in range(many)]
     html = drawn(of(points[:few], form))
     assert html.count("<title>") == few
@@ -243,3 +244,24 @@ def test_any_data_gives_markup_within_bounds(chart: Chart) -> None:
     for path in _PATHS.findall(html):
         assert all(abs(float(n)) <= 1500 for n in re.findall(r"-?[\d.]+", path)), path
     assert len(ticks(html)) <= 2 * 12 + len(chart.rules) + len(chart.spans)
+
+
+def test_a_plot_of_very_many_marks_stays_small_and_says_that_it_leaves_some_out() -> None:
+    points = [Point(n, float(n * 7919 % 1000)) for n in range(20 * DOTS_MAX)]
+    html = drawn(of(points))
+    assert f"Of {20 * DOTS_MAX:,} marks one is drawn where several lie." in html
+    assert len(html) < 60_000
+    few = drawn(of(points[:DOTS_MAX]))
+    assert "where several lie" not in few
+    assert few.count("h0") == DOTS_MAX
+
+
+def test_a_line_of_steps_has_its_steps_alone() -> None:
+    heights = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    points = [Point(n, height) for n, height in enumerate(heights)]
+    whole, gap = drawn(of(points, Form.STEPS)), [*points[:2], Point(9, None), *points[2:]]
+    (path,) = (each for each in _PATHS.findall(whole) if "L" in each)
+    assert path.count("L") == 2, "the one step, and the end"
+    assert path.rpartition("L")[2].split()[0] == f"{1000 * 1.04 / 1.08:.1f}"
+    parts = max(_PATHS.findall(drawn(of(gap, Form.STEPS))), key=len).split("M")
+    assert len(parts) == 3, "a gap stays one"

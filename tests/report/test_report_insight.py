@@ -110,7 +110,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
 
 
 def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](pruned))
+    page = read(FORMATS["html"].render(pruned))
     assert page.unbalanced == []
     series = series_of(history_chart(pruned))
     stopped = series["pruned: the value when stopped"]
@@ -129,13 +129,13 @@ def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
 
 
 def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](pruned))
+    page = read(FORMATS["html"].render(pruned))
     for told in ("finished without pruning24", "pruned6", "failed1", "rung 1, after 1s"):
         assert told in page.text
-    lines = FORMATS["md"](pruned).splitlines()
+    lines = FORMATS["md"].render(pruned).splitlines()
     assert "| finished without pruning | 24 |" in lines
     assert any(line.startswith("| rung 1, after 1s | ") for line in lines)
-    document = json.loads(FORMATS["json"](pruned))["statistics"]
+    document = json.loads(FORMATS["json"].render(pruned))["statistics"]
     assert (document["finished"], document["pruned"], document["without_pruning"]) == (30, 6, 24)
     assert document["broken"] == {"rss_bytes_max <= 300MiB": 1}
 
@@ -175,7 +175,7 @@ def test_all_options_at_once_have_a_line_per_trial_with_a_value(pruned: StudyAna
 
 
 def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](pruned))
+    page = read(FORMATS["html"].render(pruned))
     assert "PED-ANOVA: how much each parameter tells the best trials from all trials" in page.text
     assert "and 7 without a value" in page.text
     chart = importance_chart(pruned.importances[0])
@@ -188,7 +188,7 @@ def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
         assert (point.y, point.x) == (row.parameter, row.importance)
         assert (point.low, point.high) == (row.importance_low, row.importance_high)
         assert bar.tone == ("tuned" if row.above_chance else "baseline")
-    assert "## Parameter importance for sustained throughput" in FORMATS["md"](pruned)
+    assert "## Parameter importance for sustained throughput" in FORMATS["md"].render(pruned)
 
 
 def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
@@ -197,15 +197,15 @@ def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
     found = analysed(sample)
     without = analysed(sample, None)
     sample.close()
-    page = read(FORMATS["html"](found))
+    page = read(FORMATS["html"].render(found))
     assert "No figures: it needs at least 20 trials with a value, and there are 6" in page.text
     assert "Importance of each parameter" not in page.plots
-    assert "Importance was not assessed" in read(FORMATS["html"](without)).text
-    assert json.loads(FORMATS["json"](without))["importances"] == []
+    assert "Importance was not assessed" in read(FORMATS["html"].render(without)).text
+    assert json.loads(FORMATS["json"].render(without))["importances"] == []
 
 
 def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](several))
+    page = read(FORMATS["html"].render(several))
     assert page.unbalanced == []
     assert several.front is not None
     series = series_of(front_chart(several))
@@ -217,18 +217,18 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "weighted objectives" in page.text
     assert "peak resident memory" in page.text
     assert "0.80\u00d7" in page.text
-    assert "# Front" in FORMATS["md"](several)
-    assert "Figures of 2 other metrics:" in FORMATS["md"](several)
-    document = json.loads(FORMATS["json"](several))
+    assert "# Front" in FORMATS["md"].render(several)
+    assert "Figures of 2 other metrics:" in FORMATS["md"].render(several)
+    document = json.loads(FORMATS["json"].render(several))
     assert len(document["front"]["rows"]) == count
     assert document["metric"] == "gain"
 
 
 def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](pruned))
+    page = read(FORMATS["html"].render(pruned))
     assert not any("front" in label for label in page.plots)
-    assert json.loads(FORMATS["json"](pruned))["front"] is None
-    assert "# Front" not in FORMATS["md"](pruned)
+    assert json.loads(FORMATS["json"].render(pruned))["front"] is None
+    assert "# Front" not in FORMATS["md"].render(pruned)
 
 
 def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_pa
     run = replace(sample.measured(options), reported={"own_metric": 4.5})
     sample.add_rung(0, options, run, 1)
     sample.add(Role.BASELINE, sample.measured({}), sample.baseline)
-    lines = FORMATS["csv"](analysed(sample)).splitlines()
+    lines = FORMATS["csv"].render(analysed(sample)).splitlines()
     sample.close()
     columns = lines[0].split(",")
     row = dict(zip(columns, lines[1].split(","), strict=True))

@@ -86,7 +86,7 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
 
 
 def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](drifted))
+    page = read(FORMATS["html"].render(drifted))
     assert page.unbalanced == []
     assert "The anchors over the time of the study" in page.plots
     line = "The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)."
@@ -104,11 +104,11 @@ def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: Study
 def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
     drifted: StudyAnalysis,
 ) -> None:
-    page = read(FORMATS["html"](drifted))
+    page = read(FORMATS["html"].render(drifted))
     assert "calibration: the baseline against itself, 6 runs" in page.text
     assert " in 30 pairs" in page.text
     assert page.text.count("from the search; the gain is in the verdict") == 2
-    unfinished = read(FORMATS["html"](changed(drifted, verdict=None, proof=None)))
+    unfinished = read(FORMATS["html"].render(changed(drifted, verdict=None, proof=None)))
     assert unfinished.text.count("from the search; only a proof tells the gain") == 2
     assert "run again: the machine changed" in page.text
     raw = [text.quantity(drifted.metric, r.value) for r in drifted.history.trials[7].runs]
@@ -118,7 +118,7 @@ def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
 
 
 def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](drifted))
+    page = read(FORMATS["html"].render(drifted))
     assert "9 pairs by slices: both take turns in short slices" in page.text
     assert "It stopped as soon as the interval excluded no difference." in page.text
     assert "A run stalled." in page.text
@@ -129,7 +129,7 @@ def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
 
 
 def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnalysis) -> None:
-    page = read(FORMATS["html"](drifted))
+    page = read(FORMATS["html"].render(drifted))
     start = page.text.index("figurebaselinetunedratio burst")
     burst, sustained, drain = (page.text.index(w, start) for w in ("burst", "sustained", "drain"))
     assert burst < sustained < drain
@@ -138,7 +138,7 @@ def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnal
 
 
 def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
-    found = FORMATS["md"](drifted)
+    found = FORMATS["md"].render(drifted)
     for told in (
         "- The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7).\n",
         "- It stopped as soon as the interval excluded no difference.\n",
@@ -156,7 +156,7 @@ def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
 
 
 def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> None:
-    document = json.loads(FORMATS["json"](drifted))
+    document = json.loads(FORMATS["json"].render(drifted))
     assert {"anchors", "noise", "proof", "performance", "levels", "conditions"} <= set(document)
     assert document["format_version"] == 1
     assert (document["crash_test"], document["power_test"]) == (None, None)
@@ -164,7 +164,7 @@ def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> No
     trial = document["history"]["trials"][7]
     assert [run["counts"] for run in trial["runs"]] == [False, True]
     assert set(trial["told"]) == {"state", "values", "sd", "runs"}
-    lines = FORMATS["csv"](drifted).splitlines()
+    lines = FORMATS["csv"].render(drifted).splitlines()
     columns = lines[0].split(",")
     assert columns[:5] == ["measurement", "role", "trial", "pair", "outcome"]
     rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
@@ -327,13 +327,13 @@ def test_the_crash_and_power_tests_in_words(drifted: StudyAnalysis) -> None:
     )
     failed = replace(passed, outcome=CrashOutcome.FAILED, keys_lost=3, why="lost 3 of 1,200")
     assert "3 were lost and 0 wrong. Lost 3 of 1,200." in trust_words.crash_words(failed)
-    assert "Crash test" not in read(FORMATS["html"](drifted)).text
+    assert "Crash test" not in read(FORMATS["html"].render(drifted)).text
     tested = changed(drifted, crash_test=failed)
-    assert "Crash test failed: a load was killed" in read(FORMATS["html"](tested)).text
-    assert "- Crash test failed: a load was killed" in FORMATS["md"](tested)
+    assert "Crash test failed: a load was killed" in read(FORMATS["html"].render(tested)).text
+    assert "- Crash test failed: a load was killed" in FORMATS["md"].render(tested)
     power = PowerTest(CrashOutcome.PASSED, "rocksdb", Durability.WAL, 40, 25, 900, 1000)
     told = "Power test passed: 40 states that a power loss may leave of a load of 1,000 writes"
-    assert told in read(FORMATS["html"](changed(drifted, power_test=power))).text
-    assert f"- {told}" in FORMATS["md"](changed(drifted, power_test=power))
+    assert told in read(FORMATS["html"].render(changed(drifted, power_test=power))).text
+    assert f"- {told}" in FORMATS["md"].render(changed(drifted, power_test=power))
     skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")
     assert trust_words.crash_words(skipped) == "Crash test not done: no driver."

@@ -1,101 +1,52 @@
-"""What every pruner must do, whatever its rule. A new one in `PRUNERS` is tested here."""
+"""lsmtune's own pruners in the suite for all pruners, and what is particular about them."""
 
 from __future__ import annotations
 
-import numpy as np
-import optuna
 import pytest
-from optuna.pruners import BasePruner
 from optuna.trial import TrialState
 
 from lsmtune.errors import InputError
 from lsmtune.model.goal import Direction
-from lsmtune.search.pruners import PRUNERS, check_pruner, check_settings, make_pruner
-
-optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-ALL = list(PRUNERS)
-ENDING = [name for name in ALL if name != "none"]
-STEPS = range(1, 28)
-DIRECTIONS = (Direction.MAXIMIZE, Direction.MINIMIZE)
+from lsmtune.search.pruners import PRUNERS, check_settings
+from lsmtune.testing.pruners import STEPS, PrunerSuite, pruner_of, run, study_of
 
 
-def pruner_of(name: str, direction: Direction = Direction.MAXIMIZE, **given: object) -> BasePruner:
-    return make_pruner(name, check_settings(name, given, "s", "pruner"), (direction,))
+class TestNone(PrunerSuite):
+    name, ends = "none", False
 
 
-def study_of(pruner: BasePruner, direction: Direction) -> optuna.Study:
-    return optuna.create_study(direction=direction.value, pruner=pruner, study_name="study")
+class TestMedian(PrunerSuite):
+    name = "median"
 
 
-def run(study: optuna.Study, level: float) -> int | None:
-    """One trial that comes to about `level` at every step; when it was ended, or None.
-
-    A higher level is better, whatever the study's direction.
-    """
-    sign = 1.0 if study.direction == optuna.study.StudyDirection.MAXIMIZE else -1.0
-    trial = study.ask()
-    # Noise of its own: scipy takes seconds over a signed-rank test of equal differences.
-    noise = np.random.default_rng(trial.number)
-    for step in STEPS:
-        trial.report(sign * (level + 0.001 * noise.random()), step)
-        if trial.should_prune():
-            study.tell(trial, state=TrialState.PRUNED)
-            return step
-    study.tell(trial, sign * level)
-    return None
+class TestPercentile(PrunerSuite):
+    name = "percentile"
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("name", ALL)
-def test_the_best_trial_so_far_is_never_ended(name: str, direction: Direction) -> None:
-    study = study_of(pruner_of(name, direction), direction)
-    assert [run(study, 10.0 + index) for index in range(8)] == [None] * 8
+class TestSuccessiveHalving(PrunerSuite):
+    name = "successive-halving"
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("name", ENDING)
-def test_a_hopeless_trial_is_ended_before_its_end(name: str, direction: Direction) -> None:
-    study = study_of(pruner_of(name, direction), direction)
-    for index in range(6):
-        run(study, 100.0 + index)
-    # Hyperband has brackets in which trials are not judged early: of ten, most are ended.
-    ended = [run(study, 1.0 - 0.01 * index) for index in range(10)]
-    assert sum(step is not None for step in ended) >= 7
-    assert all(step < STEPS[-1] for step in ended if step is not None)
+class TestHyperband(PrunerSuite):
+    name = "hyperband"
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_without_a_report_nothing_is_judged(name: str) -> None:
-    study = study_of(pruner_of(name), Direction.MAXIMIZE)
-    for index in range(6):
-        run(study, 100.0 + index)
-    assert not study.ask().should_prune()
+class TestWilcoxon(PrunerSuite):
+    name = "wilcoxon"
+
+
+class TestPatient(PrunerSuite):
+    name = "patient"
+
+
+def test_every_pruner_of_lsmtunes_own_is_in_the_suite() -> None:
+    tested = {each.name for each in PrunerSuite.__subclasses__()}
+    assert {name for name in PRUNERS if PRUNERS.origin(name) is None} <= tested
 
 
 def test_none_ends_nothing() -> None:
     study = study_of(pruner_of("none"), Direction.MAXIMIZE)
     assert [run(study, 100.0 - 10 * index) for index in range(10)] == [None] * 10
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_several_objectives_have_no_pruner(name: str) -> None:
-    if name == "none":
-        check_pruner(name, DIRECTIONS, "s", "pruner")
-        return
-    line = f"pruner.name: judges by one objective; found '{name}'; allowed: none"
-    with pytest.raises(InputError, match=line):
-        check_pruner(name, DIRECTIONS, "s", "pruner")
-    with pytest.raises(InputError, match="judges by one objective"):
-        make_pruner(name, check_settings(name, {}, "s", "pruner"), DIRECTIONS)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_defaults_are_values_that_may_be_given(name: str) -> None:
-    for setting in PRUNERS[name].settings:
-        assert setting.read(setting.default) == setting.default
-        assert setting.description
-        assert setting.allowed
 
 
 def test_patience_is_a_number_of_steps() -> None:

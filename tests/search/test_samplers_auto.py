@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from optuna.trial import TrialState
-from search_parts import MIB, choice, make_searcher, number, space_of, when
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.goal import Direction
 from lsmtune.model.workload import Workload
-from lsmtune.search.auto import KIND, Coordinates, Known
+from lsmtune.search.auto import KIND, Coordinates, FewerTrials, Known
 from lsmtune.search.cost_models import (
     OptionColumns,
     draw_constants,
@@ -26,6 +25,7 @@ from lsmtune.search.sampler import Problem, SamplerContext
 from lsmtune.search.starts import model_optima, preset_starts, projected
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.prior import Prior
+from lsmtune.testing.search import MIB, choice, make_searcher, number, space_of, when
 from lsmtune.workloads.stated import make_workload
 
 CACHE = "block_based_table_factory.block_cache"
@@ -306,3 +306,15 @@ def test_a_value_that_broke_a_constraint_is_no_better_than_the_best_that_holds()
     assert known.failed.tolist() == [4]
     assert known.best_first.tolist()[:2] == [0, 3]
     assert known.holds.tolist()[:4] == [True, False, False, True]
+
+
+def test_of_a_long_history_the_hedge_sees_the_best_and_the_latest() -> None:
+    searcher = make_searcher("random", TREE)
+    for place in range(20):
+        value = float(place * 7 % 20)
+        searcher.tell(searcher.ask().number, TrialState.COMPLETE, [value])
+    study = searcher._study.as_optuna()
+    seen = FewerTrials(study, 8).get_trials(deepcopy=False)
+    assert [t.number for t in seen] == [5, 8, 11, 14, 16, 17, 18, 19]
+    assert [t.values[0] for t in seen[:4]] == [15.0, 16.0, 17.0, 18.0]
+    assert len(FewerTrials(study, 20).get_trials()) == 20

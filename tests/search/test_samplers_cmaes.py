@@ -7,11 +7,20 @@ import json
 import numpy as np
 import pytest
 from optuna.trial import TrialState
-from search_parts import NUMBERS, RICH, WORDS, asked, choice, make_searcher, number, space_of
 
 from lsmtune.search.cmaes import ATTRIBUTE, GRID_MAX, CmaesSampler, CmaLayout
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import make_unit_space
+from lsmtune.testing.search import (
+    NUMBERS,
+    RICH,
+    WORDS,
+    asked,
+    choice,
+    make_searcher,
+    number,
+    space_of,
+)
 
 SETTINGS = {"population": 6}
 LAYOUT_SPACE = space_of(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from optuna.trial import TrialState
-from search_parts import RICH, asked, choice, make_searcher, number, space_of
 from sklearn.tree import DecisionTreeRegressor
 
 from lsmtune.search.forest import SMALLEST_VARIANCE, Forest, fit_forest, upper_bound
+from lsmtune.testing.search import RICH, asked, choice, make_searcher, number, space_of
 
 
 def data(count: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 from scipy import integrate
-from search_parts import NUMBERS, make_searcher, score
 
 from lsmtune.search.gp import (
     WORST,
@@ -19,6 +18,7 @@ from lsmtune.search.gp import (
     log_expected_improvement,
     standardised,
 )
+from lsmtune.testing.search import NUMBERS, make_searcher, score
 
 
 @given(mean=st.floats(-5, 5), deviation=st.floats(1e-2, 10), z=st.floats(-1e6, 6))

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
-from search_parts import NUMBERS
 
 from lsmtune.search.model_based import HistoryReader, impute_censored, make_targets
 from lsmtune.search.sampler import FAILED
 from lsmtune.search.unit_space import make_unit_space
+from lsmtune.testing.search import NUMBERS
 
 UNIT_SPACE = make_unit_space(NUMBERS)
 DISTRIBUTIONS = NUMBERS.distributions()

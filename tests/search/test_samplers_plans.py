@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import qmc
-from search_parts import (
+
+from lsmtune.search.grid import ConfigTable, Permutation, every_value, whole_table
+from lsmtune.search.plans import SobolSampler
+from lsmtune.search.sampler import SamplerContext, SpaceExhaustedError
+from lsmtune.space.prior import Prior
+from lsmtune.space.space import Space
+from lsmtune.testing.search import (
     MAXIMIZE,
     MIB,
     NUMBERS,
@@ -22,12 +28,6 @@ from search_parts import (
     space_of,
     when,
 )
-
-from lsmtune.search.grid import ConfigTable, Permutation, every_value, whole_table
-from lsmtune.search.plans import SobolSampler
-from lsmtune.search.sampler import SamplerContext, SpaceExhaustedError
-from lsmtune.space.prior import Prior
-from lsmtune.space.space import Space
 
 
 @given(st.integers(1, 2000), st.integers(0, 2**53))

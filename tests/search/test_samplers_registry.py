@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
-
 import pytest
-from search_parts import MAXIMIZE, NUMBERS, RICH, TINY
 
 from lsmtune.errors import InputError
 from lsmtune.model.goal import Direction
-from lsmtune.search import samplers
-from lsmtune.search.sampler import SamplerContext, SamplerKind
-from lsmtune.search.samplers import (
-    ENTRY_POINTS,
-    SAMPLERS,
-    check_sampler,
-    check_settings,
-    collect_samplers,
-)
+from lsmtune.search.sampler import SamplerContext
+from lsmtune.search.samplers import SAMPLERS, check_sampler, check_settings
+from lsmtune.testing.search import MAXIMIZE, NUMBERS, RICH, TINY
 
 
 def test_the_samplers_that_every_user_knows_are_there() -> None:
@@ -36,16 +27,6 @@ def test_the_samplers_that_every_user_knows_are_there() -> None:
     }
     assert known <= set(SAMPLERS)
     assert next(iter(SAMPLERS)) == "auto"  # the default comes first wherever they are listed
-
-
-@pytest.mark.parametrize("kind", SAMPLERS.values(), ids=list(SAMPLERS))
-def test_defaults_are_values_that_may_be_given(kind) -> None:
-    for setting in kind.settings:
-        if setting.name == "configs":
-            continue  # there is no default list of configurations
-        assert setting.read(setting.default) == setting.default
-        assert setting.description
-        assert setting.allowed
 
 
 @pytest.mark.parametrize(
@@ -125,46 +106,3 @@ def test_one_objective_only() -> None:
     line = "sampler.name: takes one objective only; found 'gp'; allowed: with several .*tpe, nsga2"
     with pytest.raises(InputError, match=line):
         check_sampler("gp", context, "s", "sampler")
-
-
-ANNEALING = SamplerKind("annealing", "cools down", (), False, SAMPLERS["random"].make)
-
-
-def entry(name: str, value: str) -> EntryPoint:
-    return EntryPoint(name, value, ENTRY_POINTS)
-
-
-def test_a_package_adds_a_sampler_by_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    smac = entry("smac", "lsmtune.search.smac:KIND")
-    kinds = collect_samplers([entry("annealing", f"{__name__}:ANNEALING"), smac])
-    assert [*kinds] == [*SAMPLERS, "annealing"]  # after those that come with lsmtune
-    monkeypatch.setattr(samplers, "SAMPLERS", kinds)
-    assert check_settings("annealing", {}, "s", "sampler") == {}
-    assert samplers.sampler_kind("annealing", "s", "sampler") is ANNEALING
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "line"),
-    [
-        ("other", "no_such_package:KIND", "sampler.name: cannot be loaded from no_such_package:"),
-        ("other", "lsmtune.search.gp:NONE", "lsmtune.search.gp:NONE of .*AttributeError"),
-        ("other", "lsmtune.search.gp:STARTS", "is no SamplerKind of this name in lsmtune.search"),
-        ("other", "lsmtune.search.gp:KIND", "is no SamplerKind of this name in lsmtune.search.gp"),
-        ("tpe", "lsmtune.search.gp:KIND", "is the name of two samplers; uninstall one, lsmtune.s"),
-    ],
-)
-def test_what_cannot_be_used_says_why_when_it_is_named(
-    name: str, value: str, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kinds = collect_samplers([entry(name, value)])
-    monkeypatch.setattr(samplers, "SAMPLERS", kinds)
-    with pytest.raises(InputError, match=line) as caught:
-        check_settings(name, {"trees": 3}, "s", "sampler")
-    assert "\n" not in str(caught.value)
-    assert check_settings("forest", {"trees": 3}, "s", "sampler")["trees"] == 3
-
-
-def test_an_installation_older_than_its_code_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samplers, "SAMPLERS", collect_samplers([]))
-    with pytest.raises(InputError, match=r"lsmtune\.samplers: install lsmtune again; found 'smac'"):
-        check_settings("smac", {"startup_trials": 6}, "s", "sampler")

@@ -9,7 +9,11 @@ import optuna
 import pytest
 from optuna.pruners import MedianPruner, SuccessiveHalvingPruner
 from optuna.trial import FrozenTrial, TrialState
-from search_parts import (
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.model.goal import Direction
+from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.testing.search import (
     MAXIMIZE,
     NUMBERS,
     RICH,
@@ -23,10 +27,6 @@ from search_parts import (
     number,
     space_of,
 )
-
-from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.model.goal import Direction
-from lsmtune.search.sampler import SpaceExhaustedError
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

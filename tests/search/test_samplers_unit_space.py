@@ -7,12 +7,12 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_parts import RICH, SPACES, choice, number, space_of, when
 
 from lsmtune.search.model_based import neighbours, ranked
 from lsmtune.search.unit_space import INACTIVE, UnitSpace, make_dimension, make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.space.space import Space
+from lsmtune.testing.search import RICH, SPACES, choice, number, space_of, when
 
 # Conditions on numbers, on special values, on both, on a prior and on a condition.
 DEEP = space_of(

@@ -2,4 +2,6 @@
 
 from memory_folder import tmp_path
 
-__all__ = ["tmp_path"]
+from postgres import server
+
+__all__ = ["server", "tmp_path"]

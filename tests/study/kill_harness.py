@@ -1,8 +1,9 @@
 """Tunes a study in child processes and kills them at random moments, then lets one finish.
 
-Usage: kill_harness.py FOLDER KILLS SEED TRIALS PAIRS. A program of its own, so that what it forks
-is a plain process without threads. Each child appends the runs it was told are stored to
-`told.log`. Prints one JSON object: how the children ended, and how many runs were stored by then.
+Usage: kill_harness.py FOLDER KILLS SEED TRIALS PAIRS STORAGE, which is empty for files. A program
+of its own, so that what it forks is a plain process without threads. Each child appends the runs it
+was told are stored to `told.log`. Prints one JSON object: how the children ended, and how many runs
+were stored by then.
 """
 
 from __future__ import annotations
@@ -53,24 +54,24 @@ def larger_is_faster(gain: float) -> Callable[[dict[str, object]], float]:
     return speed
 
 
-def session(home: Path, trials: int, pairs: int) -> None:
+def session(home: Path, trials: int, pairs: int, storage: str) -> None:
     noise = "{calibration: 1, anchors: 8, repeats: 3}"
     spec = make_spec(home, budget=f"{{trials: {trials}}}", pairs=pairs, noise=noise)
     # A search among trials of which several may be the best; or a proof that is not soon over,
     # because the difference is less than a few pairs can show.
     speed = larger_is_faster(0.002 if trials > pairs else 0.0002)
     runner = FakeRunner(speed=speed, run_s=RUN_S)
-    with StudyFolder.create_or_resume(home / "s", spec) as folder:
+    with StudyFolder.create_or_resume(home / "s", spec, storage=storage) as folder:
         log = Log(home / "told.log")
         tune(spec, folder, runner, ENGINE, log, stop=threading.Event())
 
 
-def child(home: Path, trials: int, pairs: int) -> int:
+def child(home: Path, trials: int, pairs: int, storage: str) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
-        session(home, trials, pairs)
+        session(home, trials, pairs, storage)
     except BaseException as error:
         os.write(2, f"{type(error).__name__}: {error}\n".encode())
         os._exit(1)
@@ -81,27 +82,27 @@ def told(home: Path) -> int:
     return (home / "told.log").read_bytes().count(b"\n")
 
 
-def main(home: Path, kills: int, seed: int, trials: int, pairs: int) -> int:
+def main(home: Path, kills: int, seed: int, trials: int, pairs: int, storage: str) -> int:
     moments = random.Random(seed)
     (home / "told.log").touch()
     ends: list[int] = []
     progress: list[int] = []
     # Optuna imports its parts when they are first used; done here, the children inherit them.
     with tempfile.TemporaryDirectory(dir=home) as warm:
-        session(Path(warm), trials=2, pairs=6)
+        session(Path(warm), trials=2, pairs=6, storage=storage)
     for _ in range(kills):
         wanted = told(home) + moments.randint(0, MOST_RUNS)
-        pid = child(home, trials, pairs)
+        pid = child(home, trials, pairs, storage)
         while told(home) < wanted:
             time.sleep(0.001)
         time.sleep(moments.uniform(0.0, LONGEST_S))
         os.kill(pid, signal.SIGKILL)
         ends.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         progress.append(told(home))
-    last = os.waitstatus_to_exitcode(os.waitpid(child(home, trials, pairs), 0)[1])
+    last = os.waitstatus_to_exitcode(os.waitpid(child(home, trials, pairs, storage), 0)[1])
     print(json.dumps({"ends": ends, "progress": progress, "last": last}))
     return last
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), *map(int, sys.argv[2:6])))
+    sys.exit(main(Path(sys.argv[1]), *map(int, sys.argv[2:6]), storage=sys.argv[6]))

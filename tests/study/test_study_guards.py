@@ -10,12 +10,13 @@ import pytest
 from fake_runner import MIB, FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import Race, Standing
+from lsmtune.study.racing import Race, Standing
+from lsmtune.study.stored import round_of
 
 START = "start: [{write_buffer_size: 7MiB}, {write_buffer_size: 8MiB}]"
 GUARD = "space_amplification <= 1.25 * baseline"
@@ -68,6 +69,29 @@ def test_a_guard_gives_way_by_what_its_metric_scatters(
     assert odds(1.0)[0]
     assert odds(1.33)[0] is gives_way
     assert odds(1.0)[1] > odds(1.2)[1] > odds(1.33)[1]
+
+
+def test_a_guard_compares_a_run_with_the_baseline_of_its_own_host(tmp_path: Path) -> None:
+    noise = "{calibration: 3, anchors: 0, repeats: 1}"
+    spec = make_spec(tmp_path, budget="{trials: 1}", noise=noise, more=f"guards: [{GUARD}]")
+    tuned(spec, tmp_path / "s", Spacious(scatter=0.001), Recorder())
+
+    def on(host: str, space: float, row: StoredMeasurement) -> StoredMeasurement:
+        phases = tuple(
+            replace(p, space_amplification=space * (p.space_amplification or 0.0))
+            for p in row.measurement.phases
+        )
+        return replace(row, measurement=replace(row.measurement, phases=phases, host=host))
+
+    rows = [row for row in stored(tmp_path / "s") if row.role in OF_BASELINE]
+    here, there = [on("a", 1.0, row) for row in rows], [on("b", 3.0, row) for row in rows]
+    alone, both = Feasibility(spec, None, here), Feasibility(spec, None, [*here, *there])
+    # What b joined later changes nothing of what is known of a.
+    assert round_of(here[:1], spec, both) == round_of(here[:1], spec, alone)
+    well, thrice = round_of(there[:1], spec, both), round_of([on("a", 3.0, rows[0])], spec, both)
+    assert well is not None
+    assert thrice is not None
+    assert well.violations[GUARD] <= 0 < thrice.violations[GUARD]
 
 
 def test_a_race_is_about_what_can_be_proved() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from optuna.trial import TrialState
@@ -132,7 +134,7 @@ def test_the_searcher_hears_how_sure_a_value_is() -> None:
     once, twice = (found.for_searcher()[n].noise for n in (0, 1))
     assert once is not None
     assert twice is not None
-    assert once.variance == pytest.approx((100.0 * found.log_sd) ** 2)
+    assert once.variance == pytest.approx((100.0 * found.told_log_sd) ** 2)
     assert (once.runs, twice.runs) == (1, 2)
     assert twice.variance == pytest.approx(once.variance / 2)
 
@@ -168,3 +170,42 @@ def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
     assert not seen.anchor_due(10, 1.0)
     seen.set_anchors([failed_anchor(11, wall_s=0.0)])
     assert not seen.anchor_due(10, 1.0)
+
+
+def test_a_repeat_on_another_host_buys_no_anchor_on_the_first() -> None:
+    seen = Observations(GOAL)
+    for row in (1, 3):
+        repeated = replace(ok(row + 1, 5.0, host="b"), wall_s=50.0)
+        seen.add_trial(trial(row, ok(row, 5.0, host="a"), repeated))
+    assert not seen.anchor_due(2, 1.0, "a"), "a second is more than 15 % of two"
+
+
+@pytest.mark.parametrize("hosts", [("",), ("a", "b")])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_study_that_judges_what_is_new_agrees_with_one_that_judges_all(
+    hosts: tuple[str, ...], seed: int
+) -> None:
+    """The machine gets slower and faster again; anchors, new trials and repeats in any order."""
+    draws = random.Random(seed)
+    seen, anchors, trials = Observations(GOAL), list[Round](), dict[int, TrialRounds]()
+    for row in range(1, 150):
+        speed = (1.0, 0.4, 0.9)[row // 50] * draws.gauss(1.0, 0.02)
+        run = ok(row, 100.0 * speed, host=draws.choice(hosts))
+        kind = draws.choice(["anchor", "trial", "repeat"])
+        if kind == "anchor":
+            anchors.append(run)
+            seen.use_anchors(anchors)
+        elif kind == "trial" or not trials:
+            trials[row] = trial(row, run)
+            seen.add_trial(trials[row])
+        else:
+            number = draws.choice(list(trials))
+            trials[number] = trial(number, *trials[number].rounds, run)
+            seen.add_round(number, run)
+        fresh = judge(trials.values(), anchors, GOAL)
+        assert seen.judgement.trials == fresh.trials
+        assert seen.judgement.log_sd == pytest.approx(fresh.log_sd)
+        assert seen.judgement.best == fresh.best
+        assert seen.judgement.next_repeat(3) == fresh.next_repeat(3)
+        assert seen.for_searcher() == fresh.for_searcher()
+    assert len(seen.judgement.drift.changes()) > 0

@@ -22,11 +22,14 @@ from lsmtune.space.space import Space
 from patience import PATIENCE_S
 
 
-def killed_study(home: Path, *, kills: int, seed: int, trials: int, pairs: int) -> dict[str, Any]:
+def killed_study(
+    home: Path, *, kills: int, seed: int, trials: int, pairs: int, storage: str = ""
+) -> dict[str, Any]:
     harness = Path(__file__).with_name("kill_harness.py")
-    python_path = os.pathsep.join([str(Path(lsmtune.__file__).parent.parent), str(harness.parent)])
+    places = [Path(lsmtune.__file__).parent.parent, harness.parent, os.environ.get("PYTHONPATH")]
+    python_path = os.pathsep.join(str(place) for place in places if place)
     done = subprocess.run(
-        [sys.executable, str(harness), str(home), *map(str, (kills, seed, trials, pairs))],
+        [sys.executable, str(harness), str(home), *map(str, (kills, seed, trials, pairs)), storage],
         env={**os.environ, "PYTHONPATH": python_path},
         capture_output=True,
         text=True,
@@ -75,21 +78,38 @@ def test_kills_lose_nothing_count_nothing_twice_and_leave_nothing(
     tmp_path: Path, kills: int, trials: int, pairs: int
 ) -> None:
     report = killed_study(tmp_path, kills=kills, seed=20261121, trials=trials, pairs=pairs)
+    counted = check_killed(tmp_path, report, kills, trials, pairs)
+    assert counted[Role.ANCHOR] == (7 if trials == 60 else 0)
+    assert counted[Role.TRIAL] > trials or trials < 60, "some were repeated"
+
+
+def test_kills_lose_nothing_of_a_study_on_a_server(tmp_path: Path, server: str) -> None:
+    report = killed_study(tmp_path, kills=8, seed=7, trials=16, pairs=6, storage=server)
+    check_killed(tmp_path, report, 8, 16, 6)
+    files = {path.name for path in (tmp_path / "s").iterdir()}
+    assert "server.json" in files
+    assert not files & {"study.db", "measurements.db"}
+
+
+def check_killed(
+    home: Path, report: dict[str, Any], kills: int, trials: int, pairs: int
+) -> Counter[Role]:
+    """What must hold of a study that was killed so often, and then ended; its runs by role."""
     # A child that failed would have ended with 1, one that was done with 0.
     assert report["ends"] == [-signal.SIGKILL] * kills
     assert report["last"] == 0
     # The kills came in the middle of the study, not before or after it.
     assert len(set(report["progress"])) > kills / 3
-    with StudyFolder.open(tmp_path / "s") as folder:
+    with StudyFolder.open(home / "s") as folder:
         rows = folder.measurements.all()
         asked = folder.optuna_study().trials
         verdict = folder.measurements.verdict()
-    check_trials(asked, rows, make_spec(tmp_path).space, trials)
+    check_trials(asked, rows, make_spec(home).space, trials)
     check_retries(asked)
     assert verdict is not None
     assert verdict.pairs == pairs
     places = Counter(f"{row.role} {row.trial} {row.pair} {row.repeat}" for row in rows)
-    told = Counter((tmp_path / "told.log").read_text().splitlines())
+    told = Counter((home / "told.log").read_text().splitlines())
     assert not told - places, "a run that was told as stored is lost"
     assert set(places.values()) == {1}
     counted = Counter(row.role for row in rows)
@@ -97,7 +117,6 @@ def test_kills_lose_nothing_count_nothing_twice_and_leave_nothing(
     assert [row.repeat for row in rows if row.role is Role.ANCHOR] == list(
         range(counted[Role.ANCHOR])
     )
-    assert counted[Role.ANCHOR] == (7 if trials == 60 else 0)
-    assert counted[Role.TRIAL] > trials or trials < 60, "some were repeated"
-    assert list((tmp_path / "s" / "runs").iterdir()) == []
-    assert (tmp_path / "s" / "result" / "result.json").is_file()
+    assert list((home / "s" / "runs").iterdir()) == []
+    assert (home / "s" / "result" / "result.json").is_file()
+    return counted

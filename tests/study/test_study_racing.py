@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.study.judging import PRIOR_LOG_SD, Race, Standing, run_log_sd
+from lsmtune.study.racing import PRIOR_LOG_SD, Race, Standing, run_log_sd, scatter_of
 
 
 def race(means: list[float], runs: list[int] | None = None, log_sd: float = 0.1) -> Race:
@@ -78,7 +78,7 @@ def test_noise_is_pooled_and_begins_with_a_guess() -> None:
     assert run_log_sd([]) == PRIOR_LOG_SD
     rng = random.Random(5)
     groups = [[rng.gauss(level, 0.2) for _ in range(4)] for level in range(100)]
-    assert run_log_sd(groups) == pytest.approx(0.2, rel=0.1)
+    assert run_log_sd(map(scatter_of, groups)) == pytest.approx(0.2, rel=0.1)
 
 
 def simulated(rng: random.Random, *, repeats: int) -> tuple[float, float]:

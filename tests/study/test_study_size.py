@@ -128,6 +128,28 @@ def test_the_length_of_a_trace_is_its_own(phase: Phase, can: bool) -> None:
     assert can_change(Workload("w", (phase,), num=1)) is can
 
 
+class Loading(Flushing):
+    """As long again as a run of 1,000 records, whatever its length, goes to its load."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        begun_s = self.now_s
+        found = super()._measurement(request, outcome)
+        elapsed_s = self.now_s - begun_s + self.fake_s
+        self.now_s += 30.0
+        return replace(found, elapsed_s=elapsed_s)
+
+
+def test_a_load_takes_no_longer_before_longer_runs(tmp_path: Path) -> None:
+    """YCSB B was not proven: runs of 0.7 s, after a load of 2.8 s, had to be 9 times as long.
+
+    The load counted 9 times, too: there seemed to be no room, and short runs prove nothing.
+    That of a social graph lacked the time for promoted trials, which a proof at one size has not.
+    """
+    spec, runner = make_spec(tmp_path, budget="{time: 17m}"), Loading(1000)
+    tuned(spec, tmp_path / "study", runner)
+    assert max(request.workload.num for request in runner.requests) == 6000
+
+
 # --- a target that the budget does not hold
 
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", None, Build.RELEASE)
@@ -135,7 +157,7 @@ LARGE = "{name: overwrite, num: 10000000, value_bytes: 100}"  # 1.1 GiB
 
 
 class ByBytes(FakeRunner):
-    """A run takes a second for each 50,000 records, and flushes by the bytes of its memtable."""
+    """A run takes a second for each 50,000 operations, and flushes by the bytes of its memtable."""
 
     def __init__(self) -> None:
         super().__init__(noise=0.0, engine=ROCKSDB)
@@ -143,7 +165,8 @@ class ByBytes(FakeRunner):
     def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
         found = super()._measurement(request, outcome)
         num, options = request.workload.num, request.config.options
-        self.now_s += num / 50_000 - self.fake_s
+        elapsed_s = (request.workload.phases[-1].operations_per_thread or num) / 50_000
+        self.now_s += elapsed_s - self.fake_s
         memtable_bytes = int(str(options.get("write_buffer_size", 64 << 20)))
         written = num * (request.workload.key_bytes + request.workload.value_bytes)
         figures = {
@@ -152,11 +175,13 @@ class ByBytes(FakeRunner):
             "user_bytes_written": written,
         }
         phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
-        return replace(found, phases=phases, elapsed_s=num / 50_000)
+        return replace(found, phases=phases, elapsed_s=elapsed_s)
 
 
 def large(path: Path, budget: str) -> Spec:
-    spec = make_spec(path, budget=budget, more="limits: {deadline: 1h, memory: 1GiB}")
+    # A metric that grows with a run, so that all trials have runs of one length.
+    more = "limits: {deadline: 1h, memory: 1GiB}\nguards: [stall_s <= 2 * baseline]"
+    spec = make_spec(path, budget=budget, more=more)
     text = spec.text.replace("workload:\n  name: fillrandom\n  num: 1000", f"workload: {LARGE}")
     return parse_spec(text, path / "small.yaml")
 
@@ -238,6 +263,37 @@ def test_what_is_best_on_a_model_alone_is_not_what_is_proved(tmp_path: Path) -> 
     with StudyFolder.open(tmp_path / "study") as folder:
         assert read_study(folder).best == result.best_trial, "the report says the same"
     assert candidates >= {result.best_trial}
+
+
+class SeldomWithOthers(ByBytes):
+    """The baseline flushes 6 times in a run as stated, any other configuration 3 times."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        num = request.workload.num
+        length = (request.workload.phases[-1].operations_per_thread or num) / num
+        memtable_bytes = float(str(request.config.options.get("write_buffer_size", 64 << 20)))
+        baseline = memtable_bytes / num == pytest.approx((64 << 20) / 10_000_000, rel=0.01)
+        flushes = round(length * (6 if baseline else 3))
+        return replace(found, phases=tuple(replace(p, flushes=flushes) for p in found.phases))
+
+
+def test_a_finalist_whose_steady_runs_have_no_time_on_more_data_is_proved_on_less(
+    tmp_path: Path,
+) -> None:
+    """The proof had short runs on more data, in which the finalist flushed too seldom."""
+    spec = large(tmp_path, "{time: 20m}")
+    result = run_large(spec, tmp_path / "study", SeldomWithOthers(), Recorder())
+    with StudyFolder.open(tmp_path / "study") as folder:
+        size = stored_size(folder)
+    assert size.grows
+    assert result.verdict is not None
+    at = result.verdict.proved_at[0]
+    assert size.scale <= at.share_of_target < size.proof_scale
+    assert at.candidate_flushes is not None
+    assert at.candidate_flushes >= 5
+    assert any("no time for runs" in note for note in result.verdict.notes)
+    assert result.spent_s <= 1200.0
 
 
 def test_a_promotion_that_was_stopped_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAMS
+from lsmtune.programs.registry import PROGRAMS, program_named
 
 if TYPE_CHECKING:
     from lsmtune.experiment.repeats import After
@@ -159,7 +159,7 @@ def program_runner(flags: RunnerFlags, engine: str, workload: Workload) -> Runne
     """
     from lsmtune.programs.runner import chosen_program
 
-    program = PROGRAMS[flags.runner]
+    program = program_named(flags.runner, RUNNER_FLAG)
     program.check_engine(engine)
     program.check(workload, engine)
     return chosen_program(program, engine, flags.program, tuple(flags.program_argument or ()))

@@ -19,14 +19,17 @@ from lsmtune.errors import InterruptedByUserError
 # In the order of `lsmtune --help`. Each is in a module of this room, of the same name unless
 # `_MODULES` says otherwise: a command of its `app`, or the group that this is.
 COMMANDS = {
+    "quickstart": "Tune RocksDB for three minutes, to see what comes out.",
     "doctor": "Say what this machine and its engine libraries are good for.",
     "engines": "List, install and register engine libraries.",
+    "plugins": "List what other packages add, and what of it is broken.",
     "options": "Say what an engine's options mean, and list ready spaces and presets.",
     "workload": "List, show, import and export workloads.",
     "init": "Write a study file to start from.",
     "import": "Read the spaces and option files of other programs.",
     "bench": "Measure one configuration under one workload.",
     "tune": "Search, prove, and write the result; continues where it stopped.",
+    "worker": "Measure for a fleet on this machine, or begin one.",
     "verify": "Prove one configuration against another on paired, fresh runs.",
     "contest": "Rank configurations of several teams under one workload.",
     "minimise": "Find the fewest options that keep a configuration's gain.",

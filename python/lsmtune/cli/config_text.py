@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
 from lsmtune.proof.minimise import differing_options
 from lsmtune.proof.paired_steps import told_apart
@@ -59,8 +58,8 @@ def difference_lines(
 def value_text(engine_name: str, name: str, value: OptionValue | None) -> str:
     """A value as a study file may say it: `600MiB` where that is exact, else as it is."""
     if value is None:
-        return "the engine's default" if engine_name in ENGINE_KINDS else "not set"
-    catalogue = option_catalogue(engine_name) if engine_name in ENGINE_KINDS else {}
+        return "the engine's default" if has_catalogue(engine_name) else "not set"
+    catalogue = option_catalogue(engine_name) if has_catalogue(engine_name) else {}
     return option(value, catalogue[name].unit if name in catalogue else "")
 
 

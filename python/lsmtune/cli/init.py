@@ -21,9 +21,9 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.output import check_new
 from lsmtune.engines.ready import READY_SPACES, ready_space
-from lsmtune.errors import InputError, check_name
+from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.machine.files import STDOUT, write_output
-from lsmtune.search.samplers import SAMPLERS, sampler_kind
+from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
 from lsmtune.workloads.parameter import WorkloadParameter
@@ -73,7 +73,7 @@ def _init(
     if space is not None and ready_space(space, "init", "--space").engine != engine:
         ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)
         raise InputError("init", "--space", found=space, allowed=ours)
-    sampler_kind(sampler, "init", "--sampler")
+    by_name(SAMPLERS, sampler, "init", "--sampler")
     fields = dict(choice.fields)
     if "file" in fields:  # named from the study file
         fields["file"] = os.path.relpath(fields["file"], output.parent)

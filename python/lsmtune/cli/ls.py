@@ -57,7 +57,6 @@ def _ls(
 
 def _listed(path: Path) -> Listed:
     """A line for the study in `path`, which a tuner may be working on."""
-    from lsmtune.experiment.files import MEASUREMENTS_DB
     from lsmtune.experiment.folder import StudyFolder
     from lsmtune.model.files import read_text
     from lsmtune.study.build import parse_stored_spec
@@ -65,7 +64,12 @@ def _listed(path: Path) -> Listed:
     try:
         with StudyFolder.open(path) as folder:
             spec = parse_stored_spec(read_text(path / STUDY_FILE), folder.origin)
-            verdict, trials = folder.measurements.verdict(), folder.measurements.trials_begun()
+            store = folder.measurements
+            verdict, trials, changed_s = (
+                store.verdict(),
+                store.trials_begun(),
+                store.changed_unix_s(),
+            )
     except LsmtuneError as error:
         return Listed(str(path), error=str(error))
     return Listed(
@@ -76,7 +80,7 @@ def _listed(path: Path) -> Listed:
         trials=trials,
         verdict=None if verdict is None else verdict.outcome.value,
         ratio=None if verdict is None else verdict.ratio,
-        changed_unix_s=(path / MEASUREMENTS_DB).stat().st_mtime,
+        changed_unix_s=changed_s,
     )
 
 

@@ -11,9 +11,9 @@ from rich.console import RenderableType
 from lsmtune.cli.flags import JsonOption, command
 from lsmtune.cli.output import print_json, print_view
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
-from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
 from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_name, nearest_name
 from lsmtune.model.codec import encode
 from lsmtune.report.options import (
     option_view,
@@ -39,6 +39,7 @@ EXAMPLES = (
 _PIPE_WIDTH = 1000  # a line per option is what a reader of a pipe wants
 _PAGE_WIDTH = 100
 _WIDE_PAGE_WIDTH = 160
+_ENGINES = (*ENGINE_KINDS, *PLUGIN_ENGINES)
 app = typer.Typer()
 
 
@@ -48,8 +49,8 @@ def _options(
         str | None,
         typer.Argument(
             metavar="ENGINE",
-            help=f"{', '.join(ENGINE_KINDS)}.",
-            autocompletion=lambda: list(ENGINE_KINDS),
+            help=f"{', '.join(_ENGINES)}.",
+            autocompletion=lambda: list(_ENGINES),
         ),
     ] = None,
     name: Annotated[
@@ -62,14 +63,14 @@ def _options(
 ) -> None:
     """Say what an engine's options mean, where to search them, and what they risk."""
     if engine is not None:
-        engine_kind(engine, COMMAND)
+        check_name(engine, _ENGINES, COMMAND)
     if spaces or presets:
         if name is not None:
             why = "given with --spaces or --presets, which list all"
             raise InputError(COMMAND, "NAME", found=name, why=why)
         _list_named(engine, spaces, presets, as_json)
     elif engine is None:
-        raise InputError(COMMAND, "ENGINE", why="missing", allowed=", ".join(ENGINE_KINDS))
+        raise InputError(COMMAND, "ENGINE", why="missing", allowed=", ".join(_ENGINES))
     elif name is None:
         infos = option_catalogue(engine).values()
         document = {"engine": engine, "options": [encode(info) for info in infos]}

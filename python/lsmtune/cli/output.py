@@ -215,7 +215,7 @@ def guard_line(guard: GuardResult) -> str:
     ratio = "" if guard.ratio is None else f", {digits(guard.ratio)}x"
     if guard.ratio_low is not None and guard.ratio_high is not None:
         ratio += f" ({digits(guard.ratio_low)} to {digits(guard.ratio_high)})"
-    return f"{guard.guard}: {ended}{ratio}"
+    return f"{guard.guard}: {ended}{ratio}{f' in {guard.where}' if guard.where else ''}"
 
 
 def digits(ratio: float) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,19 +24,24 @@ from lsmtune.cli.output import print_json, status_of
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.native import NativeRunner
+from lsmtune.engines.library import PLUGIN_ENGINES
 from lsmtune.errors import ExitStatus, InputError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.programs.command import CommandRunner
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAMS
+from lsmtune.programs.registry import PROGRAMS, program_named
 from lsmtune.programs.runner import RunnerChoice, chosen_program
 from lsmtune.proof.pairs import refusal
+from lsmtune.search.pruners import PRUNERS
+from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import place_of
 from lsmtune.study.spec import Spec
+from lsmtune.workloads.stated import FAMILIES
 
 if TYPE_CHECKING:
     from lsmtune.experiment.folder import StudyFolder
     from lsmtune.machine.awake import AwakeClock
+    from lsmtune.study.loop import Tuning
     from lsmtune.study.observer import TuneResult
 
 _LIBRARY = "engine.library"
@@ -40,6 +49,7 @@ _METHOD = "proof.method"
 EXAMPLES = (
     "lsmtune tune study.yaml",
     "lsmtune tune study.yaml --budget 10m --require-gain && deploy",
+    "lsmtune tune study.yaml --fleet auto   # on the hosts that joined `lsmtune worker`",
     "Ctrl-C stops it; the same command goes on where it stopped.",
     "lsmtune tune study.yaml --trials 1   # enough was tried: prove the best so far",
 )
@@ -47,10 +57,13 @@ app = typer.Typer()
 
 
 @command(app, "tune", EXAMPLES)
-def _tune(
+def tune_study(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).")],
     directory: Path | None = option(
         "--dir DIR", "The study's folder; beside its file if unset.", None
+    ),
+    storage: str = option(
+        "--storage URL", "A PostgreSQL server for the rows of a new study (docs/scale.md).", ""
     ),
     trials: TrialsOption = None,
     budget: BudgetOption = None,
@@ -58,6 +71,9 @@ def _tune(
     as_json: JsonOption = False,
     require_gain: bool = option(
         "--require-gain", "Exit 3 unless a gain is proved, 4 where a loss is.", False
+    ),
+    fleet: str | None = option(
+        "--fleet HOST:PORT", "Measure on the hosts of this fleet; `auto`: that of here.", None
     ),
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
@@ -77,11 +93,14 @@ def _tune(
     spec = load_spec(study, Budget(time_s, trials))
     refuse_short(spec, place_of(spec, "budget.time") if budget is None else "--budget")
     chosen = tune_runner(spec)
-    with StudyFolder.create_or_resume(directory or default_folder(study), spec) as folder:
+    path = directory or default_folder(study)
+    with StudyFolder.create_or_resume(path, spec, storage=storage) as folder:
         if folder.measurements.fact("machine") is None:
-            folder.measurements.set_fact("machine", machine_facts(folder.path))
+            facts = machine_facts(folder.path)
+            folder.measurements.set_fact("machine", {**facts, **_plugins_used(spec)})
         spec = with_winners(spec, folder, chosen.engine.version)
-        result = _search_and_prove(spec, folder, chosen, clock, begun_s, quiet=quiet)
+        with _fleet(fleet, chosen, folder.path) as make:
+            result = _search_and_prove(spec, folder, chosen, clock, begun_s, make, quiet=quiet)
         spec = at_length(spec, folder)
         try:
             remember_winner(spec, result)
@@ -105,6 +124,22 @@ def _tune(
         raise typer.Exit(status_of(result.verdict))
 
 
+def _plugins_used(spec: Spec) -> dict[str, str]:
+    """The plugins that a study uses, each with its package and the version of that."""
+    used = {
+        "engine": PLUGIN_ENGINES.origin(spec.engine_name),
+        "sampler": SAMPLERS.origin(spec.sampler.name),
+    }
+    if spec.pruner is not None:
+        used["pruner"] = PRUNERS.origin(spec.pruner.name)
+    if spec.program is not None:
+        used["program"] = PROGRAMS.origin(spec.program.name)
+    for weighted in spec.workloads:
+        name = weighted.workload.name
+        used[f"workload {name}"] = FAMILIES.origin(name)
+    return {f"plugin: {kind}": str(origin) for kind, origin in used.items() if origin is not None}
+
+
 def tune_runner(spec: Spec) -> RunnerChoice:
     """The runner that `spec` asks for. Raises InputError when it cannot be used."""
     workloads = [weighted.workload for weighted in spec.workloads]
@@ -116,7 +151,7 @@ def tune_runner(spec: Spec) -> RunnerChoice:
         asked, source = spec.program, place_of(spec, "runner.program")
         path_source = place_of(spec, "runner.path") if asked.path is not None else source
         return chosen_program(
-            PROGRAMS[asked.name],
+            program_named(asked.name, source, "runner.program"),
             spec.engine_name,
             asked.path,
             asked.arguments,
@@ -139,12 +174,46 @@ def tune_runner(spec: Spec) -> RunnerChoice:
     return RunnerChoice(NATIVE, NativeRunner(driver), engine, warnings)
 
 
+@contextmanager
+def _fleet(
+    address: str | None, chosen: RunnerChoice, folder: Path
+) -> Iterator[Callable[..., Tuning] | None]:
+    """What performs the runs on the fleet at `address`; None without one.
+
+    Raises InputError where that cannot be, LsmtuneError where no fleet answers.
+    """
+    if address is None:
+        yield None
+        return
+    from lsmtune.cli.worker import address_of, fleet_environment, need_ray
+
+    need_ray("--fleet")
+    if not isinstance(chosen.runner, NativeRunner):
+        why = "a fleet measures with lsmtune's own driver alone"
+        raise InputError("--fleet", found=chosen.name, why=why, allowed="a study without runner:")
+    address = address_of(address)
+    os.environ.update(fleet_environment(begin=False))
+    from lsmtune.fleet.host import host_facts
+    from lsmtune.fleet.on_ray import RayFleet
+    from lsmtune.fleet.tuning import FleetParts, FleetTuning
+
+    hosts = RayFleet(address)
+    try:
+        parts = FleetParts(hosts, host_facts(chosen.engine, chosen.runner, folder))
+        yield partial(FleetTuning, parts)
+        if parts.discarded:
+            typer.echo(f"{parts.discarded} answers came too late, and were discarded", err=True)
+    finally:
+        hosts.close()
+
+
 def _search_and_prove(
     spec: Spec,
     folder: StudyFolder,
     chosen: RunnerChoice,
     clock: AwakeClock,
     begun_s: float,
+    make: Callable[..., Tuning] | None,
     *,
     quiet: bool,
 ) -> TuneResult:
@@ -173,4 +242,5 @@ def _search_and_prove(
             stop=stop,
             clock=clock,
             begun_s=begun_s,
+            make=make,
         )

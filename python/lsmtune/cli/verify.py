@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.bench import OneRunnerOption, ProgramOption, RunnerFlags, one_runner
+from lsmtune.cli.bench import (
+    RUNNER_FLAG,
+    OneRunnerOption,
+    ProgramOption,
+    RunnerFlags,
+    one_runner,
+)
 from lsmtune.cli.choices import resolve
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
@@ -41,7 +47,7 @@ from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAMS
+from lsmtune.programs.registry import program_named
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
@@ -267,7 +273,8 @@ def _verify(
     asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
     builds = _builds_of(libraries, compared, runners, asked.workload)
     if runner != NATIVE:
-        PROGRAMS[runner].check_told(proof.metric, proof.phase, asked.workload, "--metric")
+        told_by = program_named(runner, RUNNER_FLAG)
+        told_by.check_told(proof.metric, proof.phase, asked.workload, "--metric")
     asked = replace(
         asked,
         baseline=Arm(builds[0].engine, asked.baseline.config),

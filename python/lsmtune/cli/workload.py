@@ -83,11 +83,11 @@ app = typer.Typer(
 def _list(as_json: JsonOption = False) -> None:
     """List the workloads that have a name."""
     if as_json:
-        rows = [{"name": f.name, "description": f.description} for f in FAMILIES.values()]
+        rows = [{"name": f.name, "description": f.description} for f in FAMILIES.usable().values()]
         print_json({"workloads": rows})
         return
     width = max(map(len, FAMILIES))
-    for family in FAMILIES.values():
+    for family in FAMILIES.usable().values():
         typer.echo(f"{family.name:{width}}  {family.description}")
 
 

@@ -22,6 +22,7 @@ from lsmtune.dashboard.pages import Shown, now_section
 from lsmtune.errors import LsmtuneError, disk_trouble
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.server import SERVER_FILE
 from lsmtune.machine.files import Clock
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
@@ -103,7 +104,7 @@ class Watched:
 
 def _changed_at(path: Path) -> float:
     times = [0.0]
-    for each in (path, path.with_name(f"{path.name}-wal")):
+    for each in (path, path.with_name(SERVER_FILE)):
         with suppress(OSError):
             times.append(each.stat().st_mtime)
     return max(times)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import shutil
@@ -26,6 +25,7 @@ from lsmtune.driver.messages import (
 from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
+from lsmtune.engines.library import packaged_file
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.awake import GAP_S, AwakeClock, suspended_s
 from lsmtune.machine.cgroup import MemoryGroup
@@ -37,6 +37,7 @@ from lsmtune.units import format_duration
 
 DRIVER_NAME = "lsmtune-driver"
 VARIABLE = "LSMTUNE_DRIVER"
+_BRINGS_IT = "a wheel of lsmtune, or `make setup` in a checkout, brings"
 
 
 def find_driver(
@@ -45,8 +46,8 @@ def find_driver(
     """The driver to run, as an absolute path.
 
     Looked for in: the environment variable LSMTUNE_DRIVER (nothing else is tried when it is set),
-    beside the Python `interpreter`, the files of the installed package, PATH. Raises InputError
-    that lists the places tried and says what to do.
+    the files of the installed distribution, beside the Python `interpreter`, PATH. Raises
+    InputError that lists the places tried and says what to do.
     """
     explicit = environment.get(VARIABLE)
     if explicit:
@@ -57,19 +58,14 @@ def find_driver(
             VARIABLE,
             found=explicit,
             allowed="the path of an executable file",
-            why="`make setup` builds the driver",
+            why=f"{_BRINGS_IT} the driver",
         )
     beside = (interpreter or Path(sys.executable)).parent / DRIVER_NAME
-    try:
-        files = importlib.metadata.files("lsmtune") or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    packaged = next((Path(str(f.locate())) for f in files if f.name == DRIVER_NAME), None)
     search_path = environment.get("PATH", "")
     on_path = shutil.which(DRIVER_NAME, path=search_path)
     candidates = {
+        "the files of the installed package lsmtune": packaged_file(DRIVER_NAME),
         str(beside): beside,
-        "the installed package lsmtune": packaged,
         f"PATH ({search_path or 'empty'})": Path(on_path) if on_path else None,
     }
     for candidate in candidates.values():
@@ -78,7 +74,7 @@ def find_driver(
     raise InputError(
         DRIVER_NAME,
         why=f"not found; tried {', '.join(candidates)}; "
-        f"`make setup` builds and installs it, or set {VARIABLE} to its path",
+        f"{_BRINGS_IT} it, or set {VARIABLE} to its path",
     )
 
 

@@ -88,7 +88,7 @@ def chosen_engine(
 
     Raises InputError when there is none, or when it is not that engine.
     """
-    if name not in ENGINE_NAMES:
+    if name not in ENGINE_NAMES and (library is None or name != _own_name(library)):
         nearest = nearest_name(name, ENGINE_NAMES)
         allowed = ", ".join(ENGINE_NAMES)
         raise InputError("--engine", found=name, allowed=allowed, nearest=nearest)
@@ -99,6 +99,14 @@ def chosen_engine(
         return EngineIdentity(name), ()
     chosen = with_facts(find_library(name, library), driver)
     return chosen.identity, library_warnings(chosen)
+
+
+def _own_name(library: Path) -> str:
+    """The engine that a library says it is; empty for one that is none."""
+    try:
+        return detect_engine(library.expanduser(), "--library").name
+    except InputError:
+        return ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 from multiprocessing.connection import wait
+from typing import Protocol, runtime_checkable
 
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import PAUSE_TICK_S, NativeRun, NativeRunner
@@ -103,6 +104,23 @@ WALL_SLACK_S = 60.0
 EXIT_TICK_S = 0.005
 
 OnPairMessage = Callable[[int, Message], None]
+
+
+@runtime_checkable
+class PairRunner(Protocol):
+    """A runner of lsmtune's own driver somewhere else, which lets two runs share the machine."""
+
+    def run_pair(
+        self,
+        first: RunRequest,
+        second: RunRequest,
+        method: PairMethod,
+        *,
+        on_message: OnPairMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> tuple[Measurement, Measurement]:
+        """As the function of this name."""
+        ...
 
 
 def run_pair(

@@ -13,14 +13,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError
 
-from lsmtune.engines.library import ENGINE_KINDS, engine_kind, version_key
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.engines.library import (
+    ENGINE_KINDS,
+    PLUGIN_ENGINES,
+    engine_kind,
+    listed_options,
+    version_key,
+)
+from lsmtune.errors import InputError, by_name, nearest_name
 from lsmtune.model.codec import adapter
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
@@ -248,10 +255,39 @@ def _in_version(version: str, older: tuple[tuple[str, Record], ...], newest: Rec
 def option_catalogue(engine: str) -> Mapping[str, OptionInfo]:
     """Option name -> OptionInfo, in the order of the data file.
 
-    Raises InputError for a name that is no engine with a catalogue.
+    A plugin's engine has the options that its library lists. Raises InputError for a name that is
+    no engine with a catalogue.
     """
+    if engine not in ENGINE_KINDS and engine in PLUGIN_ENGINES:
+        return listed_catalogue(by_name(PLUGIN_ENGINES, engine, "engine").library())
     file_name = f"{engine_kind(engine).name}.yaml"
     return parse_catalogue(read_data(file_name), file_name)
+
+
+def has_catalogue(engine: str | None) -> bool:
+    """Whether the options of `engine` are known: `option_catalogue` has them."""
+    return engine in ENGINE_KINDS or engine in PLUGIN_ENGINES
+
+
+def listed_catalogue(library: Path) -> Mapping[str, OptionInfo]:
+    """The options that a library of `driver/include/lsmtune_engine.h` lists.
+
+    Raises InputError, naming the library and the field, for the first thing that is wrong.
+    """
+    source = str(library)
+    try:
+        listed = json.loads(listed_options(library))
+    except ValueError as error:
+        raise InputError(source, why=f"lists its options in what is not JSON: {error}") from error
+    if not isinstance(listed, dict) or not all(isinstance(raw, dict) for raw in listed.values()):
+        raise InputError(source, why="lists its options otherwise", allowed="an object of objects")
+    known = {"scope": "db", "effect": "layout", "source": library.name}
+    for_the_driver = ("least", "most")
+    whole = {
+        name: {**known, **{key: raw[key] for key in raw if key not in for_the_driver}}
+        for name, raw in listed.items()
+    }
+    return parse_catalogue(json.dumps(whole), source)
 
 
 def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
@@ -333,7 +369,7 @@ def catalogue_defaults(engine: str | None, version: str | None = None) -> Mappin
     None stands for the newest version that the catalogue knows. Empty for an engine without a
     catalogue.
     """
-    if engine is None or engine not in ENGINE_KINDS:
+    if engine is None or not has_catalogue(engine):
         return MappingProxyType({})
     defaults = {
         name: info.default if version is None else info.default_in(version)

@@ -74,13 +74,14 @@ class _Jar(BufferedReader):
         return super().read(size)
 
 
-def extract_library(jar: Path, folder: Path, source: str) -> Path:
-    """Copy this machine's engine library out of `jar` into `folder`; returns the new file.
+def extract_library(jar: Path, folder: Path, source: str, machine: str | None = None) -> Path:
+    """Copy the engine library for `machine` out of `jar` into `folder`; returns the new file.
 
-    Raises InputError, naming `source`, when the file is no jar, holds none for this machine, or
-    holds one that cannot be unpacked or is of no library's size.
+    That is this machine unless another is named, as `platform.machine()` names it. Raises
+    InputError, naming `source`, when the file is no jar, holds none for this machine, or holds one
+    that cannot be unpacked or is of no library's size.
     """
-    machine = platform.machine()
+    machine = machine or platform.machine()
     wanted = _MEMBERS.get(machine)
     try:
         with _Jar(FileIO(jar)) as file, zipfile.ZipFile(file) as archive:
@@ -193,15 +194,24 @@ def build_tree(tree: Path, kind: EngineKind, work: Path, log: IO[str], progress:
 
 
 def build_leveldb_with_snappy(
-    leveldb: Path, snappy: Path, work: Path, log: IO[str], progress: Progress
+    leveldb: Path,
+    snappy: Path,
+    work: Path,
+    log: IO[str],
+    progress: Progress,
+    toolchain: tuple[str, ...] = (),
 ) -> Path:
-    """Build LevelDB with this snappy inside, so that it compresses wherever it is loaded."""
+    """Build LevelDB with this snappy inside, so that it compresses wherever it is loaded.
+
+    `toolchain` are flags of cmake that name compilers other than this machine's.
+    """
     require_programs(("cmake", "c++"), "to build leveldb from sources")
     prefix = work / "prefix"
     install = f"-DCMAKE_INSTALL_PREFIX={prefix}"
-    cmake_build("building snappy", snappy, work / "snappy", (*_SNAPPY, install), "install", log,
-                progress)  # fmt: skip
+    flags = (*toolchain, *_SNAPPY, install)
+    cmake_build("building snappy", snappy, work / "snappy", flags, "install", log, progress)
     flags = (
+        *toolchain,
         *_LEVELDB,
         *_LEVELDB_LIBRARIES,
         # LevelDB of this age names the library and no folder.
@@ -332,7 +342,11 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
     return Fetched(path, kind.name, f"user: {path}")
 
 
-def _fetch_rocksdb(version: str, work: Path, progress: Progress) -> Path:
+def fetch_rocksdb(version: str, work: Path, progress: Progress, machine: str | None = None) -> Path:
+    """RocksDB's library for `machine` (this one unless named) in the folder `work`.
+
+    Raises LsmtuneError when Maven is missing or fails, or when the jar is not the known one.
+    """
     what = f"fetching rocksdbjni {version} with Maven (28 MB)"
     require_programs(("mvn",), "to fetch RocksDB (or name a library: lsmtune engines add PATH)")
     command = ["mvn", "--quiet", "--batch-mode", "dependency:copy"]
@@ -349,10 +363,14 @@ def _fetch_rocksdb(version: str, work: Path, progress: Progress) -> Path:
             f"{jar.name} has SHA-256 {checksum}, not {known}; next step: delete it "
             "from Maven's local repository and install again"
         )
-    return extract_library(jar, work, jar.name)
+    return extract_library(jar, work, jar.name, machine)
 
 
-def _fetch_leveldb(work: Path, progress: Progress) -> Path:
+def fetch_leveldb(work: Path, progress: Progress, toolchain: tuple[str, ...] = ()) -> Path:
+    """LevelDB's library, built in the folder `work`; `toolchain` as of the builder.
+
+    Raises LsmtuneError when a program is missing or fails.
+    """
     require_programs(("cargo", "cmake", "c++"), "to install LevelDB")
     project = work / "project"
     (project / "src").mkdir(parents=True)
@@ -365,7 +383,7 @@ def _fetch_leveldb(work: Path, progress: Progress) -> Path:
         run_step(what, command, log, progress)
         sources = vendor / "leveldb-sys" / "deps"
         leveldb, snappy = sources / f"leveldb-{LEVELDB_VERSION}", sources / "snappy-1.1.7"
-        return build_leveldb_with_snappy(leveldb, snappy, work, log, progress)
+        return build_leveldb_with_snappy(leveldb, snappy, work, log, progress, toolchain)
 
 
 @dataclass(frozen=True)
@@ -383,7 +401,7 @@ def _rocksdb(version: str) -> Recipe:
         f"rocksdb-{version}",
         f"rocksdbjni {version} jar",
         ("snappy", "zlib", "bzip2", "lz4", "lz4hc", "zstd"),
-        partial(_fetch_rocksdb, version),
+        partial(fetch_rocksdb, version),
     )
 
 
@@ -393,7 +411,7 @@ RECIPES = {
         f"leveldb-{LEVELDB_VERSION}",
         f"crate leveldb-sys {_LEVELDB_CRATE_VERSION} sources",
         ("snappy",),
-        _fetch_leveldb,
+        fetch_leveldb,
     ),
     **{f"rocksdb-{version}": _rocksdb(version) for version in _ROCKSDB_JARS},
 }

@@ -1,4 +1,4 @@
-"""Engine libraries: those registered, those of the distribution, and which one a command uses.
+"""Engine libraries: registered, of lsmtune's wheel, of the distribution; which one is used.
 
 The registry is a JSON file that remembers libraries and what was found out about them. It is
 written whole to a temporary file and renamed, under a lock, so that two commands at once lose
@@ -16,7 +16,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,16 +24,19 @@ from pathlib import Path
 from lsmtune.engines.library import (
     BUILT_IN_ENGINES,
     ENGINE_KINDS,
+    PLUGIN_ENGINES,
     EngineKind,
     Library,
+    PluginEngine,
     build_type,
     detect_engine,
     engine_kind,
     engines_folder,
     file_sha256,
+    packaged_file,
     version_key,
 )
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError, by_name
 from lsmtune.machine.files import file_lock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
@@ -164,6 +167,23 @@ class Registry:
         write_whole(self.path, json.dumps(document, indent=2) + "\n")
 
 
+# --- of lsmtune's own wheel
+
+PACKAGED = "packaged with lsmtune"
+
+
+def packaged_libraries(kind: EngineKind) -> list[Library]:
+    """The library of this engine in the wheel that lsmtune was installed from; none in a checkout.
+
+    What makes a wheel puts release builds into it.
+    """
+    path = packaged_file(f"{kind.soname_stem}.so")
+    if path is None or not path.is_file():
+        return []
+    identity = EngineIdentity(kind.name, None, str(path), Build.RELEASE)
+    return [Library(path, identity, (), PACKAGED)]
+
+
 # --- of the distribution
 
 DISTRIBUTION = "distribution package"
@@ -217,8 +237,8 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
     """The library to use for engine `name`: `explicit` if given, else the default one.
 
     The default is chosen by, in this order: a release build before any other; a registered one
-    before the distribution's; the newest version; the one registered last. Registered files that
-    vanished or changed are passed over (`registry_warnings` tells).
+    before the wheel's, and this before the distribution's; the newest version; the one registered
+    last. Registered files that vanished or changed are passed over (`registry_warnings` tells).
 
     Raises InputError for an unknown engine, an engine that has no library (built into the
     driver), a path that is no library of that engine, and when none is known.
@@ -226,7 +246,6 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
     if name in BUILT_IN_ENGINES:
         why = "is built into the driver and has no library"
         raise InputError("--engine", found=name, why=why)
-    kind = engine_kind(name, "--engine")
     if explicit is not None:
         path = explicit.expanduser().absolute()
         engine = detect_engine(path, "--library").name
@@ -238,7 +257,9 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
                 return library
         identity = EngineIdentity(name, None, str(path), build_type(path, name))
         return Library(path, identity, (), f"user: {path}")
-    candidates = _known_libraries(kind)
+    if name not in ENGINE_KINDS and name in PLUGIN_ENGINES:
+        return _plugin_library(by_name(PLUGIN_ENGINES, name, "--engine"))
+    candidates = _known_libraries(engine_kind(name, "--engine"))
     if not candidates:
         lost = "; ".join(registry_warnings(name))
         install = f"lsmtune engines install {name}, or lsmtune engines add PATH"
@@ -249,20 +270,34 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
 
 def list_libraries() -> list[Library]:
     """Every usable library: engine by engine, the default of each first."""
-    return [library for kind in ENGINE_KINDS.values() for library in _known_libraries(kind)]
+    known = [library for kind in ENGINE_KINDS.values() for library in _known_libraries(kind)]
+    for plugin in PLUGIN_ENGINES.usable().values():
+        with suppress(InputError):  # `lsmtune plugins` and who asks for it are told
+            known.append(_plugin_library(plugin))
+    return known
+
+
+def _plugin_library(plugin: PluginEngine) -> Library:
+    """The library of a plugin's engine. Raises InputError where it is none."""
+    path, origin = plugin.library(), PLUGIN_ENGINES.origin(plugin.name)
+    if (name := detect_engine(path, f"plugin {plugin.name}").name) != plugin.name:
+        raise InputError(f"plugin {plugin.name}", found=str(path), why=f"is a {name} library")
+    identity = EngineIdentity(plugin.name, None, str(path), Build.UNKNOWN)
+    return Library(path, identity, (), f"plugin: {origin}")
 
 
 def _known_libraries(kind: EngineKind) -> list[Library]:
-    def rank(library: Library) -> tuple[bool, bool, tuple[int, ...]]:
+    def rank(library: Library) -> tuple[bool, int, tuple[int, ...]]:
         identity = library.identity
-        is_registered = library.origin != DISTRIBUTION
-        return identity.build is Build.RELEASE, is_registered, version_key(identity.version)
+        nearness = {DISTRIBUTION: 0, PACKAGED: 1}.get(library.origin, 2)
+        return identity.build is Build.RELEASE, nearness, version_key(identity.version)
 
     registered = [x for x in Registry().present() if x.identity.name == kind.name]
     paths = {library.path.resolve() for library in registered}
-    packaged = [x for x in distribution_libraries(kind) if x.path.resolve() not in paths]
+    found = [*packaged_libraries(kind), *distribution_libraries(kind)]
+    others = [library for library in found if library.path.resolve() not in paths]
     # The sort is stable, so of two equals the one registered last comes first.
-    return sorted([*reversed(registered), *packaged], key=rank, reverse=True)
+    return sorted([*reversed(registered), *others], key=rank, reverse=True)
 
 
 def registry_warnings(name: str | None = None) -> tuple[str, ...]:
@@ -285,7 +320,7 @@ def library_warnings(library: Library) -> tuple[str, ...]:
         Build.ASSERTIONS_ON: "was built with assertions on and is slower than a release build",
         Build.UNKNOWN: "does not tell whether it is a release build",
     }
-    if build not in problems:
+    if build not in problems or name not in ENGINE_KINDS:
         return ()
     what = f"{name} library {library.path} ({library.origin}) {problems[build]}"
     return (f"{what}; next step: lsmtune engines install {name}",)

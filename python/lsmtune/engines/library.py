@@ -19,9 +19,11 @@ compression libraries inside it.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import platform
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,8 +31,9 @@ import platformdirs
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.hash import GNUHashSection
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
+from lsmtune import plugins
 from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import Build, EngineIdentity
 
@@ -57,10 +60,25 @@ ENGINE_KINDS = {
     )
 }
 
+
+@dataclass(frozen=True)
+class PluginEngine:
+    """An engine of another package, whose library speaks `driver/include/lsmtune_engine.h`.
+
+    `library` says where it is, and raises InputError where it is not. Its options are those that
+    the library lists.
+    """
+
+    name: str
+    library: Callable[[], Path]
+
+
+PLUGIN_ENGINES: plugins.Plugins[PluginEngine] = plugins.collect(plugins.ENGINES, {})
+
 # Engines that are part of the driver: nothing to install, nothing to register.
 BUILT_IN_ENGINES = ("memory", "noop")
 
-ENGINE_NAMES = (*ENGINE_KINDS, *BUILT_IN_ENGINES)
+ENGINE_NAMES = tuple(dict.fromkeys((*ENGINE_KINDS, *PLUGIN_ENGINES, *BUILT_IN_ENGINES)))
 
 # `noop` stores nothing, so a study of it would compare nothing.
 STUDY_ENGINES = tuple(name for name in ENGINE_NAMES if name != "noop")
@@ -92,6 +110,18 @@ def logs_folder() -> Path:
     return lsmtune_home() / "logs"
 
 
+# --- what a wheel brings
+
+
+def packaged_file(name: str) -> Path | None:
+    """The file `name` of the installed distribution; None where it has none, as in a checkout."""
+    try:
+        files = importlib.metadata.files("lsmtune") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in files if file.name == name), None)
+
+
 # --- libraries
 
 
@@ -100,8 +130,8 @@ class Library:
     """One engine library.
 
     `identity.version` is None and `compressions` is empty until the driver has probed it.
-    `origin` says where it came from: `rocksdbjni 10.10.1 jar`, `distribution package`,
-    `user: /path`.
+    `origin` says where it came from: `rocksdbjni 10.10.1 jar`, `packaged with lsmtune`,
+    `distribution package`, `user: /path`.
     """
 
     path: Path
@@ -176,6 +206,7 @@ def detect_engine(path: Path, source: str) -> EngineKind:
             elf = ELFFile(file)
             machine = _MACHINES.get(elf["e_machine"], str(elf["e_machine"]))
             exported = {k for k in ENGINE_KINDS if _exports(elf, ENGINE_KINDS[k].entry_point)}
+            own_name = _text(elf, _NAME)
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
         raise InputError(source, found=str(path), why=why) from error
@@ -188,18 +219,62 @@ def detect_engine(path: Path, source: str) -> EngineKind:
     for kind in ENGINE_KINDS.values():
         if kind.name in exported:
             return kind
-    allowed = "a library that exports " + " or ".join(k.entry_point for k in ENGINE_KINDS.values())
+    if own_name:
+        return EngineKind(own_name, _NAME, "", f"lib{own_name}")
+    known = [kind.entry_point for kind in ENGINE_KINDS.values()]
+    allowed = "a library that exports " + " or ".join([*known, _NAME])
     raise InputError(source, found=str(path), why="not an engine library", allowed=allowed)
+
+
+# What a library that speaks lsmtune_engine.h says of itself, as data.
+_NAME = "lsmtune_engine_name"
+_OPTIONS = "lsmtune_engine_options"
+
+
+def listed_options(path: Path) -> str:
+    """The options that a library of `lsmtune_engine.h` lists, JSON; it is read and not run.
+
+    Raises InputError for a file that is no such library.
+    """
+    try:
+        with path.open("rb") as file:
+            text = _text(ELFFile(file), _OPTIONS)
+    except (OSError, ELFError, UnicodeDecodeError) as error:
+        raise InputError(str(path), why=f"cannot be read: {error}") from error
+    if not text:
+        allowed = "a library that exports what lsmtune_engine.h lists"
+        raise InputError(str(path), why=f"lacks {_OPTIONS}", allowed=allowed)
+    return text
+
+
+def _text(elf: ELFFile, name: str) -> str:
+    """The NUL-terminated text that the library exports as `name`; empty for none."""
+    symbol = _symbol(elf, name)
+    if symbol is None:
+        return ""
+    start = symbol["st_value"]
+    for segment in elf.iter_segments("PT_LOAD"):
+        offset = start - segment["p_vaddr"]
+        if 0 <= offset < segment["p_filesz"]:
+            data: bytes = segment.data()[offset:]
+            return data.split(b"\0", 1)[0].decode()
+    return ""
 
 
 def _exports(elf: ELFFile, name: str) -> bool:
     """Whether the library defines `name` for others to call."""
+    return _symbol(elf, name) is not None
+
+
+def _symbol(elf: ELFFile, name: str) -> Symbol | None:
+    """What the library defines as `name`."""
     # The hash table holds defined symbols only and is found at once; walking the tens of
     # thousands of dynamic symbols of RocksDB takes most of a second.
     hashed = elf.get_section_by_name(".gnu.hash")
     if isinstance(hashed, GNUHashSection):
-        return hashed.get_symbol(name) is not None
+        return hashed.get_symbol(name)
     table = elf.get_section_by_name(".dynsym")
     if not isinstance(table, SymbolTableSection):
-        return False
-    return any(s["st_shndx"] != "SHN_UNDEF" for s in table.get_symbol_by_name(name) or ())
+        return None
+    found = table.get_symbol_by_name(name) or ()
+    return next((s for s in found if s["st_shndx"] != "SHN_UNDEF"), None)

@@ -26,7 +26,7 @@ from lsmtune.engines.catalogue import (
     option_catalogue,
     read_data,
 )
-from lsmtune.engines.library import engine_kind
+from lsmtune.engines.library import PLUGIN_ENGINES, engine_kind
 from lsmtune.errors import InputError, by_name, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
@@ -219,8 +219,30 @@ def _settled(
     return replace(info, condition=MappingProxyType(left))
 
 
-# Every ready space by name, in the order of the data file.
-READY_SPACES = ParsedOnce(lambda: parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE))
+def _listed_spaces() -> Mapping[str, ReadySpace]:
+    """For each engine of a plugin that can be used, all options that its library lists."""
+    spaces = {}
+    for engine in PLUGIN_ENGINES.usable():
+        try:
+            infos = [info for info in option_catalogue(engine).values() if info.searchable]
+        except InputError:
+            continue  # `lsmtune options` and who measures with it are told
+        name = f"{engine}-all"
+        spaces[name] = ReadySpace(
+            name=name,
+            engine=engine,
+            parameters=tuple(info.parameter() for info in infos),
+            constraints=tuple(dict.fromkeys(text for i in infos for text in i.constraint)),
+            fixed=MappingProxyType({}),
+            summary="every option that the library lists",
+        )
+    return spaces
+
+
+# Every ready space by name, in the order of the data file; then those of plugins' engines.
+READY_SPACES = ParsedOnce(
+    lambda: {**parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE), **_listed_spaces()}
+)
 
 
 def ready_space(name: str, source: str, field: str) -> ReadySpace:

@@ -95,7 +95,8 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     # Text that is not UTF-8 has no code.
     if code in _DAMAGED or (isinstance(cause, sqlite3.OperationalError) and not code):
         return damaged(path, str(cause))
-    detail = f"{cause} ({name})" if name else str(cause)
+    said = " ".join(str(getattr(cause, "orig", None) or cause).split())
+    detail = f"{said} ({name})" if name else said
     return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
 
 

@@ -5,6 +5,7 @@
 study.yaml        the study file as last used; of a study, or a proof
 study.db          the Optuna study; of a study, or a proof
 measurements.db   every run, whole
+server.json       in place of these two, the PostgreSQL server that has them
 runs/             scratch; empty between runs
 databases/        loaded databases that runs start from copies of
 result/           what the experiment found
@@ -43,6 +44,7 @@ from lsmtune.experiment.files import (
     sqlite_uri,
 )
 from lsmtune.experiment.schedule import Cell
+from lsmtune.experiment.server import SERVER_FILE, Server, server_of, use_server
 from lsmtune.experiment.store import MeasurementStore, is_empty, refuse_older
 from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
@@ -63,19 +65,24 @@ _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 _SHOWN = 3  # of what changed in rounds, which may have thousands of cells
 
 
-def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
-    """Optuna's storage in the SQLite file `path`, created unless `read_only`."""
+def open_storage(
+    path: Path, *, read_only: bool = False, server: Server | None = None
+) -> RDBStorage:
+    """Optuna's storage in the SQLite file `path`, or on a `server`; created unless `read_only`."""
     uri = sqlite_uri(path, read_only=read_only)
     url = f"sqlite:///{uri}&uri=true"
+    arguments: dict[str, Any] = {"connect_args": {"timeout": BUSY_TIMEOUT_S}}
+    if server is not None:
+        url, arguments = server.url, server.arguments(read_only=read_only)
     try:
-        if path.is_file() and path.stat().st_size:
+        if server is None and path.is_file() and path.stat().st_size:
             with explained(path), closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
                 check_database(path, connection, _OPTUNA_TABLES)
         with readable(path), quiet_optuna():
             return RDBStorage(
                 url,
-                engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}},
+                engine_kwargs=arguments,
                 skip_table_creation=read_only,
                 skip_compatibility_check=read_only,
             )
@@ -185,6 +192,10 @@ class StudyFolder:
         self.path = path
         self._lock = lock
         self._storage: RDBStorage | None = None
+        self._server = server_of(path)
+        self._study_db = path / (STUDY_DB if self._server is None else SERVER_FILE)
+        # Ids of the trials that this session began, by number: Optuna has no index of numbers.
+        self._begun: dict[int, int] = {}
         self._read_only = read_only
         self.measurements = MeasurementStore(path / MEASUREMENTS_DB, read_only=read_only)
 
@@ -196,10 +207,12 @@ class StudyFolder:
         *,
         cells: Sequence[Cell] = (),
         source: str = "",
+        storage: str = "",
     ) -> Self:
         """The folder of an experiment at `path`, for the one tuner that works on it.
 
         `cells` are those of an experiment in rounds; `source` names what the user wrote it in.
+        `storage` is the URL of a PostgreSQL server for the rows of a new folder, or its own.
         An experiment of which nothing but the baseline ended well may be replaced by another.
 
         Raises InputError when the folder is not ours, holds something else, is in use, is of an
@@ -216,6 +229,8 @@ class StudyFolder:
                 raise InputError(str(path), why=why, allowed="another folder (--dir DIR)")
             lock = lock_folder(path)
         try:
+            if storage:
+                use_server(path, storage, has_files=not is_empty(path / MEASUREMENTS_DB))
             folder = cls(path, read_only=False, lock=lock)
         except BaseException:
             lock.release()
@@ -243,8 +258,9 @@ class StudyFolder:
         stored = self.measurements.fact(_COMPARABLE)
         changed = [] if stored is None else changes(stored, now)
         searched = description.directions
-        if stored is not None and searched and is_empty(self.path / STUDY_DB):
-            raise damaged(self.path / STUDY_DB, "it is empty or gone, and the study has begun")
+        is_lost = self._server is None and is_empty(self._study_db)
+        if stored is not None and searched and is_lost:
+            raise damaged(self._study_db, "it is empty or gone, and the study has begun")
         if changed:
             if self.measurements.any_ok():
                 raise self._incomparable(changed, description, source)
@@ -261,7 +277,7 @@ class StudyFolder:
             if description.text:
                 write_whole(self.path / "study.yaml", description.text)
         if searched:
-            create_study(self._optuna_storage(), self.path / STUDY_DB, searched)
+            create_study(self._optuna_storage(), self._study_db, searched)
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
@@ -312,7 +328,7 @@ class StudyFolder:
 
     def optuna_study(self) -> optuna.Study:
         """The Optuna study. Raises InputError when the folder has none."""
-        path = self.path / STUDY_DB
+        path = self._study_db
         if not path.is_file():
             raise InputError(str(path), why="there is no study here")
         with readable(path), quiet_optuna():
@@ -320,13 +336,13 @@ class StudyFolder:
 
     def _optuna_storage(self) -> RDBStorage:
         if self._storage is None:
-            path = self.path / STUDY_DB
-            self._storage = open_storage(path, read_only=self._read_only)
+            path = self._study_db
+            self._storage = open_storage(path, read_only=self._read_only, server=self._server)
         return self._storage
 
     def trials(self) -> list[FrozenTrial]:
         """Every trial of the study, in the order of their numbers."""
-        with readable(self.path / STUDY_DB, "the trials"):
+        with readable(self._study_db, "the trials"):
             storage = self._optuna_storage()
             return storage.get_all_trials(self._study_id(), deepcopy=False)
 
@@ -335,20 +351,22 @@ class StudyFolder:
 
         One transaction: a kill leaves the whole trial or none of it.
         """
-        with explained(self.path / STUDY_DB):
+        with explained(self._study_db):
             storage = self._optuna_storage()
             trial_id = storage.create_new_trial(self._study_id(), template_trial=trial)
-            return storage.get_trial_number_from_id(trial_id)
+            number = storage.get_trial_number_from_id(trial_id)
+            self._begun[number] = trial_id
+            return number
 
     def annotate_trial(self, number: int, attributes: Mapping[str, str]) -> None:
         """Set user attributes of a trial that is not finished."""
-        with explained(self.path / STUDY_DB):
+        with explained(self._study_db):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_user_attr(self._trial_id(number), key, value)
 
     def note_trial(self, number: int, attributes: Mapping[str, Any]) -> None:
         """Set system attributes, which are those of samplers and pruners, of a running trial."""
-        with explained(self.path / STUDY_DB):
+        with explained(self._study_db):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_system_attr(self._trial_id(number), key, value)
 
@@ -356,8 +374,9 @@ class StudyFolder:
         self, number: int, state: TrialState, values: Sequence[float] | None = None
     ) -> None:
         """End a running trial, in one transaction."""
-        with explained(self.path / STUDY_DB):
+        with explained(self._study_db):
             self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
+            self._begun.pop(number, None)
 
     def put_back_trial(self, number: int) -> None:
         """End a running trial that says nothing.
@@ -401,14 +420,16 @@ class StudyFolder:
         for trial in trials:
             if trial.number not in ran:
                 continue
-            with readable(self.path / STUDY_DB, f"trial {trial.number}"):
+            with readable(self._study_db, f"trial {trial.number}"):
                 values = suggestion_of(space, known, trial.params).values
             for name, value in values.items():
                 if (was := ran[trial.number].get(name)) != value:
                     how = f"trial {trial.number}: {name} is {value}, and its run had {was}"
-                    raise damaged(self.path / STUDY_DB, how)
+                    raise damaged(self._study_db, how)
 
     def _trial_id(self, number: int) -> int:
+        if number in self._begun:
+            return self._begun[number]
         storage = self._optuna_storage()
         return storage.get_trial_id_from_study_id_trial_number(self._study_id(), number)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from lsmtune.driver.collect import KILLED
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
-from lsmtune.driver.pair import run_pair
+from lsmtune.driver.pair import PairRunner, run_pair
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.scaling import scaled
 from lsmtune.errors import InputError, LsmtuneError
@@ -134,7 +134,7 @@ class Measurer:
     @property
     def native(self) -> bool:
         """Whether lsmtune's own driver performs the runs, so that a pair can share the machine."""
-        return isinstance(self.runner, NativeRunner)
+        return isinstance(self.runner, NativeRunner | PairRunner)
 
     def measure(
         self,
@@ -307,9 +307,11 @@ class Measurer:
                         measured += run_pair(
                             self.runner, *both, method, on_message=events.message, cancel=cancel
                         )
+                elif isinstance(self.runner, PairRunner):
+                    both = asked(0, self.folder.path), asked(1, self.folder.path)
+                    measured += self.runner.run_pair(*both, method, cancel=cancel)
                 else:
-                    why = f"only runs of lsmtune's own driver can be paired by {method.value}"
-                    raise ValueError(why)
+                    raise ValueError(f"only lsmtune's own driver can pair runs by {method.value}")
             finally:
                 if len(measured) == len(runs) or any(map(disturbance_of, measured)):
                     events.over()

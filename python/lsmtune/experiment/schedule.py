@@ -88,6 +88,7 @@ class Stream(IntEnum):
     LOAD = 9
     LOAD_OF_REPEAT = 10
     PROMOTION = 11
+    HOST = 12  # what the pairs of one host are derived from
 
 
 def derive_seed(study_seed: int, stream: Stream, index: int) -> int:

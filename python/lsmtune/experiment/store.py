@@ -1,4 +1,4 @@
-"""The runs of an experiment, kept whole, in SQLite: one row for each.
+"""The runs of an experiment, kept whole, in SQLite or on a PostgreSQL server: one row for each.
 
 Each row is written in one transaction. The journal is SQLite's rollback journal with
 `synchronous=FULL`: one commit per run costs nothing beside the run, a row that was committed
@@ -29,6 +29,7 @@ from lsmtune.experiment.files import (
     readable,
     sqlite_uri,
 )
+from lsmtune.experiment.server import SERVER_FILE, ServerConnection, server_of
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -40,10 +41,10 @@ VERSION = 4
 BUSY_TIMEOUT_S = 30.0
 _VERDICT = "verdict"
 _LOST = "lost_s"
+_VERSION = "version"  # of the tables on a server; SQLite has a place of its own for it
 _ASIDE = "set_aside"
 
-_TABLES = f"""
-BEGIN IMMEDIATE;
+_TABLES = """
 CREATE TABLE runs (
     id          INTEGER PRIMARY KEY,
     role        TEXT NOT NULL,
@@ -69,9 +70,13 @@ CREATE UNIQUE INDEX one_run_per_side ON runs (role, pair, workload, repeat)
     WHERE pair IS NOT NULL;
 CREATE UNIQUE INDEX one_run_per_round ON runs (arm, round) WHERE role = 'round';
 CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER);
-PRAGMA user_version = {VERSION};
-COMMIT;
 """
+# What SQLite's types are called by a server, whose INTEGER has 32 bits.
+_OF_SERVER = {
+    "INTEGER PRIMARY KEY": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "INTEGER": "BIGINT",
+    "REAL": "DOUBLE PRECISION",
+}
 # Columns that are in the measurement, too.
 _AGAIN = ("seed", "outcome")
 # A checksum of the other columns; none in rows of before there was one. SQLite has none of its own,
@@ -132,7 +137,7 @@ class StoredMeasurement:
 
 
 class MeasurementStore:
-    """The measurements in one SQLite file. For use by one thread."""
+    """The measurements in one SQLite file, or on a server. For use by one thread."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Open `path`, creating it unless `read_only`.
@@ -140,9 +145,19 @@ class MeasurementStore:
         Raises InputError when it is missing, cannot be written, or is of another version.
         """
         refuse_older(path)
-        if read_only and not path.is_file():
+        self._server = server_of(path.parent)
+        if read_only and not path.is_file() and self._server is None:
             raise InputError(str(path), why="there are no measurements here")
-        self._path = path
+        self._path = path if self._server is None else path.with_name(SERVER_FILE)
+        # What all rows cost, once that was asked: from then on only this store adds to it.
+        self._total_s: float | None = None
+        self._read_only = read_only
+        self._connection: sqlite3.Connection | ServerConnection
+        if self._server is not None:
+            with explained(self._path):
+                self._connection = ServerConnection(self._server, read_only=read_only)
+                self._prepare_server(self._server.schema)
+            return
         with explained(path):
             if not read_only and is_empty(path) and not is_empty(path.with_name(STUDY_DB)):
                 raise damaged(path, "it is empty or gone, and the study has begun")
@@ -150,13 +165,45 @@ class MeasurementStore:
                 sqlite_uri(path, read_only=read_only), uri=True, timeout=BUSY_TIMEOUT_S
             )
             try:
-                self._prepare(read_only)
+                self._prepare(read_only, self._connection)
             except BaseException:
                 self.close()
                 raise
 
-    def _prepare(self, read_only: bool) -> None:
-        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+    def _prepare(self, read_only: bool, connection: sqlite3.Connection) -> None:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        self._refuse_newer(version)
+        # A kill while the tables were made leaves a journal, which is rolled back by now.
+        is_new = is_empty(self._path) and not read_only
+        if version == 0 and not is_new:
+            raise damaged(self._path, "its version is 0")
+        check_database(self._path, connection, () if is_new else ("runs", "facts"))
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+            return
+        connection.execute("PRAGMA synchronous = FULL")
+        if is_new:
+            version_set = f"PRAGMA user_version = {VERSION};"
+            connection.executescript(f"BEGIN IMMEDIATE;{_TABLES}{version_set}COMMIT;")
+        for table in ("runs", "facts"):
+            columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+            if _CRC not in [name for _, name, *_ in columns]:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CRC} INTEGER")
+
+    def _prepare_server(self, schema: str) -> None:
+        query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = ?"
+        if self._first(query, schema) is None:
+            if self._read_only:
+                raise InputError(str(self._path), why="there are no measurements there yet")
+            tables = _TABLES
+            for name, theirs in _OF_SERVER.items():
+                tables = tables.replace(name, theirs)
+            with self._connection:
+                self._connection.execute(f"CREATE SCHEMA {schema};{tables}")
+                self._put_facts({_VERSION: VERSION})
+        self._refuse_newer(int(self.fact(_VERSION)))
+
+    def _refuse_newer(self, version: int) -> None:
         if version > VERSION:
             raise InputError(
                 str(self._path),
@@ -165,21 +212,10 @@ class MeasurementStore:
                 allowed=f"up to {VERSION}; a newer lsmtune wrote this (use that one), or the file "
                 "is damaged",
             )
-        # A kill while the tables were made leaves a journal, which is rolled back by now.
-        is_new = is_empty(self._path) and not read_only
-        if version == 0 and not is_new:
-            raise damaged(self._path, "its version is 0")
-        check_database(self._path, self._connection, () if is_new else ("runs", "facts"))
-        if read_only:
-            self._connection.execute("PRAGMA query_only = ON")
-            return
-        self._connection.execute("PRAGMA synchronous = FULL")
-        if is_new:
-            self._connection.executescript(_TABLES)
-        for table in ("runs", "facts"):
-            columns = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
-            if _CRC not in [name for _, name, *_ in columns]:
-                self._connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CRC} INTEGER")
+
+    def changed_unix_s(self) -> float:
+        """When a row was stored last, in seconds since 1970."""
+        return self._path.stat().st_mtime
 
     def close(self) -> None:
         """Close the file. May be called more than once."""
@@ -232,13 +268,20 @@ class MeasurementStore:
         marks = ", ".join(f":{name}" for name in row)
         try:
             with explained(self._path), self._connection:
-                cursor = self._connection.execute(
-                    f"INSERT INTO runs ({names}) VALUES ({marks})", row
-                )
+                number = self._insert(f"INSERT INTO runs ({names}) VALUES ({marks})", row)
         except sqlite3.IntegrityError as error:
             which = f"{run.role} (trial {run.trial}, pair {run.pair}, repeat {run.repeat})"
             raise ValueError(f"{which} is measured already") from error
-        return replace(run, id=int(cursor.lastrowid or 0), arm=str(row["arm"]))
+        if self._total_s is not None:
+            self._total_s += run.wall_s
+        if self._server is not None:
+            self._path.touch()  # what follows a study looks at the time of this file
+        return replace(run, id=number, arm=str(row["arm"]))
+
+    def _insert(self, query: str, row: Mapping[str, object]) -> int:
+        if isinstance(self._connection, sqlite3.Connection):
+            return int(self._connection.execute(query, row).lastrowid or 0)
+        return int(self._connection.execute(f"{query} RETURNING id", row).scalar_one())
 
     def all(self) -> list[StoredMeasurement]:
         """Every row, in the order in which they were stored."""
@@ -256,8 +299,11 @@ class MeasurementStore:
 
     def spent_s(self) -> float:
         """Seconds that all stored runs cost together, and those that are lost."""
-        (total,) = self._first("SELECT total(wall_s) FROM runs") or (0.0,)
-        return float(total) + float(self.fact(_LOST) or 0.0)
+        total_s = self._total_s
+        if total_s is None:
+            (total_s,) = self._first("SELECT coalesce(sum(wall_s), 0.0) FROM runs") or (0.0,)
+            self._total_s = None if self._read_only else total_s
+        return float(total_s) + float(self.fact(_LOST) or 0.0)
 
     def set_aside(self, key: str, value: object) -> None:
         """Store a fact by which the runs so far no longer count, but as the time that they cost."""
@@ -284,6 +330,7 @@ class MeasurementStore:
 
     def clear(self) -> None:
         """Forget everything, in one transaction."""
+        self._total_s = None
         with explained(self._path), self._connection:
             self._connection.execute("DELETE FROM runs")
             self._connection.execute("DELETE FROM facts")
@@ -294,12 +341,16 @@ class MeasurementStore:
 
     def _set_facts(self, facts: Mapping[str, object]) -> None:
         """All of them or none."""
-        rows = [{"key": key, "value": json.dumps(encode(facts[key]))} for key in facts]
         with explained(self._path), self._connection:
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO facts (key, value, crc) VALUES (:key, :value, :crc)",
-                [row | {_CRC: _crc(row)} for row in rows],
-            )
+            self._put_facts(facts)
+
+    def _put_facts(self, facts: Mapping[str, object]) -> None:
+        rows = [{"key": key, "value": json.dumps(encode(facts[key]))} for key in facts]
+        self._connection.executemany(
+            "INSERT INTO facts (key, value, crc) VALUES (:key, :value, :crc) "
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value, crc = excluded.crc",
+            [row | {_CRC: _crc(row)} for row in rows],
+        )
 
     def fact(self, key: str) -> Any:
         """The JSON value under `key`, or None."""
@@ -333,7 +384,10 @@ class MeasurementStore:
     def _rows(self, query: str, values: tuple[object, ...] = ()) -> Iterator[dict[str, Any]]:
         """The rows by column, without their checksums, which are as they should be."""
         with readable(self._path), closing(self._connection.execute(query, values)) as rows:
-            names = [column[0] for column in rows.description]
+            if isinstance(rows, sqlite3.Cursor):
+                names = [column[0] for column in rows.description]
+            else:
+                names = list(rows.keys())
             for values_of_row in rows:
                 row = dict(zip(names, values_of_row, strict=True))
                 stored = row.pop(_CRC, None)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated
 
 from lsmtune.model.fields import STRICT, described
@@ -168,13 +169,13 @@ class Goal:
         total = sum(stated.values())
         return tuple(stated.get(objective.label, 0.0) / total for objective in self.objectives)
 
-    @property
+    @cached_property
     def powers(self) -> dict[Objective, float]:
         """The objectives that the pick gives a weight, and that: below 0 where less is better."""
         weighted = zip(self.objectives, self.weights, strict=True)
         return {o: w if o.direction is Direction.MAXIMIZE else -w for o, w in weighted if w > 0}
 
-    @property
+    @cached_property
     def chosen(self) -> tuple[Objective, ...]:
         """The objectives that the pick gives a weight."""
         return tuple(self.powers)

@@ -222,6 +222,7 @@ class Measurement:
     `intermediate` what it said on its way there. `memory_limited_by` is `cgroup` or `watch`;
     `paired_by` the `PairMethod` of a run that shared the machine with another. `runner` is the
     program of others' that performed it, by its name; empty for lsmtune's driver and for commands.
+    `host` is the machine of a fleet that it ran on, by its name; empty for the tuner's own.
     """
 
     outcome: Outcome
@@ -246,6 +247,7 @@ class Measurement:
     memory_limited_by: str = ""
     paired_by: str = ""
     runner: str = ""
+    host: str = ""
 
 
 def total_metric(measurement: Measurement, metric: str) -> float | None:

@@ -55,6 +55,7 @@ class Metric:
         heading: what its line in the table of `bench` begins with, where that is not the label.
         higher_is_better: what an objective of this metric does unless the user says otherwise.
         judged: whether a verdict gives it an interval, and counts it in Bonferroni's correction.
+        grows: whether a longer run of the same workload has more of it.
         programs: whether other programs can tell it; else only lsmtune's driver can.
         percentile: of a latency percentile, between 0 and 100.
         shown: where it is shown, and at which position there; equal ones are in the order here.
@@ -68,6 +69,7 @@ class Metric:
     heading: str = ""
     higher_is_better: bool = False
     judged: bool = False
+    grows: bool = False
     programs: bool = True
     percentile: float | None = None
     shown: Mapping[Place, int] = field(default_factory=dict)
@@ -116,6 +118,7 @@ REGISTRY = (
     Metric(
         "elapsed_s",
         "From the first operation to the end of the last one.",
+        grows=True,
         short="time until the last call",
         shown={"bench": 2, "sustained": 4, "sweep": 3, "runners": 3},
     ),
@@ -151,8 +154,8 @@ REGISTRY = (
             **{"contest": 1, "runners": 2, "noise": 1},
         },
     ),
-    _of_driver("user_bytes_written", "Key and value bytes handed to the engine."),
-    _of_driver("user_bytes_read", "Key and value bytes handed out by the engine."),
+    _of_driver("user_bytes_written", "Key and value bytes handed to the engine.", grows=True),
+    _of_driver("user_bytes_read", "Key and value bytes handed out by the engine.", grows=True),
     Metric(
         "rss_bytes_max",
         "Peak resident memory of the process in this phase.",
@@ -223,14 +226,19 @@ REGISTRY = (
     _of_driver(
         "stall_s",
         "Time for which the engine held writers back.",
+        grows=True,
         shown={"bench": 16, "sustained": 11, "sweep": 16},
     ),
     _of_driver(
-        "flushes", "Memtables written to level 0.", shown={"bench": 11, "sustained": 5, "sweep": 10}
+        "flushes",
+        "Memtables written to level 0.",
+        grows=True,
+        shown={"bench": 11, "sustained": 5, "sweep": 10},
     ),
     _of_driver(
         "flush_bytes",
         "Bytes that flushes wrote.",
+        grows=True,
         short="written by flushes",
         heading="flush bytes",
         shown={"bench": 12, "sustained": 6, "sweep": 11},
@@ -238,24 +246,29 @@ REGISTRY = (
     _of_driver(
         "compactions",
         "Compactions that ended in this phase.",
+        grows=True,
         shown={"bench": 13, "sustained": 7, "sweep": 7},
     ),
     _of_driver(
         "compaction_read_bytes",
         "Bytes that compactions read.",
+        grows=True,
         short="read by compactions",
         shown={"bench": 14, "sustained": 8, "sweep": 8},
     ),
     _of_driver(
         "compaction_write_bytes",
         "Bytes that compactions wrote.",
+        grows=True,
         short="written by compactions",
         shown={"bench": 15, "sustained": 9, "sweep": 9},
     ),
     _of_driver(
-        "block_cache_hits", "Blocks that the phase's own reads had from the engine's block cache."
+        "block_cache_hits",
+        "Blocks that the phase's own reads had from the engine's block cache.",
+        grows=True,
     ),
-    _of_driver("block_cache_misses", "Blocks that those reads had to fetch."),
+    _of_driver("block_cache_misses", "Blocks that those reads had to fetch.", grows=True),
     _count("reads_checked", "Reads and entries of scans that were compared with what was written."),
     _count("keys_found", "Lookups that found their key.", shown={"bench": 20, "runners": 10}),
     _count(
@@ -264,12 +277,14 @@ REGISTRY = (
     Metric(
         TOTAL_ELAPSED_S,
         "All measure phases, each from its first operation to the end of its last one.",
+        grows=True,
         level=Level.RUN,
         judged=True,
     ),
     _of_driver(
         TOTAL_WITH_DRAIN_S,
         "That, and the time to flush and compact what each of them left.",
+        grows=True,
         level=Level.RUN,
         judged=True,
         shown={"sweep": 20},
@@ -302,6 +317,8 @@ LATENCIES = frozenset(m.name for m in REGISTRY if m.level is Level.LATENCY)
 PERCENTILES: Mapping[str, float] = {
     m.name: m.percentile for m in REGISTRY if m.percentile is not None
 }
+# Of which a longer run has more, so that runs of two lengths cannot be compared by it.
+GROWING = frozenset(m.name for m in REGISTRY if m.grows)
 HIGHER_IS_BETTER = frozenset(m.name for m in REGISTRY if m.higher_is_better)
 # What a constraint may call a metric for short.
 SHORT_NAMES = {"db_bytes": "database_bytes"}

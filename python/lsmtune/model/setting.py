@@ -9,22 +9,6 @@ from types import MappingProxyType
 
 from lsmtune.errors import InputError, check_names
 
-# The samplers that a study file may name, as they are listed. What each is stands in `search/`.
-SAMPLER_NAMES = (
-    "auto",
-    "tpe",
-    "forest",
-    "gp",
-    "cmaes",
-    "smac",
-    "nsga2",
-    "nsga3",
-    "random",
-    "sobol",
-    "grid",
-    "manual",
-)
-
 AUTO = "auto"  # the word for a value that follows from something else
 
 

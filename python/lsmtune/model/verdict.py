@@ -33,8 +33,10 @@ class MetricRatio:
 class GuardResult:
     """A guard as a constraint's text, and in how many of the `pairs` that tell it was broken.
 
-    `ratio` is the candidate's over the baseline's value of the guard's metric, with its bounds at
-    95 %, where the guard names one metric and every pair observed it.
+    Of several measure phases, the one counts in which it was broken most often, `where`; empty
+    where there is one, or all are alike. `ratio` is the candidate's over the baseline's value of
+    the guard's metric, with its bounds at 95 %, where the guard names one metric and every pair
+    observed it.
     """
 
     guard: str
@@ -43,6 +45,7 @@ class GuardResult:
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
+    where: str = ""
 
     @property
     def held(self) -> bool | None:

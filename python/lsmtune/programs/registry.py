@@ -1,44 +1,27 @@
-"""The programs that people trust, by name."""
+"""The programs that people trust, by name: those that lsmtune knows, and those of plugins."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune import plugins
+from lsmtune.errors import by_name
 
 if TYPE_CHECKING:
     from lsmtune.programs.program import Program
 
 # Where each one is; loaded when the program is used, because it takes the option catalogue.
-_PLACES = {
-    "rocksdb-db_bench": ("db_bench", "ROCKSDB_PROGRAM"),
-    "leveldb-db_bench": ("db_bench", "LEVELDB_PROGRAM"),
-    "ycsb-cpp": ("ycsb_cpp", "PROGRAM"),
-    "ekvsb": ("ekvsb", "PROGRAM"),
+_PLACES: Mapping[str, Program | str] = {
+    "rocksdb-db_bench": "lsmtune.programs.db_bench:ROCKSDB_PROGRAM",
+    "leveldb-db_bench": "lsmtune.programs.db_bench:LEVELDB_PROGRAM",
+    "ycsb-cpp": "lsmtune.programs.ycsb_cpp:PROGRAM",
+    "ekvsb": "lsmtune.programs.ekvsb:PROGRAM",
 }
 
-
-class _Programs(Mapping[str, "Program"]):
-    def __getitem__(self, name: str) -> Program:
-        module, attribute = _PLACES[name]
-        program: Program = getattr(importlib.import_module(f"lsmtune.programs.{module}"), attribute)
-        return program
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
-
-    def __len__(self) -> int:
-        return len(_PLACES)
-
-
-PROGRAMS: Mapping[str, Program] = _Programs()
+PROGRAMS: plugins.Plugins[Program] = plugins.collect(plugins.PROGRAMS, _PLACES)
 
 
 def program_named(name: str, source: str, field: str = "") -> Program:
     """The program `name`. Raises InputError, naming `source` and `field`, for one that is none."""
-    if name not in _PLACES:
-        nearest = nearest_name(name, _PLACES)
-        raise InputError(source, field, found=name, allowed=", ".join(_PLACES), nearest=nearest)
-    return PROGRAMS[name]
+    return by_name(PROGRAMS, name, source, field)

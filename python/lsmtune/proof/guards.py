@@ -30,7 +30,8 @@ from lsmtune.workloads.distributions import data_bytes
 # What a baseline may cost at most that nobody asked to have worse. Compaction that writes half as
 # much again wears the device and takes its time from others; the space and the slow operations are
 # what an operator has planned for.
-_RATIOS = {"write_amplification": 1.5, "space_amplification": 1.25}
+_WRITES = "write_amplification"
+_RATIOS = {_WRITES: 1.5, "space_amplification": 1.25}
 _LATENCY, _LATENCY_RATIO = "latency_us_p99", 1.25
 _EXAMPLE = f"write_amplification <= 1.5 * {BASELINE}"
 # What an expression can name besides options and metrics; `facts_of` has their values.
@@ -102,10 +103,13 @@ def observations(
     """What each measure phase observed, by the metrics' names; one element without phases.
 
     `phase.metric` is of that phase, and the same in all elements; `type.latency_us_p99` of one
-    operation type of the phase. A metric without a phase has to hold in every one. Of the metrics
-    without an operation type those that are `wanted`; None for all.
+    operation type of the phase. A metric without a phase has to hold in every one, but for
+    `write_amplification`, which is that of all phases together: one that deletes what another has
+    put writes so little that a single compaction doubles its own. Of the metrics without an
+    operation type those that are `wanted`; None for all.
     """
     measured = [phase for phase in run.phases if phase.kind == "measure"]
+    together = _write_amplification(measured)
     dotted = {
         f"{phase.name}.{name}": metric_value(run, name, phase)
         for phase in measured
@@ -124,8 +128,20 @@ def observations(
             for name in LATENCIES
         }
         values = {**typed, **dotted, **{name: metric_value(run, name, phase) for name in names}}
+        if together is not None and _WRITES in values:
+            values[_WRITES] = together
         observed.append({name: value for name, value in values.items() if value is not None})
     return observed
+
+
+def _write_amplification(phases: Sequence[PhaseMeasurement]) -> float | None:
+    """What the engine wrote over what was written to it, of all `phases`; None: not known."""
+    writing = [phase for phase in phases if phase.user_bytes_written]
+    known = [p for p in writing if p.write_amplification is not None]
+    if not known or len(known) < len(writing):
+        return None
+    shares = [float(phase.user_bytes_written or 0) for phase in known]
+    return fmean([phase.write_amplification or 0.0 for phase in known], shares)
 
 
 def baseline_observations(runs: Sequence[Measurement]) -> list[dict[str, OptionValue]]:
@@ -194,14 +210,29 @@ def violations(
     observe its metric. Raises `InputError` for another constraint on a metric that a run did not
     observe.
     """
-    broken: dict[str, float] = {}
+    places = _violations(constraints, circumstances, runs, baseline)
+    return {text: max(amounts.values()) for text, amounts in places.items()}
+
+
+# A workload and a measure phase of it, both counted from 0.
+_Place = tuple[int, int]
+
+
+def _violations(
+    constraints: Sequence[Constraint],
+    circumstances: Circumstances,
+    runs: Runs,
+    baseline: Sequence[Sequence[Observed]],
+) -> dict[str, dict[_Place, float]]:
+    """As `violations`, but in each place."""
+    broken: dict[str, dict[_Place, float]] = {}
     wanted = {name for constraint in constraints for name in constraint.metric_names}
     for index, (facts, run) in enumerate(zip(circumstances.facts, runs, strict=True)):
         own, base = observations(run, wanted), baseline[index] if baseline else []
         for constraint in constraints:
             if constraint.option_names - circumstances.options.keys():
                 continue
-            telling = list(_telling(constraint, own, base))
+            telling = _telling(constraint, own, base)
             if not telling and constraint.baseline_names:
                 continue
             if not telling:
@@ -211,24 +242,23 @@ def violations(
                 engine = circumstances.engine_name
                 why = f"{engine} did not observe {min(least)} under this workload"
                 raise InputError(circumstances.source, constraint.expression.field, why=why)
-            worst = max(
-                constraint.violation({**circumstances.options, **facts, **values})
-                for values in telling
-            )
-            broken[constraint.text] = max(worst, broken.get(constraint.text, worst))
+            amounts = broken.setdefault(constraint.text, {})
+            for phase, values in telling.items():
+                known = {**circumstances.options, **facts, **values}
+                amounts[index, phase] = constraint.violation(known)
     return broken
 
 
 def _telling(
     constraint: Constraint, own: Sequence[Observed], baseline: Sequence[Observed]
-) -> list[dict[str, Any]]:
+) -> dict[int, dict[str, Any]]:
     """The values of the phases that have all the metrics of `constraint`, the baseline's beside."""
     names, of_baseline = constraint.metric_names, constraint.baseline_names
-    telling = []
+    telling = {}
     for index, observed in enumerate(own):
         base = baseline[index] if index < len(baseline) else {}
         if names <= observed.keys() and of_baseline <= base.keys():
-            telling.append({**observed, **{f"{BASELINE}.{n}": base[n] for n in of_baseline}})
+            telling[index] = {**observed, **{f"{BASELINE}.{n}": base[n] for n in of_baseline}}
     return telling
 
 
@@ -240,47 +270,77 @@ def judged_by_guards(
 ) -> Verdict:
     """`verdict` in the light of `guards`, by the complete `pairs` of baseline and candidate.
 
-    A guard is broken when most pairs break it: one run may keep or break a limit by luck. A
-    candidate that breaks one is neither better nor equivalent, whatever it gains.
+    A guard is broken when most pairs break it in the same phase: one run may keep or break a limit
+    by luck, and of several phases one more likely so than one alone. A candidate that breaks one is
+    neither better nor equivalent, whatever it gains.
     """
     by_pair = [
-        violations(guards, circumstances, candidate, [baseline_observations([r]) for r in baseline])
+        _violations(
+            guards, circumstances, candidate, [baseline_observations([r]) for r in baseline]
+        )
         for baseline, candidate in pairs
     ]
-    results = []
-    for guard in guards:
-        known = [broken[guard.text] > 0 for broken in by_pair if guard.text in broken]
-        results.append(_with_ratio(GuardResult(guard.text, len(known), sum(known)), guard, pairs))
+    results = tuple(
+        _result(guard, [broken.get(guard.text, {}) for broken in by_pair], pairs)
+        for guard in guards
+    )
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
     if broken and gained:
         breaks = f"the candidate breaks {', '.join(broken)}"
         why = "; ".join([breaks, *filter(None, [verdict.why])])
         verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
-    return replace(verdict, guards=tuple(results))
+    return replace(verdict, guards=results)
 
 
 def _broken_text(result: GuardResult) -> str:
     text = f"{result.guard} in {result.broken} of {result.pairs} pairs"
     relative = BASELINE in result.guard and result.ratio is not None
-    return f"{text} ({result.ratio:.2f}x)" if relative else text
+    where = f" of {result.where}" if result.where else ""
+    return f"{text}{where} ({result.ratio:.2f}x)" if relative else f"{text}{where}"
+
+
+def _result(
+    guard: Constraint,
+    by_pair: Sequence[Mapping[_Place, float]],
+    pairs: Sequence[tuple[Runs, Runs]],
+) -> GuardResult:
+    """What the pairs say of `guard`, by the amounts by which each broke it in each place.
+
+    The place counts in which most pairs break it, and of those the one where they do it most.
+    """
+    places: dict[_Place, list[float]] = {}
+    for amounts in by_pair:
+        for place, amount in amounts.items():
+            places.setdefault(place, []).append(amount)
+    if not places:
+        return GuardResult(guard.text, 0, 0)
+    known = {p: (sum(a > 0 for a in amounts), fmean(amounts)) for p, amounts in places.items()}
+    worst = max(known, key=lambda place: known[place])
+    result = GuardResult(guard.text, len(places[worst]), known[worst][0])
+    if len(set(known.values())) > 1:
+        run = pairs[0][1][worst[0]]
+        phase = [phase.name for phase in run.phases if phase.kind == "measure"][worst[1]]
+        several = len({workload for workload, _ in places}) > 1
+        result = replace(result, where=f"{run.workload}, {phase}" if several else phase)
+    return _with_ratio(result, guard, pairs, worst)
 
 
 def _with_ratio(
-    result: GuardResult, guard: Constraint, pairs: Sequence[tuple[Runs, Runs]]
+    result: GuardResult, guard: Constraint, pairs: Sequence[tuple[Runs, Runs]], place: _Place
 ) -> GuardResult:
     """`result` with the ratio of the guard's metric, where it has one that each pair observed."""
     if len(guard.metric_names) != 1 or len(pairs) < MINIMUM_PAIRS:
         return result
-    (metric,) = guard.metric_names
+    (metric,), (workload, phase) = guard.metric_names, place
     sides: tuple[list[float], list[float]] = ([], [])
     for pair in pairs:
         for side, runs in zip(sides, pair, strict=True):
-            observed = [o[metric] for run in runs for o in observations(run) if metric in o]
-            values = [float(value) for value in observed if not isinstance(value, str)]
-            if not values or min(values) <= 0:
+            observed = observations(runs[workload])
+            value = observed[phase].get(metric) if phase < len(observed) else None
+            if value is None or isinstance(value, str) or value <= 0:
                 return result
-            side.append(fmean(values))
+            side.append(float(value))
     interval = sequential_ratio(*sides, 0.95)
     low, high = bounds_of(interval)
     return replace(result, ratio=interval.ratio, ratio_low=low, ratio_high=high)

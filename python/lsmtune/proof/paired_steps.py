@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
-from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
@@ -72,7 +71,7 @@ def minimised(
     `verification` begins now.
     """
     engine = verification.engine.name
-    catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
+    catalogue = option_catalogue(engine) if has_catalogue(engine) else {}
 
     def riskiest_first(option: str) -> float:
         return 1.0 if option in catalogue and catalogue[option].risk else 0.0

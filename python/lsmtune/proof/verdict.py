@@ -42,20 +42,22 @@ def judge(
     confidence: float,
     *,
     smallest_effect: float | None = None,
+    interval: RatioInterval | None = None,
 ) -> Verdict:
     """The verdict on the candidate, which may be asked for after every pair.
 
     `better` or `worse` when the interval of candidate over baseline excludes 1; `equivalent`
     when `smallest_effect` e > 0 is given and the interval lies from 1 / (1 + e) to 1 + e: then a
     difference is too small to matter, proven or not. The interval is `sequential_ratio`'s, which
-    holds at all looks together, so that a proof may stop as soon as it says one of these. A
+    holds at all looks together, so that a proof may stop as soon as it says one of these, unless
+    an `interval` is given: one of pairs on several hosts, say, of a number that was fixed. A
     candidate of which a run failed is never `better` or `equivalent`; one that lost data is
     `worse`.
     """
-    pairs, needed, trouble, interval = len(values.baseline), pairs_at_least(confidence), "", None
-    if pairs < needed:
+    pairs, needed, trouble = len(values.baseline), pairs_at_least(confidence), ""
+    if interval is None and pairs < needed:
         trouble = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
-    if pairs >= MINIMUM_PAIRS:
+    if interval is None and pairs >= MINIMUM_PAIRS:
         try:
             interval = sequential_ratio(values.baseline, values.candidate, confidence)
         except ValueError as error:

@@ -267,6 +267,10 @@ _MARKS = frozenset({Form.DOT, Form.RING, Form.STAR, Form.DIAMOND, Form.CROSS})
 # nothing under the pointer: the page stays small.
 HOVERS_MAX = 300
 _FEW = 30
+# Of a larger crowd one dot is drawn in each cell of a grid as fine as the dots: so a page with any
+# number of trials stays below a megabyte.
+DOTS_MAX = 2_000
+_CELLS = (80, 40)
 
 
 def draw(chart: Chart, label: str) -> str:
@@ -286,12 +290,16 @@ def draw(chart: Chart, label: str) -> str:
     slanted = {0: "", _SLANT: " slanted", _SLANT_LONG: " slanted long"}[_slanted(chart)]
     named = " named" if chart.y.names else slanted
     titled = f'<p class="axis">{escape(chart.y.title)}</p>' if chart.y.title else ""
+    many = max((len(s.points) for s in shown if s.form is Form.CROWD), default=0)
+    thinned = ""
+    if many > DOTS_MAX:
+        thinned = f'<p class="axis">Of {many:,} marks one is drawn where several lie.</p>'
     return (
         f'<figure class="chart{named}" role="img" aria-label="{escape(label)}">{titled}'
         f'<div class="area"><svg class="lines" viewBox="0 0 1000 1000" height="{chart.height}" '
         f'preserveAspectRatio="none" aria-hidden="true">{"".join(stretched)}</svg>'
         f'<svg class="over" height="{chart.height}" aria-hidden="true">{"".join(above)}</svg></div>'
-        f'<p class="axis x">{escape(chart.x.title)}</p>{_legend(shown)}</figure>'
+        f'<p class="axis x">{escape(chart.x.title)}</p>{_legend(shown)}{thinned}</figure>'
     )
 
 
@@ -416,18 +424,26 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
         if point.text
     ]
     if series.form is Form.CROWD:
+        if len(known) > DOTS_MAX:
+            across_cells, down_cells = _CELLS
+            cells = {(int(a * across_cells), int(s * down_cells)): (p, a, s) for p, a, s in known}
+            known = list(cells.values())
         path = "".join(f"M{1000 * across:.0f} {_down(share)}h0" for _, across, share in known)
         return [f'<path class="{classes}" d="{path}"/>'], texts
     return [], [*(_mark(series, classes, *each) for each in known), *texts]
 
 
 def _path(placed: Sequence[tuple[Point, float, float] | None], form: Form) -> str:
-    path, pen = [], "M"
-    for each in placed:
+    path, pen, level = [], "M", math.nan
+    for number, each in enumerate(placed, 1):
         if each is None:
             pen = "M"
             continue
         _, across, share = each
+        more = number < len(placed) and placed[number] is not None
+        if form is Form.STEPS and pen == "L" and share == level and more:
+            continue  # on the way to the next step
+        level = share
         if form is Form.STEPS and pen == "L":
             path.append(f"H{1000 * across:.1f}")
         path.append(f"{pen}{1000 * across:.1f} {1000 * (1 - share):.1f}")

@@ -129,7 +129,7 @@ class StudyRecords:
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
         """The values of the objectives in each anchor, as they would be in the beginning."""
         known = [anchor for anchor in self.anchors if anchor.values is not None]
-        return tuple(self.drift.judged(anchor.values or (), anchor.first) for anchor in known)
+        return tuple(self.drift.judged(a.values or (), a.first, a.host) for a in known)
 
     @cached_property
     def baseline_number(self) -> float | None:
@@ -194,8 +194,8 @@ def study_records(
     def trial_round(each: Round, unplaced: bool, has_value: bool) -> TrialRound:
         if each.values is None:
             return TrialRound(None, None, False)
-        counts = has_value and (unplaced or drift.segment_of(each.first) is not None)
-        return TrialRound(each.values, drift.judged(each.values, each.first), counts)
+        counts = has_value and (unplaced or drift.segment_of(each.first, each.host) is not None)
+        return TrialRound(each.values, drift.judged(each.values, each.first, each.host), counts)
 
     trials = tuple(
         Trial(
@@ -213,7 +213,7 @@ def study_records(
                 for each in ended[number].rounds
             ),
             first=judged.first,
-            moved=drift.segment_of(judged.first) is None,
+            moved=drift.segment_of(judged.first, ended[number].rounds[0].host) is None,
             told=told[number],
         )
         for number, judged in judgement.trials.items()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import lsmtune
-from lsmtune.errors import InputError
+from lsmtune import plugins
+from lsmtune.errors import InputError, by_name
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import write_output
 from lsmtune.model.config import option_text
@@ -101,14 +102,31 @@ def study_values(analysis: StudyAnalysis) -> dict[str, Any]:
 
 
 PARQUET = "parquet"
-FORMATS: Mapping[str, Callable[[StudyAnalysis], str | bytes]] = MappingProxyType(
+
+
+@dataclass(frozen=True)
+class ReportFormat:
+    """A form that reports have: its name, which ends the name of a file, and how one is made.
+
+    A package adds one by an entry point `lsmtune.reports` (see `lsmtune.plugins`).
+    """
+
+    name: str
+    render: Callable[[StudyAnalysis], str | bytes]
+
+
+FORMATS: plugins.Plugins[ReportFormat] = plugins.collect(
+    plugins.REPORTS,
     {
-        "html": lambda analysis: to_html(study_document(analysis)),
-        "md": lambda analysis: to_markdown(study_document(analysis)),
-        "json": lambda analysis: to_json(study_values(analysis)),
-        "csv": lambda analysis: to_csv(*_runs(analysis)),
-        PARQUET: lambda analysis: to_parquet(*_runs(analysis)),
-    }
+        format_.name: format_
+        for format_ in (
+            ReportFormat("html", lambda analysis: to_html(study_document(analysis))),
+            ReportFormat("md", lambda analysis: to_markdown(study_document(analysis))),
+            ReportFormat("json", lambda analysis: to_json(study_values(analysis))),
+            ReportFormat("csv", lambda analysis: to_csv(*_runs(analysis))),
+            ReportFormat(PARQUET, lambda analysis: to_parquet(*_runs(analysis))),
+        )
+    },
 )
 
 
@@ -125,12 +143,12 @@ def write_as(
     many of how many of its resamples are done. Returns where it is, and what it was made from.
 
     Raises InputError when the study cannot be read, the file cannot be written, or a package that
-    the format needs is not installed, and KeyError for an unknown format.
+    the format needs is not installed, and for an unknown format.
     """
     if format_name == PARQUET and find_spec("pyarrow") is None:
         why = "needs the package pyarrow, which is not installed: pip install 'lsmtune[parquet]'"
         raise InputError("report", "--format", found=PARQUET, why=why)
-    render = FORMATS[format_name]
+    render = by_name(FORMATS, format_name, "report", "--format").render
     analysis = StudyAnalysis(read_study(folder), method, on_progress)
     path = folder.result_path / f"report.{format_name}" if output is None else output
     if path.parent == folder.result_path:

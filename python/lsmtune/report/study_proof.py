@@ -74,7 +74,8 @@ def _guard_blocks(verdict: Verdict) -> list[Block]:
         if guard.held is None:
             return Cell("not observed", tone="sys")
         broken = f"broken in {text.count(guard.broken, 'pair')} of {guard.pairs}"
-        return Cell("held") if guard.held else Cell(broken, tone="fail")
+        where = (f"in {guard.where}",) if guard.where else ()
+        return Cell("held", below=where) if guard.held else Cell(broken, tone="fail", below=where)
 
     columns = (
         Column("guard", key="guard", number=False),

@@ -36,44 +36,45 @@ from lsmtune.study.stored import Round
 
 
 def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
-    """One series for each objective; empty where the baseline has not been run."""
+    """One series for each objective on each host; empty where the baseline has not been run."""
     if not records.anchors:
         return ()
     clock, series = _Clock(records), []
-    for index, objective in enumerate(records.spec.goal.objectives):
-        # A series in which nothing can be judged has no segments.
-        segments = records.drift.series[index].segments if records.drift.series else ()
-        points = [
-            AnchorPoint(
-                role=clock.roles[anchor.first],
-                at_s=clock.end_s(anchor.last),
-                trials_before=clock.trials_before(anchor.first),
-                value=anchor.values[index],
-                segment=_segment_of(anchor, segments),
+    for host, known in (records.drift.hosts or {"": ()}).items():
+        here = [a for a in records.anchors if a.values is not None and a.host == host]
+        for index, objective in enumerate(records.spec.goal.objectives):
+            # A series in which nothing can be judged has no segments.
+            segments = known[index].segments if known else ()
+            points = [
+                AnchorPoint(
+                    role=clock.roles[anchor.first],
+                    at_s=clock.end_s(anchor.last),
+                    trials_before=clock.trials_before(anchor.first),
+                    value=(anchor.values or ())[index],
+                    segment=_segment_of(anchor, segments),
+                )
+                for anchor in here
+            ]
+            shown = [
+                AnchorSegment(
+                    from_s=clock.begin_s(segment.first),
+                    to_s=clock.end_s(segment.last),
+                    level=math.exp(segment.log_level),
+                    anchors=sum(_segment_of(each, [segment]) is not None for each in here),
+                )
+                for segment in segments
+            ]
+            changes = [_change(records, clock, *both) for both in pairwise(segments)]
+            series.append(
+                AnchorSeries(
+                    objective=f"{objective.label} on {host}" if host else objective.label,
+                    metric=objective.metric,
+                    anchors_least=VALUES_LEAST,
+                    points=tuple(points),
+                    segments=tuple(shown),
+                    changes=tuple(changes),
+                )
             )
-            for anchor in records.anchors
-            if anchor.values is not None
-        ]
-        shown = [
-            AnchorSegment(
-                from_s=clock.begin_s(segment.first),
-                to_s=clock.end_s(segment.last),
-                level=math.exp(segment.log_level),
-                anchors=sum(_segment_of(each, [segment]) is not None for each in records.anchors),
-            )
-            for segment in segments
-        ]
-        changes = [_change(records, clock, *both) for both in pairwise(segments)]
-        series.append(
-            AnchorSeries(
-                objective=objective.label,
-                metric=objective.metric,
-                anchors_least=VALUES_LEAST,
-                points=tuple(points),
-                segments=tuple(shown),
-                changes=tuple(changes),
-            )
-        )
     return tuple(series)
 
 

@@ -29,7 +29,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 from optuna.distributions import BaseDistribution
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from threadpoolctl import threadpool_limits
 
@@ -53,7 +53,6 @@ from lsmtune.search.gp import (
     spread_of,
     standardised,
 )
-from lsmtune.search.in_memory_study import noise_of
 from lsmtune.search.model_based import (
     History,
     ModelSampler,
@@ -70,6 +69,7 @@ STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
 # a step of the optimizer costs trials^2 x features.
 FITTED_ON_MAX, FITTED_NUMBERS_MAX = 64, 80_000
 _MACHINES = 6
+_HEDGED_ON_MAX = 1_000  # trials that TPE looks at
 # From how many trials on their seconds count, and by which factor they may move a score at most.
 _TIMED_LEAST, _SECONDS_FACTOR = 5, 4.0
 # A load counts as at most so many times the rest of a trial, in logarithms.
@@ -90,6 +90,7 @@ class AutoSampler(ModelSampler):
         tpe = {setting.name: setting.default for setting in TPE.settings}
         self._tpe = TPE.make(SamplerContext(context.space, context.seed, tpe, context.directions))
         self._hedged = False
+        self._seen: Study
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
@@ -100,14 +101,16 @@ class AutoSampler(ModelSampler):
         super().before_trial(study, trial)
         self._hedged = bool(self.rng.random() < self._hedge)
         if self._hedged:
-            self._tpe.before_trial(study, trial)
+            # TPE's time grows with the trials that it looks at.
+            self._seen = FewerTrials(study, _HEDGED_ON_MAX)
+            self._tpe.before_trial(self._seen, trial)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """See `BaseSampler`."""
         if self._hedged:
-            return self._tpe.infer_relative_search_space(study, trial)
+            return self._tpe.infer_relative_search_space(self._seen, trial)
         return super().infer_relative_search_space(study, trial)
 
     def sample_relative(
@@ -115,7 +118,7 @@ class AutoSampler(ModelSampler):
     ) -> dict[str, Any]:
         """See `BaseSampler`."""
         if self._hedged:
-            return self._tpe.sample_relative(study, trial, search_space)
+            return self._tpe.sample_relative(self._seen, trial, search_space)
         return super().sample_relative(study, trial, search_space)
 
     def sample_independent(
@@ -127,7 +130,7 @@ class AutoSampler(ModelSampler):
     ) -> Any:
         """See `BaseSampler`."""
         if self._hedged:
-            return self._tpe.sample_independent(study, trial, param_name, param_distribution)
+            return self._tpe.sample_independent(self._seen, trial, param_name, param_distribution)
         return super().sample_independent(study, trial, param_name, param_distribution)
 
     def propose(
@@ -226,6 +229,30 @@ class AutoSampler(ModelSampler):
         return Model(self._features, shared, objective, chances, lost, seconds, best, spread)
 
 
+class FewerTrials(Study):
+    """A study as if it had the best and the latest of its trials alone, half of each."""
+
+    def __init__(self, study: Study, most: int) -> None:
+        vars(self).update(vars(study))
+        self._kept = study.get_trials(deepcopy=False)
+        if len(self._kept) <= most:
+            return
+        early, late = self._kept[: -most // 2], self._kept[-most // 2 :]
+        valued = [t for t in early if t.state == TrialState.COMPLETE]
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        order = np.argsort([sign * t.values[0] for t in valued], kind="stable")
+        best = set(order[: most // 2].tolist())
+        self._kept = [*(t for place, t in enumerate(valued) if place in best), *late]
+
+    def _get_trials(
+        self,
+        deepcopy: bool = True,  # noqa: ARG002
+        states: Container[TrialState] | None = None,
+        use_cache: bool = False,  # noqa: ARG002
+    ) -> list[FrozenTrial]:
+        return [t for t in self._kept if states is None or t.state in states]
+
+
 class Layouts:
     """Which points start from a database that is loaded already."""
 
@@ -257,12 +284,11 @@ class Layouts:
         """
         if not self._matters:
             return lambda points: np.zeros(len(points))
-        noises = [noise_of(trial) for trial in history.trials]
         keys = [row.tobytes() for row in history.points[:, self._mine]]
         loaded, longer = set[bytes](), []
-        for key, noise in zip(keys, noises, strict=True):
-            if key not in loaded and noise is not None and noise.seconds and noise.run_seconds:
-                longer.append(math.log(max(1.0, noise.seconds / noise.run_seconds)))
+        for key, ratio in zip(keys, (history.seconds / history.run_seconds).tolist(), strict=True):
+            if key not in loaded and math.isfinite(ratio):
+                longer.append(math.log(max(1.0, ratio)))
             loaded.add(key)
         loaded |= {row.tobytes() for row in history.running[:, self._mine]}
         extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
@@ -344,8 +370,7 @@ class Known:
     @classmethod
     def of(cls, history: History, sign: float) -> Known:
         """Of a `history`; `sign` is -1 where higher values are better."""
-        trials, count = history.trials, len(history)
-        values = np.array([t.values[0] if _has_value(t) else math.nan for t in trials])
+        values = np.where(np.isfinite(history.values), history.values, math.nan)
         finite = np.isfinite(values)
         # The bounds of a history are logarithms where what counts there is above 0.
         counted = finite & ~history.failed if history.censored.any() else finite
@@ -354,18 +379,14 @@ class Known:
         with np.errstate(invalid="ignore", divide="ignore"):
             targets = sign * (np.log(values) if in_logs else values)
         targets = np.where(history.censored, history.targets, targets)
-        violations: dict[str, FloatArray] = {}
-        for row, trial in enumerate(trials):
-            for text, amount in trial.constraints.items():
-                violations.setdefault(text, np.full(count, math.nan))[row] = amount
-        lost = violations.pop(FAILED, np.full(count, math.nan)) > 0
-        worst = np.full(count, -math.inf)
+        violations = dict(history.violations)
+        nowhere = np.full(len(history), math.nan)
+        lost = violations.pop(FAILED, nowhere) > 0
+        worst = np.full(len(history), -math.inf)
         for amounts in violations.values():
             worst = np.fmax(worst, amounts)
-        noises = [noise_of(trial) for trial in trials]
-        seconds = np.array(
-            [math.nan if n is None else n.run_seconds or n.seconds or math.nan for n in noises]
-        )
+        run_s = history.run_seconds
+        seconds = np.where(np.isfinite(run_s), run_s, history.seconds)
         holds = (worst <= 0) & ~lost
         valued = np.flatnonzero(finite & ~lost)
         if holds[valued].any():
@@ -386,10 +407,6 @@ class Known:
             best_first=valued[order],
             in_logs=in_logs,
         )
-
-
-def _has_value(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.COMPLETE and math.isfinite(trial.values[0])
 
 
 class Shared:

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.model.setting import Setting, real_setting, whole_setting
-from lsmtune.search.in_memory_study import ValueNoise, noise_of
+from lsmtune.search.in_memory_study import noise_of
 from lsmtune.search.sampler import ProposingSampler, SamplerContext
 from lsmtune.search.unit_space import (
     BoolArray,
@@ -97,7 +98,11 @@ class History:
     `points` (n, dimensions), `targets` (n,) finite; `running` (m, dimensions): trials under way.
     `variances` (n,) are those of the targets as far as they are known, else 0; `runs` (n,) the
     number of runs of which each target is the mean. The `censored` (n,) have bounds as targets, the
-    `failed` (n,) no value that counts. `trials` are the Optuna trials of the rows.
+    `failed` (n,) no value that counts.
+
+    As they were told, NaN where they were not: `values` (n,) of completed trials, whether they
+    count or not; `seconds` and `run_seconds` (n,), see `ValueNoise`; `violations`, each (n,), by
+    constraint.
     """
 
     points: FloatArray
@@ -107,7 +112,10 @@ class History:
     runs: FloatArray
     censored: BoolArray
     failed: BoolArray
-    trials: Sequence[FrozenTrial]
+    values: FloatArray
+    seconds: FloatArray
+    run_seconds: FloatArray
+    violations: Mapping[str, FloatArray]
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -136,42 +144,89 @@ class History:
 class HistoryReader:
     """Reads the history for one trial after another, and encodes each trial once.
 
-    A judged trial never changes: its point and its value are kept as long as the study shows the
-    same object.
+    A judged trial never changes: what it says is kept, in arrays by its place among the trials, as
+    long as the study shows the same object there.
     """
 
     def __init__(self, unit_space: UnitSpace) -> None:
         self._unit_space = unit_space
-        self._known: dict[int, tuple[FrozenTrial, FloatArray, float]] = {}
+        self._seen: list[FrozenTrial] = []
+        self._points = np.empty((0, unit_space.dimension_count))
+        self._facts = np.empty((0, len(_FACTS)))
+        self._violations: dict[str, FloatArray] = {}
 
     def read(
         self, trials: Sequence[FrozenTrial], number: int, direction: StudyDirection
     ) -> History:
         """The history for trial `number`, which is not part of it."""
-        finished = [trial for trial in trials if trial.state in JUDGED]
-        known = self._known
-        new = [t for t in finished if t.number not in known or known[t.number][0] is not t]
-        for trial, point in zip(new, self._unit_space.encode([t.params for t in new]), strict=True):
-            known[trial.number] = (trial, point, _value(trial))
-        running = [
-            trial.params
-            for trial in trials
-            if trial.state == TrialState.RUNNING and trial.number != number
+        self._take(trials)
+        judged, is_pruned, value, bound, *_ = self._facts[: len(trials)].T
+        rows = np.flatnonzero(judged > 0)
+        pruned, bounds = is_pruned[rows] > 0, bound[rows]
+        reporting = [
+            (place, trials[row].intermediate_values)
+            for place, row in enumerate(rows.tolist())
+            if trials[row].intermediate_values
         ]
-        shape = (len(finished), self._unit_space.dimension_count)
-        values = np.array([known[trial.number][2] for trial in finished])
-        noises = [noise_of(t) if t.state == TrialState.COMPLETE else None for t in finished]
+        running = [
+            trials[row].params
+            for row in np.flatnonzero(judged == 0).tolist()
+            if trials[row].state == TrialState.RUNNING and trials[row].number != number
+        ]
+        variances, runs, seconds, run_seconds = self._facts[rows, 4:].T
         return History(
-            points=np.array([known[trial.number][1] for trial in finished]).reshape(shape),
-            targets=_targets(values, finished, direction),
-            censored=np.array([t.state == TrialState.PRUNED for t in finished], dtype=np.bool_)
-            & np.isfinite(values),
-            failed=~np.isfinite(values),
-            trials=finished,
+            points=self._points[rows],
+            targets=_targets(bounds, pruned, reporting, direction),
+            censored=pruned & np.isfinite(bounds),
+            failed=~np.isfinite(bounds),
             running=self._unit_space.encode(running),
-            variances=_variances(values, noises),
-            runs=np.array([noise.runs if noise else 1 for noise in noises], np.float64),
+            variances=_variances(bounds, variances),
+            runs=runs,
+            values=value[rows],
+            seconds=seconds,
+            run_seconds=run_seconds,
+            violations={text: self._violations[text][rows] for text in sorted(self._violations)},
         )
+
+    def _take(self, trials: Sequence[FrozenTrial]) -> None:
+        """Read those trials that are not the same objects as before."""
+        room = len(self._facts)
+        if len(trials) > room:
+            more = max(len(trials), 2 * room) - room
+            self._points = np.pad(self._points, ((0, more), (0, 0)), constant_values=np.nan)
+            self._facts = np.pad(self._facts, ((0, more), (0, 0)))
+            for text, amounts in self._violations.items():
+                self._violations[text] = np.pad(amounts, (0, more), constant_values=np.nan)
+        both = enumerate(zip_longest(trials, self._seen[: len(trials)]))
+        new = [place for place, (trial, seen) in both if trial is not seen]
+        judged = [place for place in new if trials[place].state in JUDGED]
+        self._facts[new] = 0.0
+        for amounts in self._violations.values():
+            amounts[new] = np.nan
+        self._points[judged] = self._unit_space.encode([trials[place].params for place in judged])
+        for place in judged:
+            trial = trials[place]
+            self._facts[place] = _facts(trial)
+            for text, amount in trial.constraints.items():
+                if text not in self._violations:
+                    self._violations[text] = np.full(len(self._facts), np.nan)
+                self._violations[text][place] = amount
+        self._seen[: len(trials)] = trials
+
+
+# What is kept of each trial, as numbers.
+_FACTS = ("judged", "pruned", "value", "bound", "variance", "runs", "seconds", "run_seconds")
+
+
+def _facts(trial: FrozenTrial) -> tuple[float, ...]:
+    """What a judged trial says, in the order of `_FACTS`."""
+    is_complete = trial.state == TrialState.COMPLETE
+    value = float(trial.values[0]) if is_complete else math.nan
+    noise = noise_of(trial)
+    seconds = (noise and noise.seconds) or math.nan
+    run_seconds = (noise and noise.run_seconds) or math.nan
+    told = (noise.variance, noise.runs) if noise and is_complete else (0.0, 1)
+    return 1.0, not is_complete, value, _value(trial), *told, seconds, run_seconds
 
 
 def _value(trial: FrozenTrial) -> float:
@@ -187,28 +242,34 @@ def _value(trial: FrozenTrial) -> float:
 
 def targets_of(trials: Sequence[FrozenTrial], direction: StudyDirection) -> FloatArray:
     """The targets of judged trials, seen by themselves; shape (len(trials),)."""
-    return _targets(np.array([_value(trial) for trial in trials]), trials, direction)
+    values = np.array([_value(trial) for trial in trials])
+    pruned = np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_)
+    reporting = [(place, trial.intermediate_values) for place, trial in enumerate(trials)]
+    return _targets(values, pruned, reporting, direction)
 
 
 def _targets(
-    values: FloatArray, trials: Sequence[FrozenTrial], direction: StudyDirection
+    values: FloatArray,
+    pruned: BoolArray,
+    reporting: Sequence[tuple[int, Mapping[int, float]]],
+    direction: StudyDirection,
 ) -> FloatArray:
-    pruned = np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_)
-    reached = np.full(len(trials), np.nan)
-    whole = [
-        (trial.intermediate_values, value)
-        for trial, value in zip(trials, values, strict=True)
-        if trial.state == TrialState.COMPLETE and math.isfinite(value) and trial.intermediate_values
-    ]
+    """Targets of `values` (n,); `reporting` has places, and what those trials reported by step."""
+    reached = np.full(len(values), np.nan)
+    known_values = np.isfinite(values)
+    told = [(place, reports) for place, reports in reporting if reports and known_values[place]]
+    whole = [(reports, float(values[place])) for place, reports in told if not pruned[place]]
     in_logs = _in_logs(values)
-    for index in np.flatnonzero(pruned & np.isfinite(values)).tolist() if whole else ():
-        step = max(trials[index].intermediate_values)
+    for place, reports in told if whole else ():
+        if not pruned[place]:
+            continue
+        step = max(reports)
         pairs = [(known[step], value) for known, value in whole if step in known]
         if pairs and in_logs and min(reported for reported, _ in pairs) > 0:
             factor = math.exp(np.median([math.log(end / reported) for reported, end in pairs]))
-            reached[index] = values[index] * factor
+            reached[place] = values[place] * factor
         elif pairs and not in_logs:
-            reached[index] = values[index] + np.median([end - early for early, end in pairs])
+            reached[place] = values[place] + np.median([end - early for early, end in pairs])
     known_end = np.isfinite(reached)
     return make_targets(
         np.where(known_end, reached, values),
@@ -222,12 +283,11 @@ def _in_logs(values: FloatArray) -> bool:
     return bool((values[np.isfinite(values)] > 0).all())
 
 
-def _variances(values: FloatArray, noises: Sequence[ValueNoise | None]) -> FloatArray:
+def _variances(values: FloatArray, of_values: FloatArray) -> FloatArray:
     """The variances of the targets of `values` (n,), 0 where there is no value or none is known.
 
     The variance of a logarithm is, to first order, that of the value over its square.
     """
-    of_values = np.array([0.0 if noise is None else noise.variance for noise in noises])
     of_values = np.where(np.isfinite(values), of_values, 0.0)
     if not _in_logs(values):
         return of_values

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import (
@@ -25,6 +24,7 @@ from optuna.pruners import (
     WilcoxonPruner,
 )
 
+from lsmtune import plugins
 from lsmtune.errors import InputError, by_name
 from lsmtune.model.goal import Direction
 from lsmtune.model.setting import (
@@ -41,7 +41,10 @@ _STEPS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class PrunerKind:
-    """A pruner by name; `make` takes its settings as named arguments."""
+    """A pruner by name; `make` takes its settings as named arguments.
+
+    A package adds one by an entry point `lsmtune.pruners` (see `lsmtune.plugins`).
+    """
 
     name: str
     summary: str
@@ -186,7 +189,7 @@ _KINDS = (
     ),
 )
 
-PRUNERS: Mapping[str, PrunerKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+PRUNERS = plugins.collect(plugins.PRUNERS, {kind.name: kind for kind in _KINDS})
 
 
 def check_settings(

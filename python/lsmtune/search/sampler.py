@@ -42,7 +42,7 @@ the end of a trial has changed: what a sampler caches is of one history. `noise_
 `in_memory_study`) says how sure a value is; a sampler that does not ask takes it for what it is,
 the mean of all runs.
 
-`tests/search/test_samplers_conformance.py` holds every sampler to this, those of entry points too.
+`lsmtune.testing.samplers` holds every sampler to this, lsmtune's own and those of packages.
 """
 
 from __future__ import annotations
@@ -217,7 +217,6 @@ class SamplerKind:
         check: Called with (context, source, field) before `make`. Raises `InputError`, under the
             dotted `field` of `source`, for settings that do not fit the space, and for a package
             that is not installed.
-        unusable: Why no study can name it; empty for every sampler that was loaded.
     """
 
     name: str
@@ -228,4 +227,3 @@ class SamplerKind:
     learns: bool = True
     listed: bool = False
     check: Callable[[SamplerContext, str, str], None] = no_check
-    unusable: str = ""

@@ -32,6 +32,7 @@ from lsmtune.search.in_memory_study import (
     TrialJudgement,
     without_noise,
 )
+from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import (
     FAILED,
     Problem,
@@ -115,6 +116,7 @@ class Searcher:
         self._space = space
         self._distributions = space.distributions()
         self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
+        self._shown: dict[int, TrialJudgement] = {}
         self._keys: dict[int, _Key] = {}
         self._tried: Counter[_Key] = Counter()
         self._blank: int | None = None
@@ -214,14 +216,20 @@ class Searcher:
         Afterwards all is as if they had been restored so: a sampler that remembers another history
         is made anew.
         """
+        # A judgement that is the same object as before says nothing new.
+        new = {n: each for n, each in judgements.items() if self._shown.get(n) is not each}
+        self._shown |= new
         shown = {
             number: replace(judgement, state=TrialState.PRUNED, values=None, violations=_FAILURE)
             if judgement.state == TrialState.FAIL
             else judgement
-            for number, judgement in judgements.items()
+            for number, judgement in new.items()
         }
         if self._study.rejudge(shown):
-            self._sampler = self._kind.make(self._context)
+            before, self._sampler = self._sampler, self._kind.make(self._context)
+            if isinstance(before, UnitSpaceSampler) and isinstance(self._sampler, UnitSpaceSampler):
+                # It reads those trials anew that are other objects than before.
+                self._sampler.reader = before.reader
             self._study.use(self._sampler)
 
     def put_back(self, number: int) -> None:

@@ -14,6 +14,9 @@ A. Eckley, JASA 107, 2012) cannot prune; with a thousand points there is nothing
 The library `ruptures` (1.1.10, 2025, alive, on numpy and scipy alone) searches as well, but leaves
 the penalty to its caller. What matters here is the rate of false alarms, which comes with a penalty
 for exactly these scores; beside it, the search is thirty lines.
+
+The time grows with the square of the number of places where a segment may begin. A series with more
+than `_PLACES_MOST` values is cut at every second, third, ... of them only: then it does not grow.
 """
 
 from __future__ import annotations
@@ -40,6 +43,9 @@ _CHANGES_MOST = 12
 _PRICE_LEAST = 9.8
 _PRICE_MORE = 0.6
 
+# Of a cut; the price holds for series of up to so many values.
+_PLACES_MOST = 300
+
 # Equal values leave no residual, of which there is no logarithm.
 _RESIDUAL_LEAST = 1e-9
 
@@ -54,7 +60,8 @@ def segments(log_values: Sequence[float], log_sd: float | None) -> list[range]:
     Independent values, however distributed, are cut in at most 5 of 100 series. A shift by four
     standard deviations that lasts for at least 4 values up to an end of a series of 10 or more, or
     8 in the midst of 20 or more, is found nearly always; fewer than 8 values are never cut. A slow
-    drift is cut into steps.
+    drift is cut into steps. Of more than 300 values only each n-th begins a segment, n being what
+    leaves 300 places, and a shift has to last for so many more.
 
     Raises ValueError for another shape, values that are not finite, and a `log_sd` that is
     negative or not finite.
@@ -103,16 +110,20 @@ def _best_segments(
     The second array has a row for each number of changes and a column for each end: the first
     index of the last segment of the best cut of the values before that end.
     """
-    count = len(scores)
-    sums = np.concatenate([[0.0], np.cumsum(scores)])
-    squares = np.concatenate([[0.0], np.cumsum(scores**2)])
-    best = np.full((most + 1, count + 1), np.inf)
-    starts = np.zeros((most + 1, count + 1), dtype=np.intp)
-    for end in range(_SEGMENT_LEAST, count + 1):
-        begin = np.arange(0, end - _SEGMENT_LEAST + 1)
-        cost = squares[end] - squares[begin] - (sums[end] - sums[begin]) ** 2 / (end - begin)
+    stride = -(-len(scores) // _PLACES_MOST)
+    places = np.append(np.arange(0, len(scores), stride), len(scores))
+    sums = np.concatenate([[0.0], np.cumsum(scores)])[places]
+    squares = np.concatenate([[0.0], np.cumsum(scores**2)])[places]
+    best = np.full((most + 1, len(places)), np.inf)
+    starts = np.zeros((most + 1, len(scores) + 1), dtype=np.intp)
+    for end in range(1, len(places)):
+        begin = np.flatnonzero(places <= places[end] - _SEGMENT_LEAST)
+        if not len(begin):
+            continue
+        lengths = places[end] - places[begin]
+        cost = squares[end] - squares[begin] - (sums[end] - sums[begin]) ** 2 / lengths
         best[0, end] = cost[0]
         totals = best[:-1, begin] + cost
-        starts[1:, end] = totals.argmin(axis=1)
+        starts[1:, places[end]] = places[totals.argmin(axis=1)]
         best[1:, end] = totals.min(axis=1)
-    return np.maximum(best[:, count], 0.0), starts
+    return np.maximum(best[:, -1], 0.0), starts

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ReadySpace
 from lsmtune.engines.safety import (
@@ -207,7 +207,7 @@ def _constraints(
     engine = engine_of(study)
     options = {name for given in stated.values() for name in given}
     options |= {parameter.name for parameter in space.parameters}
-    options |= option_catalogue(engine).keys() if engine in ENGINE_KINDS else set()
+    options |= option_catalogue(engine).keys() if has_catalogue(engine) else set()
     with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
     metrics = (*metric_names([w.workload for w in workloads]), *reported_metrics(study))
 

@@ -7,16 +7,19 @@ of the first segment, over the level of its own; so that a trial that ran while 
 half of the machine is not a bad one. Within one segment values are left as they are.
 
 Where in the gap between two anchors the machine changed is not known: a run in the gap belongs to
-neither segment. Pure functions.
+neither segment.
+
+Of a fleet each host has a series of its own, and the host that began the study says what all values
+are brought to: the first segment of its series. Pure functions.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
 from statistics import fmean, median
 
 from lsmtune.stats.changepoint import segments
@@ -41,9 +44,13 @@ class Segment:
 
 @dataclass(frozen=True)
 class Series:
-    """The segments of one objective in order; none where there is nothing to judge by."""
+    """The segments of one objective on one host in order; none where there is nothing to judge by.
+
+    `log_base` is the level that values are brought to, None for that of the first segment.
+    """
 
     segments: tuple[Segment, ...] = ()
+    log_base: float | None = None
 
     def around(self, row: int) -> tuple[int, int]:
         """The segments just before and after `row`: the same one where it lies within.
@@ -61,15 +68,16 @@ class Series:
 
         In a gap, the mean of what both neighbours say.
         """
-        if len(self.segments) < 2:
+        if not self.segments or (self.log_base is None and len(self.segments) < 2):
             return 0.0
         own = fmean(self.segments[index].log_level for index in self.around(row))
-        return self.segments[0].log_level - own
+        base = self.segments[0].log_level if self.log_base is None else self.log_base
+        return base - own
 
 
 @dataclass(frozen=True)
 class Change:
-    """The machine changed after row `before` and before row `after`.
+    """The machine, or the `host` of a fleet, changed after row `before` and before row `after`.
 
     `ratio` is the level of the objective number `objective` then, over that before.
     """
@@ -78,64 +86,124 @@ class Change:
     before: int
     after: int
     ratio: float
+    host: str = ""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """One Series for each objective."""
+    """One Series for each objective, of each host, the one that began the study first."""
 
-    series: tuple[Series, ...] = ()
+    hosts: Mapping[str, tuple[Series, ...]] = field(default_factory=dict)
 
-    def segment_of(self, row: int) -> tuple[int, ...] | None:
-        """The segment of each objective at `row`; None where one of them is not known."""
-        around = [series.around(row) for series in self.series]
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Those of the host that began the study."""
+        return next(iter(self.hosts.values()), ())
+
+    def segment_of(self, row: int, host: str = "") -> tuple[int, ...] | None:
+        """The segment of each objective at `row`; None where one of them is not known.
+
+        On a host whose baseline was not measured none is.
+        """
+        if self.hosts and host not in self.hosts:
+            return None
+        around = [series.around(row) for series in self.hosts.get(host, ())]
         if any(before != after for before, after in around):
             return None
         return tuple(before for before, _ in around)
 
-    def judged(self, values: Sequence[float], row: int) -> tuple[float, ...]:
+    def judged(self, values: Sequence[float], row: int, host: str = "") -> tuple[float, ...]:
         """`values` of the objectives, measured at `row`, as they would be in the first segment."""
-        if not self.series:
+        known = self.hosts.get(host)
+        if not known:
             return tuple(values)
-        factors = (math.exp(series.log_factor(row)) for series in self.series)
+        factors = (math.exp(series.log_factor(row)) for series in known)
         return tuple(value * factor for value, factor in zip(values, factors, strict=True))
 
-    def factor(self, row: int) -> float:
+    def factor(self, row: int, host: str = "") -> float:
         """What a value of the first objective that was measured at `row` is multiplied by."""
-        return math.exp(self.series[0].log_factor(row)) if self.series else 1.0
+        known = self.hosts.get(host)
+        return math.exp(known[0].log_factor(row)) if known else 1.0
 
-    def factor_now(self) -> float:
+    def alike_to(self, other: Drift) -> dict[str, int]:
+        """By host, the last row up to which a run is judged the same by `other`."""
+        rows = dict.fromkeys(self.hosts, 0)
+        for host in self.hosts.keys() & other.hosts.keys():
+            both = zip(self.hosts[host], other.hosts[host], strict=True)
+            rows[host] = min((_alike(one, another) for one, another in both), default=sys.maxsize)
+        return rows
+
+    def factor_now(self, host: str = "") -> float:
         """The factor of a run that begins now."""
-        return self.factor(sys.maxsize)
+        return self.factor(sys.maxsize, host)
 
     def changes(self) -> list[Change]:
-        """Every change, in the order of the objectives."""
+        """Every change, in the order of hosts and objectives."""
         return [
-            Change(number, before.last, after.first, math.exp(after.log_level - before.log_level))
-            for number, series in enumerate(self.series)
+            Change(
+                *(number, before.last, after.first),
+                ratio=math.exp(after.log_level - before.log_level),
+                host=host,
+            )
+            for host, known in self.hosts.items()
+            for number, series in enumerate(known)
             for before, after in pairwise(series.segments)
         ]
 
 
-def drift_of(anchors: Sequence[Round]) -> Drift:
+def _alike(one: Series, other: Series) -> int:
+    """The last row up to which both series judge runs the same."""
+    if one.log_base != other.log_base:
+        return 0
+    if one.log_base is None and max(len(one.segments), len(other.segments)) < 2:
+        return sys.maxsize
+    both = zip(one.segments, other.segments, strict=False)
+    same = list(takewhile(lambda pair: pair[0] == pair[1], both))
+    # Between the last segment that is the same and the next one the next one counts.
+    return same[-1][0].last if same else 0
+
+
+Kept = dict[str, tuple[Sequence[Round], tuple[Series, ...]]]
+
+
+def drift_of(anchors: Sequence[Round], kept: Kept | None = None) -> Drift:
     """What `anchors`, in order of their rows, say. Those without values are left out.
 
-    An objective with a value that is not above zero has no levels and is judged as it is.
+    An objective with a value that is not above zero has no levels and is judged as it is. `kept` is
+    what this found before, by host: one with the same anchors is not looked at again.
     """
-    known = [anchor for anchor in anchors if anchor.values is not None]
-    series = []
-    for values in zip(*(anchor.values or () for anchor in known), strict=True):
-        if not all(value > 0 and math.isfinite(value) for value in values):
-            series.append(Series())
-            continue
-        logs = [math.log(value) for value in values]
-        cuts = pairwise(_cuts(logs))
-        parts = (
-            Segment(known[start].first, known[end - 1].last, median(logs[start:end]))
-            for start, end in cuts
-        )
-        series.append(Series(tuple(parts)))
-    return Drift(tuple(series))
+    kept = {} if kept is None else kept
+    by_host: dict[str, list[Round]] = {}
+    for anchor in anchors:
+        if anchor.values is not None:
+            by_host.setdefault(anchor.host, []).append(anchor)
+    hosts: dict[str, tuple[Series, ...]] = {}
+    first: tuple[Series, ...] = ()
+    for host, known in by_host.items():
+        before, own = kept.get(host, ((), ()))
+        if before != known:
+            own = tuple(_series(known, index) for index in range(len(known[0].values or ())))
+            kept[host] = known, own
+        if not hosts:
+            first = own
+        elif all(series.segments for series in (*first, *own)):
+            bases = (series.segments[0].log_level for series in first)
+            own = tuple(replace(s, log_base=base) for s, base in zip(own, bases, strict=True))
+        hosts[host] = own
+    return Drift(hosts)
+
+
+def _series(anchors: Sequence[Round], objective: int) -> Series:
+    """What `anchors` of one host say of one objective."""
+    values = [(anchor.values or ())[objective] for anchor in anchors]
+    if not all(value > 0 and math.isfinite(value) for value in values):
+        return Series()
+    logs = [math.log(value) for value in values]
+    parts = (
+        Segment(anchors[start].first, anchors[end - 1].last, median(logs[start:end]))
+        for start, end in pairwise(_cuts(logs))
+    )
+    return Series(tuple(parts))
 
 
 def _cuts(logs: Sequence[float]) -> list[int]:

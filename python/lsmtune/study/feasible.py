@@ -16,7 +16,7 @@ from lsmtune.experiment.run_length import can_last, flushes_missing
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.metrics import TOTAL_METRICS
+from lsmtune.model.metrics import GROWING
 from lsmtune.proof.guards import (
     MEMORY_MODEL,
     Circumstances,
@@ -96,10 +96,6 @@ def _refused(spec: Spec, error: RunError) -> InputError:
 _PRIOR_SD, _PRIOR_FREEDOM = 0.25, 0.25
 FLUSHES = "enough flushes and compactions to show what is sustained"
 _COMPARED_WITH = (Role.BASELINE, Role.CALIBRATION)
-# What grows with a run, so that runs of two lengths cannot be compared by it.
-_GROWING = {*TOTAL_METRICS, "elapsed_s", "stall_s", "user_bytes_written", "user_bytes_read"}
-_GROWING |= {"flushes", "flush_bytes", "block_cache_hits", "block_cache_misses"}
-_GROWING |= {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
 
 
 def one_length(spec: Spec) -> bool:
@@ -110,7 +106,7 @@ def one_length(spec: Spec) -> bool:
     constraints = (*spec.constraints, *spec.guards, *spec.pick_where)
     asked = {name.rpartition(".")[2] for each in constraints for name in each.metric_names}
     asked |= {objective.metric for objective in spec.goal.objectives}
-    return spec.has_data_rungs or not _GROWING.isdisjoint(asked)
+    return spec.has_data_rungs or not GROWING.isdisjoint(asked)
 
 
 class Feasibility:
@@ -135,9 +131,12 @@ class Feasibility:
         asking = (*self._after, *spec.guards, *spec.pick_where)
         self._of_memory = any(MEMORY_MODEL in c.fact_names for c in asking)
         runs: list[list[Measurement]] = [[] for _ in spec.workloads]
+        self._rows: dict[str, list[StoredMeasurement]] = {}  # by host
         for row in baseline:
             if row.role in _COMPARED_WITH and row.measurement.outcome is Outcome.OK:
                 runs[row.workload].append(row.measurement)
+                self._rows.setdefault(row.measurement.host, []).append(row)
+        self._own: dict[str, Feasibility] = {}
         self._baseline = [baseline_observations(each) for each in runs] if all(runs) else []
         # By a guard's text, in its own unit: what the baseline's runs scatter by.
         self._noise = self._scatter(runs) if self._baseline else {}
@@ -147,6 +146,14 @@ class Feasibility:
         own = spec.command is None and not spec.burst and not later
         short = [[bool(flushes_missing(run, spec.goal)) for run in each] for each in runs]
         self._flushes_count = [own and bool(s) and 2 * sum(s) <= len(s) for s in short]
+
+    def on(self, host: str) -> Feasibility:
+        """The same for runs on one host of a fleet: guards compare with its own baseline alone."""
+        if not self._rows.keys() - {host}:
+            return self
+        if host not in self._own:
+            self._own[host] = Feasibility(self._spec, self._defaults, self._rows.get(host, ()))
+        return self._own[host]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -186,7 +193,8 @@ class Feasibility:
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
     ) -> list[str]:
         """What speaks against the configuration with these runs, in words."""
-        broken = [text for text, by in self.violations(options, runs).items() if by > 0]
+        found = self.on(runs[0].host).violations(options, runs)
+        broken = [text for text, by in found.items() if by > 0]
         refusal = self.refusal_of(options)
         return [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]
 

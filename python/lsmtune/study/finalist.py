@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -21,8 +22,9 @@ from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress, TuneObserver
+from lsmtune.study.size import RunSize
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import SearchBudget, is_baseline
+from lsmtune.study.start import PAIRS_KEPT, PROMOTED_MAX, SearchBudget, is_baseline
 
 # Of a short budget, what the finalist has to survive is kept so much.
 SURVIVAL_SHARE = 0.1
@@ -43,6 +45,17 @@ def nothing_to_prove(spec: Spec, progress: Progress, defaults: Mapping[str, Opti
     if broken:
         return f"every trial broke a constraint ({broken})"
     return _NO_PICK if spec.pick_where else _NO_PRODUCT
+
+
+def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
+    """The budget of `spec` with runs of `size`; `other_s` is that of a SearchBudget."""
+    pairs = min(spec.proof.pairs, PAIRS_KEPT)
+    if size.grows:
+        pairs += math.ceil((1 + PROMOTED_MAX) / 2)
+    factor = size.proof_scale / size.scale
+    return SearchBudget(
+        *(spec.budget.trials, spec.budget.time_s, pairs), other_s=other_s, proof_factor=factor
+    )
 
 
 def budget_now(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
-from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
@@ -28,10 +27,15 @@ from lsmtune.study.feasible import (
     Feasibility,
     engine_defaults,
     unknown_option,
-    without_baseline,
     without_mean,
 )
-from lsmtune.study.finalist import budget_now, nothing_to_prove, prove_finalist, survival_s
+from lsmtune.study.finalist import (
+    budget_now,
+    nothing_to_prove,
+    prove_finalist,
+    size_budget,
+    survival_s,
+)
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.live import LiveFile, Observers, begin_live
 from lsmtune.study.observer import (
@@ -44,14 +48,12 @@ from lsmtune.study.observer import (
 from lsmtune.study.promotion import notes_on_sizes, promote, promotion_of
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
-    PAIRS_KEPT,
-    PROMOTED_MAX,
-    SearchBudget,
     allowed_points,
     baseline_config,
     calibrate_study,
     candidate_config,
     make_searcher,
+    measure_baseline,
     points_by_hand,
     stored_baseline,
 )
@@ -62,6 +64,7 @@ CONSTRAINTS = "constraints"  # a field of the study file, and the source of the 
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
 _TIME_ENDED = "search_ended_by"
+FLEET_HOSTS = "fleet_hosts"  # the stored fact: the hosts of a fleet, by name
 
 
 def tune(
@@ -74,12 +77,14 @@ def tune(
     stop: threading.Event,
     clock: Clock = time.monotonic,
     begun_s: float | None = None,
+    make: Callable[..., Tuning] | None = None,
 ) -> TuneResult:
     """Search, prove, and write `result/result.json`; continues what the folder holds.
 
     Setting `stop` (from a signal handler, say) ends it within one message of the driver; the
     study is kept, and the next call goes on. `clock` gives seconds that never go back, and
-    `begun_s` what it showed when the command began, None for now.
+    `begun_s` what it showed when the command began, None for now. `make` makes another kind of
+    Tuning, one on several hosts for instance.
 
     Raises LsmtuneError when the baseline does not run or the time budget leaves no time for a
     trial, and InputError when the engine refuses the baseline, does not have an option of the
@@ -92,7 +97,8 @@ def tune(
     size.begin(spec, folder)
     while result is None:
         sized = size.at_length(spec, folder)
-        tuning = _Tuning(sized, folder, runner, engine, observer, live, clock, startup_s)
+        parts = (sized, folder, runner, engine, observer, live, clock, startup_s)
+        tuning = (make or Tuning)(*parts)
         try:
             result = tuning.run()
         except size.ResizedError as resized:
@@ -107,7 +113,13 @@ def tune(
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
 
 
-class _Tuning:
+class Tuning:
+    """One session of a study with runs of one size, one after the other on this machine.
+
+    A kind of it that performs them elsewhere has its own `_refuse_other_kind`, `_measure_baseline`,
+    `_search` and `_prove`.
+    """
+
     def __init__(
         self,
         spec: Spec,
@@ -134,7 +146,7 @@ class _Tuning:
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._other_s = 2 * startup_s + survival_s(spec, runner)
-        self._budget = self._budget_of_size()
+        self._budget = size_budget(spec, self._size, self._other_s)
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
         self._known_progress: tuple[Judgement, Progress] | None = None
@@ -150,20 +162,20 @@ class _Tuning:
             scale=self._size.scale,
         )
         self._measurer.refuse_other_build(engine)
+        self._refuse_other_kind()
         self._rounds = Rounds(spec, self._measurer)
         self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
         self._search_begun = False
 
-    def _budget_of_size(self) -> SearchBudget:
-        spec, pairs = self._spec, min(self._spec.proof.pairs, PAIRS_KEPT)
-        if self._size.grows:
-            pairs += math.ceil((1 + PROMOTED_MAX) / 2)
-        return SearchBudget(
-            *(spec.budget.trials, spec.budget.time_s, pairs),
-            other_s=self._other_s,
-            proof_factor=self._size.proof_scale / self._size.scale,
-        )
+    def _refuse_other_kind(self) -> None:
+        """Raises InputError where the folder's runs were made by another kind of Tuning."""
+        if self._folder.measurements.fact(FLEET_HOSTS) is not None:
+            raise InputError(
+                str(self._folder.path),
+                why="was begun on a fleet, and cannot go on on one machine",
+                allowed="--fleet, or another folder (--dir DIR)",
+            )
 
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
@@ -174,6 +186,7 @@ class _Tuning:
         return refusal
 
     def run(self) -> TuneResult:
+        """Search and prove, from what is stored on. Raises as `tune` does, and ResizedError."""
         self._resume()
         if not self._measure_baseline():
             return self._result(None, interrupted=True)
@@ -192,7 +205,7 @@ class _Tuning:
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
-        if exceeded := self._budget.exceeded(self._startup_s + self._measurer.spent_s()):
+        if exceeded := self._budget.exceeded(self._startup_s + self._spent[0]):
             self._observer.warning(exceeded)
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
@@ -259,34 +272,15 @@ class _Tuning:
 
     def _measure_baseline(self) -> bool:
         """The values that trials are shown against; False when interrupted."""
-        rows, count = self._folder.measurements.of(Role.BASELINE), len(self._spec.workloads)
-        stored = stored_baseline(rows, self._spec.goal, count)
-        fresh = not stored
-        for workload in range(len(stored), count):
-            if self._stop.is_set():
-                return False
-            seed = derive_seed(self._spec.seed, Stream.BASELINE, len(rows))
-            slot = Slot(Role.BASELINE, index=len(rows), workload=workload)
-            run = self._measurer.measure(self._baseline, seed, slot)
-            if run is None:
-                return False
-            rows.append(run)
-            stored = stored_baseline(rows, self._spec.goal, count)
-            if len(stored) <= workload:
-                raise without_baseline(self._spec, run.measurement)
-        if not fresh:
-            self._observer.baseline_known(stored)
-        self._use_baseline(stored)
-        if self._observations.trials:
-            short = size.smaller_than_could_be(self._spec, self._size)
-        else:
-            short = size.resize(self._spec, self._folder, stored, self._measurer.spent_s())
-        self._size = size.stored_size(self._folder)
-        self._budget = self._budget_of_size()
+        rows = self._folder.measurements.of(Role.BASELINE)
+        known = stored_baseline(rows, self._spec.goal, 1)
+        baseline = measure_baseline(self._spec, self._baseline, self._measurer)
+        if baseline is None:
+            return False
+        if known:
+            self._observer.baseline_known(baseline)
+        self._settle_size(baseline)
         self._measurer.lengths = size.lengths(self._spec, self._size, self._defaults)
-        if short:
-            self._observer.warning(short)
-        self._refuse_short()
         calibrate_study(
             self._spec,
             self._baseline,
@@ -297,6 +291,19 @@ class _Tuning:
         )
         self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
         return not self._stop.is_set()
+
+    def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
+        """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
+        self._use_baseline(baseline)
+        if self._observations.trials:
+            short = size.smaller_than_could_be(self._spec, self._size)
+        else:
+            short = size.resize(self._spec, self._folder, baseline, self._spent[0])
+        self._size = size.stored_size(self._folder)
+        self._budget = size_budget(self._spec, self._size, self._other_s)
+        if short:
+            self._observer.warning(short)
+        self._refuse_short()
 
     def _refuse_short(self) -> None:
         """Raises LsmtuneError where nothing was tried, and no time is left to try anything."""
@@ -338,10 +345,13 @@ class _Tuning:
             except InterruptedByUserError:
                 return None
             except InputError as error:
-                if error.source != CONSTRAINTS:
-                    raise
-                place = place_of(self._spec, CONSTRAINTS)
-                raise InputError(place, CONSTRAINTS, why=error.why) from None
+                raise self._placed(error) from None
+
+    def _placed(self, error: InputError) -> InputError:
+        """What the Searcher refuses, with its place in the study file."""
+        if error.source != CONSTRAINTS:
+            return error
+        return InputError(place_of(self._spec, CONSTRAINTS), CONSTRAINTS, why=error.why)
 
     def _attend(self) -> None:
         """Do what other programs ask for."""
@@ -370,12 +380,14 @@ class _Tuning:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
         runs = self._rounds.anchor(self._anchors, self._baseline, *self._run_ends())
-        if runs is None:
-            return False
-        self._remember_anchors()
+        return runs is not None and self._end_anchor(runs)
+
+    def _end_anchor(self, runs: Sequence[StoredMeasurement]) -> bool:
+        self._observations.add_anchor(runs)
+        self._anchors = runs[-1].repeat + 1
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
-            self._observer.warning(f"anchor {self._anchors - 1}, a baseline run, ended {ended}")
+            self._observer.warning(f"anchor {runs[-1].repeat}, a baseline run, ended {ended}")
         self._changes.tell(self._observations.judgement)
         self._announce_best()
         return True
@@ -386,6 +398,9 @@ class _Tuning:
         trial = self._observations.trials[number]
         arm = Arm(self._engine, trial.config)
         runs = self._rounds.trial(number, len(trial.rounds), arm, *self._run_ends())
+        return self._end_repeat(number, runs)
+
+    def _end_repeat(self, number: int, runs: Sequence[StoredMeasurement] | None) -> bool:
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
         if repeated is None:
             return False
@@ -414,12 +429,15 @@ class _Tuning:
         until_s = self._measurer.now_s() + self._budget.search_s(*self._spent)
         return self._budget.longest_run_s(*self._spent), until_s
 
-    def _run_trial(self) -> bool:
+    def _ask(self) -> tuple[int, Mapping[str, OptionValue]]:
+        """Begin a trial: its number and its values."""
         self._begin()
-        judgement = self._observations.judgement
-        self._trials.rejudge(judgement.for_searcher())
-        number, values = self._trials.ask()
-        scale = judgement.drift.factor_now()
+        self._trials.rejudge(self._observations.for_searcher())
+        return self._trials.ask()
+
+    def _run_trial(self) -> bool:
+        number, values = self._ask()
+        scale = self._observations.judgement.drift.factor_now()
         deadline_s, until_s = self._run_ends()
         trial = run_trial(
             self._spec,
@@ -435,6 +453,10 @@ class _Tuning:
         if trial is None:
             self._trials.put_back(number, values)
             return False
+        self._end_trial(number, trial)
+        return True
+
+    def _end_trial(self, number: int, trial: TrialRuns) -> None:
         # A trial that was pruned between two sizes has no run that says so.
         rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
         if rounds is None:
@@ -448,7 +470,6 @@ class _Tuning:
             raise mistyped
         self._observer.trial_finished(number, end, best=judgement.best == number)
         self._announce_best()
-        return True
 
     def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
@@ -470,7 +491,8 @@ class _Tuning:
             measurer = measurer.at(*size.at_scale(self._spec, scale), scale)
             left_s = self._budget.proof_s(measurer.spent_s())
             searched = (self._baseline, self._observations.judgement, measurer, self._defaults)
-            promotion = promote(self._spec, *searched, deadline_s=left_s)
+            rows = self._folder.measurements.all()
+            promotion = promote(self._spec, *searched, rows=rows, deadline_s=left_s)
             if promotion is None:
                 return None
             self._observations.promote(promotion.values)
@@ -480,11 +502,14 @@ class _Tuning:
         if best is None or why_not:
             return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
         judgement, left_s = self._observations.judgement, self._budget.proof_s(measurer.spent_s())
-        measurer = size.for_proof(self._spec, measurer, best.number, left_s)
+        measurer = size.for_proof(self._spec, measurer, self._size, best.number, left_s)
         return prove_finalist(
             *(self._spec, self._baseline, Arm(self._engine, best.config)),
             *(measurer, self._observer, self._feasibility),
-            notes=notes_on_sizes(self._size, judgement, promotion, self._baseline_value),
+            notes=notes_on_sizes(
+                *(self._size, judgement, promotion, self._baseline_value),
+                proved_scale=measurer.scale,
+            ),
             deadline_s=left_s,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from lsmtune.experiment.observer import Observer
@@ -62,18 +63,14 @@ class Progress:
     """What a Judgement says of the search; `baseline_wall_s` is what one of its rounds cost."""
 
     def __init__(self, judgement: Judgement, baseline_wall_s: float | None = None) -> None:
-        trials = judgement.trials.values()
-        self.counts = Counter(trial.end.outcome.value for trial in trials)
-        # Constraints on outcomes, by their text.
-        self.broken = Counter(
-            text for trial in trials for text, by in trial.end.violations.items() if by > 0
-        )
+        self._judgement = judgement
         # A trial that ended early says nothing about how long one that goes well will take.
-        walls_s = [trial.wall_s for trial in trials if trial.end.outcome is Outcome.OK]
+        ended = judgement.trials.values()
+        walls_s = [trial.wall_s for trial in ended if trial.end.outcome is Outcome.OK]
         self.trial_walls_s = walls_s if baseline_wall_s is None else [baseline_wall_s, *walls_s]
         # The trial that is best by all that is known of it, and the goal's value of it.
         best = None if judgement.best is None else judgement.trials[judgement.best]
-        value = None if best is None else judgement.value(best)
+        value = None if best is None else best.value
         self.best = None if value is None else best
         self.best_value = 0.0 if value is None else value
 
@@ -86,9 +83,20 @@ class Progress:
         fields = {"best": best.config, "best_trial": best.number, "best_values": values}
         return {**fields, "best_value": self.best_value}
 
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Trials by outcome."""
+        return Counter(trial.end.outcome.value for trial in self._judgement.trials.values())
+
+    @cached_property
+    def broken(self) -> Counter[str]:
+        """Trials that broke each constraint on outcomes, by its text."""
+        ends = (trial.end for trial in self._judgement.trials.values())
+        return Counter(text for end in ends for text, by in end.violations.items() if by > 0)
+
     def trials(self) -> int:
         """How many trials ended."""
-        return self.counts.total()
+        return len(self._judgement.trials)
 
 
 # --- What a study found, and its form in `result.json`.
@@ -208,7 +216,7 @@ class ChangeReporter:
             start = f"trial {before[-1]}" if before else "the baseline"
             where = f"between {start} and trial {after[0]}" if after else f"after {start}"
             self._observer.warning(
-                f"the machine changed {where}: {label} of the baseline is {change.ratio:.2f} of "
-                f"what it was before{rest}"
+                f"{change.host or 'the machine'} changed {where}: {label} of the baseline is "
+                f"{change.ratio:.2f} of what it was before{rest}"
             )
         self.known(judgement)

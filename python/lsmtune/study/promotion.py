@@ -41,18 +41,23 @@ def promote(
     measurer: Measurer,
     defaults: Mapping[str, OptionValue],
     *,
+    rows: Sequence[StoredMeasurement],
+    host: str = "",
     deadline_s: float | None,
 ) -> Promotion | None:
     """Run the baseline, and then the trials that are best by the search; None when interrupted.
 
-    `measurer` performs runs of the size of the proof. Runs that the folder has since the last run
-    of the search count. `deadline_s` is what search and proof have left in seconds, None for no
-    end: of that, the least proof is left alone. `defaults` are the engine's.
+    `measurer` performs runs of the size of the proof on `host` of a fleet. Of the study's `rows`
+    its last round counts where it is newer than the search and of this host; a round that another
+    host began is left, and begun anew. `deadline_s` is what search and proof have left in seconds,
+    None for no end: of that, the least proof is left alone. `defaults` are the engine's.
     """
-    rows = measurer.folder.measurements.all()
     searched = max((row.id for row in rows if row.role is Role.TRIAL), default=0)
     rounds = [row for row in rows if row.role is Role.PROMOTION]
-    done = [row for row in rounds if row.id > searched]
+    last = rounds[-1] if rounds else None
+    done: list[StoredMeasurement] = []
+    if last is not None and last.id > searched and last.measurement.host == host:
+        done = [row for row in rounds if row.id > searched and _round(row) == _round(last)]
     number = done[0].repeat if done else 1 + max((row.repeat for row in rounds), default=-1)
     seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.now_s()
     walls_s: list[float] = []
@@ -78,6 +83,11 @@ def promote(
     return promotion_of(measurer.folder.measurements.all(), spec, defaults)
 
 
+def _round(row: StoredMeasurement) -> tuple[int, str]:
+    """The round that a run at the size of the proof belongs to: its number and its host."""
+    return row.repeat, row.measurement.host
+
+
 def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float:
     """How long a run of `arm` may take, after those that took `walls_s`, the baseline's first."""
     if not walls_s:
@@ -90,10 +100,9 @@ def promotion_of(
 ) -> Promotion:
     """What the latest round among the `rows` of a study came to; an empty one without any."""
     rounds = [row for row in rows if row.role is Role.PROMOTION]
-    latest = max((row.repeat for row in rounds), default=0)
     by_trial: dict[int | None, list[StoredMeasurement]] = {}
     for row in rounds:
-        if row.repeat == latest:
+        if _round(row) == _round(rounds[-1]):
             by_trial.setdefault(row.trial, []).append(row)
     of_baseline = by_trial.pop(None, [])
     # Guards compare with the baseline at this size, and with no other.
@@ -116,16 +125,22 @@ def promotion_of(
 
 
 def notes_on_sizes(
-    size: RunSize, judgement: Judgement, promotion: Promotion | None, baseline: float | None
+    size: RunSize,
+    judgement: Judgement,
+    promotion: Promotion | None,
+    baseline: float | None,
+    *,
+    proved_scale: float,
 ) -> list[str]:
     """What the verdict on the best trial says of a search that ran on a model; empty for none.
 
-    `baseline` is its goal's number in the search. The share of pairs in the same order is
-    (tau + 1) / 2 of M. G. Kendall, "A new measure of rank correlation", Biometrika 30, 1938.
+    `baseline` is its goal's number in the search; the proof ran at `proved_scale`. The share of
+    pairs in the same order is (tau + 1) / 2 of M. G. Kendall, "A new measure of rank correlation",
+    Biometrika 30, 1938.
     """
     if promotion is None or judgement.best is None:
         return []
-    values = {number: judgement.value(trial) for number, trial in judgement.trials.items()}
+    values = {number: trial.value for number, trial in judgement.trials.items()}
     best, larger = judgement.best, promotion.values
     notes = []
     for scale, value, base, where in (
@@ -135,6 +150,11 @@ def notes_on_sizes(
         if value and base and min(value, base) > 0:
             ratio = f"{value / base:.3g}x the baseline"
             notes.append(f"at {scale:.2g} of the target, {where}, it seemed {ratio}")
+    if proved_scale < size.proof_scale:
+        notes.append(
+            f"proved at {proved_scale:.2g} of the target: there was no time for runs at "
+            f"{size.proof_scale:.2g} that are long enough for its memtables"
+        )
     both = [(baseline, promotion.baseline), *((values[n], value) for n, value in larger.items())]
     known = [(one, other) for one, other in both if one is not None and other is not None]
     same = [

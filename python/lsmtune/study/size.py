@@ -49,8 +49,10 @@ PROCESS_BYTES, THREAD_BYTES = 13 << 20, 1 << 20
 # Runs of a search: the least one, and one that finds what there is, in half of the budget.
 _RUNS_LEAST, _RUNS_WANTED = 11, 40
 _SEARCH_SHARE = 0.5
-# The least proof, and before it the baseline and the promoted trials once.
-_PROOF_RUNS = RESERVE_FACTOR * (2 * PAIRS_KEPT_LEAST + 1 + PROMOTED_MAX)
+# The least proof; before one on more data than the search, the baseline and the promoted trials
+# run once.
+_PAIRS_RUNS = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
+_PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
 # A candidate may be slower than the baseline, and the deadline of a run stays.
 _DEADLINE_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
@@ -201,7 +203,11 @@ def resize(
     if spec.burst or not all(map(can_change, workloads)):
         why = []
     factors = [steady_factor(row.measurement, w, spec.goal) if why else 1.0 for row, w in pairs]
-    wall_s = sum(row.wall_s * factor for (row, _), factor in zip(pairs, factors, strict=True))
+    # What a run loads does not grow with its length.
+    wall_s = sum(
+        row.wall_s + (factor - 1.0) * row.measurement.elapsed_s
+        for (row, _), factor in zip(pairs, factors, strict=True)
+    )
     run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
     flushes = min(flushes_made(row.measurement, spec.goal) for row, _ in pairs)
     if _scale_least(spec) < 1.0 and any(p.duration_s for w in workloads for p in w.phases):
@@ -257,14 +263,14 @@ def _wanted(
     if spec.budget.time_s is None:
         return (1.0, 1.0) if deadline >= 1.0 else None
     left_s = (spec.budget.time_s - spent_s) / max(target_wall_s, 1e-9)  # in runs of the target
-    if left_s >= _RUNS_WANTED + _PROOF_RUNS and deadline >= 1.0:
+    if left_s >= _RUNS_WANTED + _PAIRS_RUNS and deadline >= 1.0:
         return 1.0, 1.0
     search = min(1.0, _SEARCH_SHARE * left_s / _RUNS_WANTED)
     if least == 1.0 or search > _SEARCH_SHARE:
         # What is small, or nearly fits, is no model's; it has fewer runs.
-        return (1.0, 1.0) if left_s >= _RUNS_LEAST + _PROOF_RUNS and deadline >= 1.0 else None
+        return (1.0, 1.0) if left_s >= _RUNS_LEAST + _PAIRS_RUNS and deadline >= 1.0 else None
     search = max(least, search)
-    if left_s < (_RUNS_LEAST + _PROOF_RUNS) * search or deadline < search:
+    if left_s < (_RUNS_LEAST + _PAIRS_RUNS) * search or deadline < search:
         return None
     proof = min(1.0, deadline, (left_s - _RUNS_LEAST * search) * _SEARCH_SHARE / _PROOF_RUNS)
     return search, max(search, proof)
@@ -339,32 +345,45 @@ def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> T
 
 # --- The proof
 
-_PROOF_FACT = "proof_length"
+_PROOF_FACT = "proof_lengths"  # by finalist
 
 
-def for_proof(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None) -> Measurer:
+def for_proof(
+    spec: Spec, measurer: Measurer, size: RunSize, trial: int, deadline_s: float | None
+) -> Measurer:
     """`measurer` with runs in which the finalist `trial` is steady, too, where there is time.
 
     Runs have the length that the baseline needs. A finalist with larger memtables flushes less
     often, and could prove nothing. So the longest time that the newest runs of both ask for counts,
     or the least that they could do with, if the least proof then fits into `deadline_s` seconds
-    (None: no end). It is kept as a fact of the folder: a proof that goes on has the same runs.
+    (None: no end). Where it does not, the proof has less data, down to those of the search: runs
+    that are too short prove nothing. It is kept as a fact of the folder: a proof that goes on has
+    the same runs, also after one of another trial.
     """
     store = measurer.folder.measurements
-    known = store.fact(_PROOF_FACT)
-    if known is None or known["trial"] != trial:
-        factor = 1.0
+    proofs = store.fact(_PROOF_FACT) or {}
+    if str(trial) not in proofs:
+        factor, room = 1.0, 1.0
         if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
-            factor = _proof_factor(spec, measurer, trial, deadline_s)
-        known = {"trial": trial, "factor": factor}
-        store.set_fact(_PROOF_FACT, known)
-    if known["factor"] == 1.0:
+            factor, room = _proof_length(spec, measurer, trial, deadline_s)
+        least = size.scale / size.proof_scale
+        if room < least:
+            factor, room = 1.0, 1.0
+        share = 1.0 if room >= 1.0 else max(least, room / RESERVE_FACTOR)
+        proofs = {**proofs, str(trial): [factor, share * size.proof_scale]}
+        store.set_fact(_PROOF_FACT, proofs)
+    factor, scale = proofs[str(trial)]
+    measurer = measurer.at(*at_scale(spec, scale), scale)
+    if factor == 1.0:
         return measurer
-    longer = [longer_by(workload, known["factor"]) for workload in measurer.workloads]
+    longer = [longer_by(workload, factor) for workload in measurer.workloads]
     return replace(measurer, workloads=longer)
 
 
-def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None) -> float:
+def _proof_length(
+    spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None
+) -> tuple[float, float]:
+    """How many times as long a proof's runs are; how many times the least proof the time holds."""
     rows = measurer.folder.measurements.all()
     last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
     if last is None:
@@ -379,14 +398,17 @@ def _proof_factor(spec: Spec, measurer: Measurer, trial: int, deadline_s: float 
     pairs = [
         (row, measurer.workloads[row.workload], measurer.length_of(row.config)) for row in newest
     ]
+    factor, room = 1.0, 1.0
     for least in (False, True):
         factor = max(
             (x * steady_factor(r.measurement, w, spec.goal, least=least) for r, w, x in pairs),
             default=1.0,
         )
         pair_s = sum(r.wall_s + (factor / x - 1.0) * r.measurement.elapsed_s for r, _, x in pairs)
-        fits = deadline_s is None or PAIRS_KEPT_LEAST * pair_s <= deadline_s
         longest_s = factor * max((r.measurement.elapsed_s / x for r, _, x in pairs), default=0.0)
-        if fits and longest_s <= measurer.limits.deadline_s:
-            return factor
-    return 1.0
+        room = measurer.limits.deadline_s / max(longest_s, 1e-9)
+        if deadline_s is not None:
+            room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
+        if room >= 1.0:
+            break
+    return factor, room

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+
+import numpy as np
 
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.experiment.database_key import layout_of, load_and_run
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.schedule import Arm, Stream, derive_seed
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.host import cores_usable
 from lsmtune.model.config import Config, OptionValue, option_text
@@ -26,7 +27,7 @@ from lsmtune.search.sampler import Problem
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.starts import model_optima, preset_starts, projected
 from lsmtune.search.unit_space import make_unit_space
-from lsmtune.study.feasible import Feasibility
+from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
@@ -51,7 +52,37 @@ def stored_baseline(
     return [newest[workload] for workload in known]
 
 
+def measure_baseline(
+    spec: Spec, baseline: Arm, measurer: Measurer
+) -> list[StoredMeasurement] | None:
+    """The newest run under each workload, measured where there is none; None when interrupted.
+
+    Raises LsmtuneError when the baseline does not run.
+    """
+    rows, count = measurer.folder.measurements.of(Role.BASELINE), len(spec.workloads)
+    stored = stored_baseline(rows, spec.goal, count)
+    for workload in range(len(stored), count):
+        if measurer.stop.is_set():
+            return None
+        seed = derive_seed(spec.seed, Stream.BASELINE, len(rows))
+        slot = Slot(Role.BASELINE, index=len(rows), workload=workload)
+        run = measurer.measure(baseline, seed, slot)
+        if run is None:
+            return None
+        rows.append(run)
+        stored = stored_baseline(rows, spec.goal, count)
+        if len(stored) <= workload:
+            raise without_baseline(spec, run.measurement)
+    return stored
+
+
 # --- When the search ends: trials, or time less what the proof will need. Pure.
+
+
+def _median(run_walls_s: Sequence[float]) -> float:
+    """Of what may be many, and is asked for several times a trial: in an array."""
+    return float(np.median(np.asarray(run_walls_s)))
+
 
 # The proof's runs may be slower than the median run of the search; an estimate that is too short
 # would cost the proof its last pairs.
@@ -103,7 +134,7 @@ class SearchBudget:
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took, the baseline's first."""
-        run_s = statistics.median(run_walls_s)
+        run_s = _median(run_walls_s)
         kept_s = self._kept_s(run_s)
         if self.longer_s and self.time_s is not None:
             # Most trials may be as long themselves. A part of the time is the search's in any
@@ -152,7 +183,7 @@ class SearchBudget:
         # Trials of the next tenth of the budget; without one, of what was done.
         whole = [] if self.trials is None else [float(self.trials)]
         if self.time_s is not None:
-            whole.append(self.time_s / statistics.median(run_walls_s))
+            whole.append(self.time_s / _median(run_walls_s))
         more = 0.1 * min(whole, default=trials)
         if more * promise >= math.log1p(smallest_effect):
             return ""
@@ -163,7 +194,7 @@ class SearchBudget:
 
     def time_ends(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
         """Why no other run may begin, in one line; empty when one may."""
-        if self.holds(statistics.median(run_walls_s), spent_s, run_walls_s):
+        if self.holds(_median(run_walls_s), spent_s, run_walls_s):
             return ""
         left_s = max(0.0, (self.time_s or 0.0) - spent_s)
         return f"{format_duration(left_s)} of the time budget are left, kept for the proof"
@@ -179,7 +210,7 @@ class SearchBudget:
         be judged by how late it came. One for which no time is left sooner is put back.
         """
         left_s = self.search_s(spent_s, run_walls_s)
-        return max(left_s, PATIENCE_FACTOR * statistics.median(run_walls_s))
+        return max(left_s, PATIENCE_FACTOR * _median(run_walls_s))
 
     def exceeded(self, spent_s: float) -> str:
         """What to say of a study that took `spent_s` seconds; empty where they were within it."""
@@ -193,7 +224,7 @@ class SearchBudget:
 
     def few_trials(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
         """What to say before a search that has no time for `TRIALS_FEW` trials; else empty."""
-        run_s = statistics.median(run_walls_s)
+        run_s = _median(run_walls_s)
         trials = replace(self, to_prove=True).search_s(spent_s, run_walls_s) / max(run_s, 1e-9)
         if self.time_s is None or trials >= min(TRIALS_FEW, self.trials or TRIALS_FEW):
             return ""
@@ -211,7 +242,7 @@ class SearchBudget:
         """
         if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
             return ""
-        run_s = statistics.median(run_walls_s)
+        run_s = _median(run_walls_s)
         proof_s = PAIRS_KEPT_LEAST * 2 * RESERVE_FACTOR * run_s * self.proof_factor
         needed_s = (spent_s + run_s + proof_s + self.other_s) / (1 - SHARE_MAX)
         return (

@@ -171,7 +171,7 @@ class Round:
     runs ended `ok`. `violations` and `pickable` are as in a TrialEnd. `reached`, of a run that its
     deadline ended in its measure phase, is the rate up to there: what it was to do would have taken
     longer, so that its value is no better. `log_odds`: of its guards, by this round (see
-    `Feasibility.log_odds`).
+    `Feasibility.log_odds`). All its runs were on one `host`, empty for the tuner's own machine.
     """
 
     first: int
@@ -184,6 +184,7 @@ class Round:
     reached: float | None = None
     run_s: float = 0.0
     log_odds: float = 0.0
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ def round_of(
     values = spec.goal.values(measurements)
     if values is None:
         return _round(runs, Outcome.INVALID)
-    options = runs[0].config.options
+    options, feasibility = runs[0].config.options, feasibility.on(measurements[0].host)
     broken = feasibility.violations(options, measurements)
     return replace(
         _round(runs, Outcome.OK),
@@ -269,7 +270,8 @@ def round_of(
 def _round(runs: Sequence[StoredMeasurement], outcome: Outcome) -> Round:
     rows = [run.id for run in runs]
     wall_s, run_s = sum(r.wall_s for r in runs), sum(r.measurement.elapsed_s for r in runs)
-    return Round(min(rows), max(rows), outcome, wall_s, run_s=run_s)
+    host = runs[0].measurement.host
+    return Round(min(rows), max(rows), outcome, wall_s, run_s=run_s, host=host)
 
 
 def reached_by(measurement: Measurement, spec: Spec) -> float | None:
@@ -294,15 +296,16 @@ def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
     Runs that shared the machine with another one are as fast as half of it, and left out.
     """
     groups: dict[tuple[object, ...], list[StoredMeasurement]] = {}
-    rounds_begun: dict[int, int] = {}
+    rounds_begun: dict[tuple[str, int], int] = {}
     for row in rows:
         if row.measurement.outcome is not Outcome.OK:
             continue
         if row.role is Role.BASELINE:
             # The k-th runs under each workload belong together, whatever ran between them.
-            begun = rounds_begun.get(row.workload, 0)
-            rounds_begun[row.workload] = begun + 1
-            groups.setdefault((row.role, begun), []).append(row)
+            place = row.measurement.host, row.workload
+            begun = rounds_begun.get(place, 0)
+            rounds_begun[place] = begun + 1
+            groups.setdefault((row.role, place[0], begun), []).append(row)
         elif row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and not _shared(row)):
             groups.setdefault((row.role, row.pair, row.repeat), []).append(row)
     rounds = []

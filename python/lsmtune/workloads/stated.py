@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsmtune import plugins
 from lsmtune.engines.properties import SETTING, Properties, Property
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, by_name, nearest_name
 from lsmtune.model.workload import Workload
 from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
 from lsmtune.workloads.parameter import WorkloadFamily
@@ -19,10 +20,13 @@ from lsmtune.workloads.production import PRODUCTION_FAMILIES
 from lsmtune.workloads.ycsb import CONTEST, YCSB_FAMILIES
 from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS, proportions_remark, without_effect
 
-FAMILIES = {
-    family.name: family
-    for family in (*DB_BENCH_FAMILIES, *YCSB_FAMILIES, CONTEST, *PRODUCTION_FAMILIES)
-}
+FAMILIES: plugins.Plugins[WorkloadFamily] = plugins.collect(
+    plugins.WORKLOADS,
+    {
+        family.name: family
+        for family in (*DB_BENCH_FAMILIES, *YCSB_FAMILIES, CONTEST, *PRODUCTION_FAMILIES)
+    },
+)
 WORKLOAD_NAMES = tuple(FAMILIES)
 
 
@@ -65,15 +69,7 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
 
 def find_family(name: str, source: str) -> WorkloadFamily:
     """The family `name`. Raises `InputError` with the nearest name for one that is none."""
-    if name not in FAMILIES:
-        raise InputError(
-            source,
-            "name",
-            found=name,
-            allowed=", ".join(FAMILIES),
-            nearest=nearest_name(name, FAMILIES),
-        )
-    return FAMILIES[name]
+    return by_name(FAMILIES, name, source, "name")
 
 
 # --- What to set for a workload of another size, in the words of its family.

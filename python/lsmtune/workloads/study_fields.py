@@ -46,7 +46,7 @@ _WEIGHTED = {
 def _workload_schema() -> dict[str, Any]:
     """Families of the same parameters together; what else they check, only they know."""
     groups: dict[tuple[str, ...], list[WorkloadFamily]] = {}
-    for family in FAMILIES.values():
+    for family in FAMILIES.usable().values():
         names = (*family.parameters, *family.also, *family.ignored, *family.no_effect)
         groups.setdefault(tuple(sorted(names)), []).append(family)
     paths = {"type": ["string", "array"], "items": {"type": "string"}}

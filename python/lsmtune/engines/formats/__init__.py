@@ -1,6 +1,7 @@
 """Files of other programs: read as a Config or as fields of a study file, written from a Config.
 
-A new format is one file here and one line in `IMPORTERS`, and in `EXPORTERS` where it is written.
+A new format is one file here and one line in `IMPORTERS`, and in `EXPORTERS` where it is written;
+of another package, an entry point `lsmtune.importers` or `lsmtune.exporters` (`lsmtune.plugins`).
 What a format says and lsmtune cannot is in the `notes` of what is imported, one line each; what is
 wrong in a file is an InputError.
 """
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
+from lsmtune import plugins
 from lsmtune.engines.formats import (
     benchmark_sh,
     db_bench,
@@ -41,10 +42,11 @@ from lsmtune.model.text import read_text
 
 # In the order in which a file is offered to them: what is told apart with certainty comes first.
 _MODULES = (nni_space, mlos, rocksdb_options, rocksdb_log, properties, nni_config, db_bench)
-IMPORTERS: Mapping[str, ImportFormat] = MappingProxyType(
-    {module.FORMAT.name: module.FORMAT for module in _MODULES}
+IMPORTERS: plugins.Plugins[ImportFormat] = plugins.collect(
+    plugins.IMPORTERS, {module.FORMAT.name: module.FORMAT for module in _MODULES}
 )
-EXPORTERS: Mapping[str, ExportFormat] = MappingProxyType(
+EXPORTERS: plugins.Plugins[ExportFormat] = plugins.collect(
+    plugins.EXPORTERS,
     {
         export.name: export
         for export in (
@@ -52,7 +54,7 @@ EXPORTERS: Mapping[str, ExportFormat] = MappingProxyType(
             *snippets.EXPORTS,
             set_options.EXPORT,
         )
-    }
+    },
 )
 
 
@@ -88,16 +90,18 @@ def chosen_format(text: str, path: Path, format_name: str | None = None) -> Impo
     """The format `format_name`, or the one that recognises `text`. Raises InputError for none."""
     if format_name is not None:
         return by_name(IMPORTERS, format_name, "--format")
-    for format_ in IMPORTERS.values():
+    formats = IMPORTERS.usable().values()
+    for format_ in formats:
         if format_.recognises(text):
             return format_
-    allowed = "; ".join(format_.summary for format_ in IMPORTERS.values())
+    allowed = "; ".join(format_.summary for format_ in formats)
     raise InputError(str(path), why="is in no format that can be imported", allowed=allowed)
 
 
 def own_format(engine_name: str) -> ExportFormat | None:
     """The form that the engine itself reads; its own comes before the shared ones."""
-    return next((each for each in EXPORTERS.values() if engine_name in each.engines), None)
+    formats = EXPORTERS.usable().values()
+    return next((each for each in formats if engine_name in each.engines), None)
 
 
 def exported(format_name: str, request: ExportRequest) -> Exported:
@@ -108,8 +112,9 @@ def exported(format_name: str, request: ExportRequest) -> Exported:
     """
     exporter = by_name(EXPORTERS, format_name, "--format")
     engine = request.engine_name
-    serving = [name for name, f in EXPORTERS.items() if not f.engines or engine in f.engines]
-    if format_name not in serving:
+    if exporter.engines and engine not in exporter.engines:
+        formats = EXPORTERS.usable().values()
+        serving = [each.name for each in formats if not each.engines or engine in each.engines]
         why = f"cannot be written for {engine}"
         raise InputError("--format", found=format_name, why=why, allowed=", ".join(serving))
     written = exporter.write(request)

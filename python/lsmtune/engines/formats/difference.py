@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lsmtune.engines.catalogue import OptionInfo, catalogue_defaults, option_catalogue
+from lsmtune.engines.catalogue import (
+    OptionInfo,
+    catalogue_defaults,
+    has_catalogue,
+    option_catalogue,
+)
 from lsmtune.engines.formats.base import values_of
-from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.option_names import find_written, split_structure
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import same_value
@@ -43,7 +47,7 @@ def differences(
     an unknown option.
     """
     ours, theirs = values_of(engine, here), values_of(engine, there)
-    infos: Mapping[str, OptionInfo] = option_catalogue(engine) if engine in ENGINE_KINDS else {}
+    infos: Mapping[str, OptionInfo] = option_catalogue(engine) if has_catalogue(engine) else {}
     found = []
     for name in sorted({*ours, *theirs}):
         default = default_of(engine, version, name)

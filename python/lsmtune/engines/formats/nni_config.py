@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsmtune import plugins
 from lsmtune.engines.formats.base import (
     Document,
     ImportedStudy,
@@ -30,7 +31,6 @@ from lsmtune.engines.formats.nni_program import Programs, programs_of
 from lsmtune.engines.formats.nni_space import add_space
 from lsmtune.engines.formats.space_builder import SpaceBuilder
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.setting import SAMPLER_NAMES
 from lsmtune.model.text import read_text
 from lsmtune.units import format_duration
 
@@ -42,12 +42,12 @@ _TUNERS = {
     "tpe_legacy": "tpe",
     "random": "random",
     "gridsearch": "grid",
-    "smac": "smac",
     "gp": "gp",
     "gptuner": "gp",
 }
 # Those that have no counterpart, and what comes nearest.
 _NEAREST_TUNER = {
+    "smac": "forest",
     "anneal": "tpe",
     "evolution": "nsga2",
     "regularizedevolutiontuner": "nsga2",
@@ -60,6 +60,7 @@ _NEAREST_TUNER = {
     "pbt": "random",
     "pbttuner": "random",
 }
+_ADDED_SAMPLERS: plugins.Plugins[object] = plugins.collect(plugins.SAMPLERS, {})
 # The fields of version 1 and of version 2.
 _TRIALS = ("maxTrialNum", "maxTrialNumber")
 _TIME = ("maxExecDuration", "maxExperimentDuration")
@@ -279,16 +280,17 @@ def _add_sampler(
 def _sampler_name(reading: _Reading, name: object, place: tuple[str, ...]) -> str:
     """The sampler, said where it is another; '' where none comes near."""
     key = str(name).lower()
-    if _TUNERS.get(key) in SAMPLER_NAMES:
+    if key in _TUNERS:
         return _TUNERS[key]
-    near = _NEAREST_TUNER.get(key) or _TUNERS.get(key, "")
-    if near in SAMPLER_NAMES:
+    if key in _ADDED_SAMPLERS:  # one of a package that bears the tuner's name
+        return key
+    near = _NEAREST_TUNER.get(key, "")
+    if near:
         reading.note(place, f"{name} is not here; {near} comes nearest")
         return near
     closest = nearest_name(key, [*_TUNERS, *_NEAREST_TUNER])
     hint = f"; like {closest}" if closest else ""
-    text = f"left out: {name} is not here{hint}; samplers are {', '.join(SAMPLER_NAMES)}"
-    reading.note(place, text)
+    reading.note(place, f"left out: {name} is not here{hint}")
     return ""
 
 

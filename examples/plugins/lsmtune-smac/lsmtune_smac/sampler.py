@@ -1,4 +1,4 @@
-"""`smac`: SMAC 2.4 through its library, an optional extra; the first user of `lsmtune.samplers`.
+"""`smac`: SMAC 2.4 through its library.
 
 SMAC trains its model after every 8 configurations and proposes 8 from it (`retrain_after`). So does
 this sampler: the trials after the start-up ones come in *epochs*. What is proposed in an epoch
@@ -9,7 +9,6 @@ an epoch asks again and gets the same list, of which it takes what was not tried
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 
 import numpy as np
 from optuna.study import Study
@@ -21,18 +20,16 @@ from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind, seed_of_trial
 from lsmtune.search.unit_space import FloatArray
 
-INSTALL = "pip install 'lsmtune[smac]'"
-
 
 class SmacSampler(UnitSpaceSampler):
     """See the module."""
 
     def __init__(self, context: SamplerContext) -> None:
-        # Here and not above: the package is there only where the extra was installed.
-        from lsmtune.search import smac_library
+        # Here and not above: SMAC takes seconds to import, and lists of samplers need not wait.
+        from lsmtune_smac import library
 
         super().__init__(context)
-        self._smac = smac_library
+        self._smac = library
         self._startup_trials = context.get.whole("startup_trials")
         self._retrain_after = context.get.whole("retrain_after")
         self._challengers = context.get.whole("challengers")
@@ -95,9 +92,6 @@ class _Epoch:
 
 
 def _check(context: SamplerContext, source: str, field: str) -> None:
-    if find_spec("smac") is None:
-        why = f"needs the package smac, which is not installed: {INSTALL}"
-        raise InputError(source, f"{field}.name", found="smac", why=why)
     searches, needed = context.get.whole("local_searches"), context.get.whole("retrain_after")
     if searches < needed:
         # Each local search ends in one proposal, and SMAC fills up with random configurations.
@@ -107,7 +101,7 @@ def _check(context: SamplerContext, source: str, field: str) -> None:
 
 KIND = SamplerKind(
     name="smac",
-    summary="SMAC's random forest with expected improvement; needs the extra smac",
+    summary="SMAC's random forest with expected improvement",
     settings=(
         whole_setting(
             "startup_trials", 10, "trials of a Sobol design before the forest guides", 1, 10_000

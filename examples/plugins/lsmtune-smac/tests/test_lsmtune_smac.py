@@ -6,31 +6,40 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from search_parts import NUMBERS, RICH, TINY, asked, choice, make_searcher, number, space_of, when
 
 import lsmtune
+import lsmtune_smac
 from lsmtune.errors import InputError
-from lsmtune.search import smac
 from lsmtune.search.unit_space import make_unit_space
-from patience import PATIENCE_S
+from lsmtune.testing.samplers import SamplerSuite
+from lsmtune.testing.search import (
+    NUMBERS,
+    RICH,
+    TINY,
+    asked,
+    choice,
+    make_searcher,
+    number,
+    space_of,
+    when,
+)
+from lsmtune_smac.library import SmacSpace
 
 SETTINGS = {"startup_trials": 6, "retrain_after": 3, "challengers": 50, "local_searches": 3}
 
 
-def test_without_the_package_the_user_is_told_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(smac, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"pip install 'lsmtune\[smac\]'") as caught:
-        make_searcher("smac", NUMBERS, given={})
-    assert "\n" not in str(caught.value)
+class TestSmac(SamplerSuite):
+    name = "smac"
+    settings: ClassVar = {**SETTINGS, "challengers": 200, "local_searches": 6, "retrain_after": 6}
+    # It takes long, and its history is that of `forest` and `gp`.
+    trials, learning_trials, seeds, bad_ends = 12, 24, (1,), ("failed", "over a limit")
 
 
 def test_more_proposals_than_local_searches_are_refused() -> None:
-    pytest.importorskip("smac")
     with pytest.raises(InputError, match=r"local_searches: found 2; allowed: at least .*\(8\)"):
         make_searcher("smac", NUMBERS, given={"local_searches": 2})
 
@@ -45,9 +54,6 @@ MIXED = space_of(
 
 @pytest.mark.parametrize("space", [RICH, NUMBERS, TINY, MIXED], ids=("rich", "num", "tiny", "mix"))
 def test_points_and_configurations_are_the_same(space: object) -> None:
-    pytest.importorskip("smac")
-    from lsmtune.search.smac_library import SmacSpace
-
     unit_space = make_unit_space(space)  # type: ignore[arg-type]
     of_smac = SmacSpace(unit_space)
     for point in unit_space.sample(np.random.default_rng(0), 60):
@@ -61,9 +67,6 @@ def test_points_and_configurations_are_the_same(space: object) -> None:
 
 
 def test_conditions_are_known_to_smac() -> None:
-    pytest.importorskip("smac")
-    from lsmtune.search.smac_library import SmacSpace
-
     unit_space = make_unit_space(MIXED)
     of_smac = SmacSpace(unit_space)
     configspace = of_smac.configspace
@@ -73,9 +76,7 @@ def test_conditions_are_known_to_smac() -> None:
 
 
 SCRIPT = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from search_parts import RICH, asked, make_searcher
+from lsmtune.testing.search import RICH, asked, make_searcher
 for values in asked(make_searcher("smac", RICH, given={settings}), 10):
     print(values)
 """
@@ -84,21 +85,19 @@ for values in asked(make_searcher("smac", RICH, given={settings}), 10):
 def test_another_process_with_other_hashes_finds_the_same_and_prints_nothing(
     tmp_path: Path,
 ) -> None:
-    pytest.importorskip("smac")
-    here, package = str(Path(__file__).parent), str(Path(lsmtune.__file__).parents[1])
+    packages = [str(Path(each.__file__).parents[1]) for each in (lsmtune, lsmtune_smac)]
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.replace("{settings}", repr(SETTINGS)), here],
+        [sys.executable, "-c", SCRIPT.replace("{settings}", repr(SETTINGS))],
         cwd=tmp_path,
         env={
             **os.environ,
             "PYTHONHASHSEED": "12345",
-            "PYTHONPATH": package,
+            "PYTHONPATH": os.pathsep.join(packages),
             "TMPDIR": str(tmp_path),
         },
         capture_output=True,
         text=True,
         check=True,
-        timeout=PATIENCE_S,
     )
     mine = [str(values) for values in asked(make_searcher("smac", RICH, given=SETTINGS), 10)]
     assert done.stdout.splitlines() == mine
@@ -107,7 +106,6 @@ def test_another_process_with_other_hashes_finds_the_same_and_prints_nothing(
 
 
 def test_an_epoch_follows_from_what_was_before_it() -> None:
-    pytest.importorskip("smac")
     space = space_of(number("x", 0.0, 1.0, integer=False), choice("c", "a", "b"))
     first = asked(make_searcher("smac", space, given=SETTINGS), 9)
     # The seventh to ninth trials are one epoch: what becomes of the seventh does not change it.

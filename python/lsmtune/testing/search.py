@@ -1,22 +1,28 @@
-"""Spaces and a study that is driven, shared by the tests of the samplers."""
+"""Spaces and a study that is driven, for what tests samplers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import optuna
-import pytest
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
-from lsmtune.search.samplers import SAMPLERS, check_settings
+from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Proposal, Searcher
-from lsmtune.space.parameter import Parameter, make_categorical, make_condition, make_number
+from lsmtune.space.parameter import (
+    Condition,
+    Parameter,
+    make_categorical,
+    make_condition,
+    make_number,
+)
 from lsmtune.space.prior import Prior
 from lsmtune.space.range import Range
 from lsmtune.space.space import Space, make_space
@@ -26,21 +32,24 @@ MAXIMIZE = (Direction.MAXIMIZE,)
 Values = Mapping[str, OptionValue]
 
 
-def when(name: str, *values: OptionValue) -> tuple:
+def when(name: str, *values: OptionValue) -> tuple[Condition, ...]:
+    """The conditions of a parameter that is active while `name` has one of `values`."""
     return (make_condition(name, list(values), "space.x.when"),)
 
 
 def space_of(*parameters: Parameter) -> Space:
+    """The space of these parameters."""
     return make_space(parameters)
 
 
-def number(name: str, low: float, high: float, **more: object) -> Parameter:
+def number(name: str, low: float, high: float, **more: Any) -> Parameter:
     """A parameter of `make_number`; what belongs to the Range is told apart by name."""
     of_range = {k: more.pop(k) for k in ("log", "step", "integer", "bins") if k in more}
     return make_number(name, Range(low, high, **of_range), **more)
 
 
-def choice(name: str, *values: OptionValue, **more: object) -> Parameter:
+def choice(name: str, *values: OptionValue, **more: Any) -> Parameter:
+    """A parameter that has one of `values`."""
     return make_categorical(name, values, **more)
 
 
@@ -84,22 +93,28 @@ def score(values: Values) -> float:
     return total
 
 
-def settings_for(name: str, space: Space) -> dict[str, object]:
-    """Settings that make a sampler learn within a short test; a list where it needs one."""
-    if name == "manual":
-        searcher = Searcher(space, "random", {}, 99, MAXIMIZE)
-        return {"configs": [dict(searcher.ask().values) for _ in range(60)]}
-    return {
-        "grid": {"points": 4},
-        "nsga2": {"population": 6},
-        "nsga3": {"population": 6},
-        "cmaes": {"population": 6},
-        "forest": {"startup_trials": 6, "candidates": 200},
-        "gp": {"startup_trials": 6, "candidates": 200},
-        "auto": {"startup_trials": 6, "candidates": 200},
-        "tpe": {"startup_trials": 6},
-        "smac": {"startup_trials": 6, "challengers": 200, "local_searches": 6, "retrain_after": 6},
-    }.get(name, {})
+# Settings with which lsmtune's own samplers learn within a short test.
+_SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "grid": {"points": 4},
+    "nsga2": {"population": 6},
+    "nsga3": {"population": 6},
+    "cmaes": {"population": 6},
+    "forest": {"startup_trials": 6, "candidates": 200},
+    "gp": {"startup_trials": 6, "candidates": 200},
+    "auto": {"startup_trials": 6, "candidates": 200},
+    "tpe": {"startup_trials": 6},
+}
+
+
+def configurations(space: Space, count: int) -> list[dict[str, OptionValue]]:
+    """So many configurations at random, or all that there are."""
+    searcher, found = Searcher(space, "random", {}, 99, MAXIMIZE), list[dict[str, OptionValue]]()
+    while len(found) < count:
+        try:
+            found.append(dict(searcher.ask().values))
+        except SpaceExhaustedError:
+            break
+    return found
 
 
 def make_searcher(
@@ -108,9 +123,10 @@ def make_searcher(
     seed: int = 7,
     directions: Sequence[Direction] = MAXIMIZE,
     given: Mapping[str, object] | None = None,
-    **more: object,
+    **more: Any,
 ) -> Searcher:
-    settings = settings_for(name, space) if given is None else given
+    """A searcher with `given` settings of the sampler; None: with which it learns fast."""
+    settings = _SETTINGS.get(name, {}) if given is None else given
     checked = check_settings(name, settings, "test", "sampler")
     return Searcher(space, name, checked, seed, directions, **more)
 
@@ -123,15 +139,6 @@ def asked(searcher: Searcher, count: int) -> list[dict[str, OptionValue]]:
         found.append(dict(proposal.values))
         searcher.tell(proposal.number, TrialState.COMPLETE, [score(proposal.values)])
     return found
-
-
-WITHOUT = {"smac"} if find_spec("smac") is None else set()
-ALL = [
-    pytest.param(name, marks=pytest.mark.skipif(name in WITHOUT, reason=f"{name} is not installed"))
-    for name in SAMPLERS
-]
-SEEDED = [param for param in ALL if param.values != ("manual",)]
-LEARNERS = [param for param in ALL if SAMPLERS[param.values[0]].learns]
 
 
 @dataclass
@@ -150,21 +157,26 @@ class DiskStudy:
         )
 
     def open(self) -> None:
+        """Connect to the file."""
         self.storage = RDBStorage(f"sqlite:///{self.path}")
 
     def close(self) -> None:
+        """Let go of the file."""
         self.storage.remove_session()
         self.storage.engine.dispose()
 
     def trials(self) -> list[FrozenTrial]:
+        """All that is stored."""
         return self.storage.get_all_trials(self.study_id)
 
     def begin(self, proposal: Proposal) -> int:
+        """Store a trial that is asked for; its id."""
         trial_id = self.storage.create_new_trial(self.study_id, proposal.trial)
         assert self.storage.get_trial_number_from_id(trial_id) == proposal.number
         return trial_id
 
     def finish(self, trial_id: int, searcher: Searcher, number: int, end: End) -> None:
+        """Store how a trial ended."""
         for key, value in searcher.attributes(number).items():
             self.storage.set_trial_system_attr(trial_id, key, value)
         for step, value in end.reported.items():
@@ -185,15 +197,13 @@ class End:
     put_back: bool = False
 
     def tell(self, searcher: Searcher, number: int) -> None:
+        """Tell `searcher` of it."""
         for step, value in self.reported.items():
             searcher.report(number, step, value)
         if self.put_back:
             searcher.put_back(number)
         else:
             searcher.tell(number, self.state, self.values, self.violations)
-
-
-Ending = Callable[[int, Values], End]
 
 
 def mixed_end(number: int, values: Values) -> End:

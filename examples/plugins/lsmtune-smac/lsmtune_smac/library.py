@@ -14,8 +14,7 @@ configurations, is passed over: a trial here is a new configuration, and repeats
 
 Conditions are carried over, so that SMAC's forest sees which variables are inactive. Two kinds have
 no form in ConfigSpace: a parent that may have a special value *or* a number, and one that is a
-float without a step. The child is then always active to SMAC, and ignored when it is not. Imports
-the optional packages of the extra `smac`.
+float without a step. The child is then always active to SMAC, and ignored when it is not.
 """
 
 from __future__ import annotations

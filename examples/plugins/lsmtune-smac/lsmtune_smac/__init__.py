@@ -1,0 +1,1 @@
+"""SMAC as a sampler of lsmtune."""

@@ -1,0 +1,49 @@
+"""`lsmtune quickstart`: the study that lsmtune brings along, from its file to the verdict."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import typer
+
+from lsmtune.cli.flags import BudgetOption, JsonOption, QuietOption, command, option
+from lsmtune.cli.tune import tune_study
+from lsmtune.errors import InputError
+from lsmtune.machine.files import write_output
+
+FILE = Path("quickstart.yaml")
+EXAMPLES = (
+    "lsmtune quickstart",
+    "lsmtune tune quickstart.yaml --budget 2h --dir target   # the same question, at full size",
+)
+app = typer.Typer()
+
+
+@command(app, "quickstart", EXAMPLES)
+def _quickstart(
+    directory: Path | None = option(
+        "--dir DIR", "The study's folder; beside quickstart.yaml if unset.", None
+    ),
+    budget: BudgetOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tune RocksDB for three minutes, from a study file that it writes here: quickstart.yaml."""
+    ours = (files("lsmtune.cli") / FILE.name).read_text(encoding="utf-8")
+    if not FILE.exists():
+        write_output(FILE, ours)
+        typer.echo(f"lsmtune: wrote {FILE}: what is tuned, and how", err=True)
+    elif FILE.read_bytes() != ours.encode():
+        why = "is there, and is not the file of this lsmtune"
+        allowed = f"a folder without it, or `lsmtune tune {FILE}`"
+        raise InputError("quickstart", found=str(FILE.absolute()), why=why, allowed=allowed)
+    tune_study(
+        FILE,
+        directory,
+        trials=None,
+        budget=budget,
+        quiet=quiet,
+        as_json=as_json,
+        require_gain=False,
+    )

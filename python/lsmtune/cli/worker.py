@@ -1,0 +1,158 @@
+"""`lsmtune worker`: this machine takes part in a fleet, until Ctrl-C."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+from lsmtune.cli.flags import command, option
+from lsmtune.engines.library import lsmtune_home
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.fleet.on_ray import DIRECTORY, NAME, SLOT
+from lsmtune.machine.files import write_whole
+
+EXAMPLES = (
+    "lsmtune worker --begin 10.0.0.1        # begin a fleet; this machine does not measure",
+    "lsmtune worker --join 10.0.0.1:6379    # measure for it on this machine",
+    "lsmtune tune study.yaml --fleet auto   # where the fleet was begun",
+)
+PORT = 6379
+_ADDRESS = re.compile(r"[^:]+:\d{1,5}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# The least that Ray takes: it carries requests and answers of a few kilobytes.
+_OBJECT_STORE_BYTES = 80_000_000
+app = typer.Typer()
+
+
+@command(app, "worker", EXAMPLES)
+def _worker(
+    begin: str | None = option(
+        "--begin ADDRESS", "Begin a fleet that is reached at this address of this machine.", None
+    ),
+    join: str | None = option("--join HOST:PORT", "The fleet to measure for.", None),
+    port: int = option("--port N", "Where a fleet begins.", PORT, number=(1024, 65535)),
+    name: str | None = option("--name NAME", "This host's name; the machine's if unset.", None),
+    directory: Path | None = option("--dir DIR", "Where it measures.", None),
+) -> None:
+    """Measure for a fleet on this machine, or begin one. Runs until Ctrl-C."""
+    if (begin is None) == (join is None):
+        raise InputError("lsmtune worker", allowed="--begin ADDRESS or --join HOST:PORT")
+    need_ray("lsmtune worker")
+    if join is not None and not _ADDRESS.fullmatch(join):
+        raise InputError("--join", found=join, allowed="HOST:PORT, as `lsmtune worker` prints it")
+    name = name or socket.gethostname()
+    if not _NAME.fullmatch(name):
+        raise InputError("--name", found=name, allowed="letters, digits, '.', '_' and '-'")
+    environment = dict(os.environ, **fleet_environment(begin=join is None))
+    environment[DIRECTORY] = str((directory or lsmtune_home() / "worker").absolute())
+    if begin is not None:
+        lsmtune_home().mkdir(parents=True, exist_ok=True)
+        write_whole(_begun_path(), f"{begin}:{port}")
+        typer.echo(f"a fleet begins; copy {token_path()} to the machines that are to measure, and")
+        typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
+        typer.echo("  here:    lsmtune tune STUDY --fleet auto")
+    address = begin or _own_address(join or "")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with subprocess.Popen(
+        [sys.executable, "-m", "ray.scripts.scripts", *ray_arguments(join, address, port, name)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as ray:
+        try:
+            said = ray.communicate()[1]
+        except KeyboardInterrupt:
+            ray.terminate()
+            ray.wait()
+            return
+    if ray.returncode:
+        last = [line for line in said.splitlines() if line.strip()][-1:] or ["it said nothing"]
+        raise LsmtuneError(f"Ray ended with status {ray.returncode}: {last[0]}")
+
+
+def ray_arguments(join: str | None, address: str, port: int, name: str) -> list[str]:
+    """What `ray start` is called with. The machine where a fleet begins has no slot."""
+    begin = ["--head", f"--port={port}", "--include-dashboard=false"]
+    slot = {SLOT: 1, f"{NAME}{name}": 1}
+    return [
+        "start",
+        *(begin if join is None else [f"--address={join}", f"--resources={json.dumps(slot)}"]),
+        f"--node-ip-address={address}",
+        "--num-cpus=0",
+        "--num-gpus=0",
+        f"--object-store-memory={_OBJECT_STORE_BYTES}",
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        "--include-log-monitor=false",
+        "--disable-usage-stats",
+        "--block",
+    ]
+
+
+def need_ray(what: str) -> None:
+    """Raises InputError where Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise InputError(what, why="Ray is not installed: pip install 'lsmtune[fleet]'")
+
+
+def token_path() -> Path:
+    """Where Ray looks for the token that lets a machine into a fleet."""
+    return Path.home() / ".ray" / "auth_token"
+
+
+def fleet_environment(*, begin: bool) -> dict[str, str]:
+    """What makes Ray ask everybody for a token; one is made where a fleet is to `begin`.
+
+    What the user has set is kept. Raises InputError where there is no token to join with.
+    """
+    known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
+    path = token_path()
+    if mode == "token" and not known and not path.exists():
+        if not begin:
+            why = "there is no token: copy it from the machine where the fleet began"
+            raise InputError(str(path), why=why)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(32))
+    return {"RAY_AUTH_MODE": mode, "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+def address_of(fleet: str) -> str:
+    """HOST:PORT of what `--fleet` names. Raises InputError for what is none."""
+    if fleet == "auto":
+        try:
+            return _begun_path().read_text()
+        except FileNotFoundError:
+            why = "no fleet was begun on this machine"
+            raise InputError("--fleet", found=fleet, why=why, allowed="HOST:PORT") from None
+    if not _ADDRESS.fullmatch(fleet):
+        raise InputError("--fleet", found=fleet, allowed="auto, HOST:PORT")
+    return fleet
+
+
+def _begun_path() -> Path:
+    """The file that says where this machine began a fleet."""
+    return lsmtune_home() / "fleet-address"
+
+
+def _own_address(join: str) -> str:
+    """This machine's address as the fleet at `join` sees it. Nothing is sent."""
+    host, port = join.rsplit(":", 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, int(port)))
+        except (OSError, OverflowError) as error:
+            raise InputError("--join", found=join, why=f"cannot be reached: {error}") from None
+        return str(probe.getsockname()[0])

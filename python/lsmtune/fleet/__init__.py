@@ -1,0 +1,1 @@
+"""Many hosts: each measures one run at a time, and the tuner alone stores what they observe."""

@@ -1,0 +1,206 @@
+"""The proof of a finalist on all hosts: pairs on each, and the verdict over hosts like these.
+
+Each host has as many pairs, a number that is fixed before the first of them, so that the effect
+that is seen on it is not the one at which somebody liked to stop. The interval is one of random
+effects (`stats.random_effects`): it is about a further host of this kind, too. A configuration
+whose effect differs from host to host beyond chance is unstable, and not recommended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm, Slot, Stream, candidate_first, derive_seed
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.fleet.head import host_rows
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.proof.guards import Circumstances, judged_by_guards
+from lsmtune.proof.pairs import (
+    Pair,
+    PairSeries,
+    complete_pairs,
+    is_of,
+    measurements,
+    notes_on,
+    pair_values,
+    seconds_each,
+    sides_of,
+    stored_pairs,
+)
+from lsmtune.proof.steady import judged_by_length
+from lsmtune.proof.verdict import judge, secondary_ratios
+from lsmtune.space.constraint import ConstraintKind
+from lsmtune.stats.intervals import RatioInterval
+from lsmtune.stats.random_effects import random_effects
+from lsmtune.study.spec import Spec
+
+NOT_TESTED = (
+    "no crash and no power loss was tried: a fleet does not do that; lsmtune verify does, "
+    "on any one machine"
+)
+# With two values a variance is hardly known; with four, its square root is to a factor of 1.7.
+PAIRS_LEAST = 4
+# What makes a configuration unstable: effects that differ by more than chance does once in twenty
+# times, by a standard deviation that matters (where the user has not said what does).
+UNSTABLE_P = 0.05
+EFFECT_DEFAULT = 0.05
+
+
+def pairs_each(spec: Spec, hosts: int) -> int:
+    """How many pairs each of so many hosts has: together as many as on one machine, or more."""
+    return max(PAIRS_LEAST, math.ceil(spec.proof.pairs / max(1, hosts)))
+
+
+def host_pairs(
+    spec: Spec,
+    measurer: Measurer,
+    baseline: Arm,
+    finalist: Arm,
+    index: int,
+    pairs: int,
+    left_s: float | None,
+) -> int:
+    """Run what is missing of `pairs` pairs on the host number `index`; how many are complete.
+
+    Fewer where a candidate fails, where `left_s` seconds are over after `PAIRS_LEAST` of them, and
+    when the measurer's stop event is set. The seeds are the host's own.
+    """
+    store, count = measurer.folder.measurements, len(spec.workloads)
+    seed = derive_seed(spec.seed, Stream.HOST, index)
+    until_s = math.inf if left_s is None else measurer.now_s() + left_s
+    last = store.last_pair()
+    stored = stored_pairs(store, baseline, finalist, count)
+    number = 0 if last is None else last + 1
+    series = PairSeries(measurer, stored, number, spec.proof.method)
+    while True:
+        choice = series.choice()
+        known = series.by(choice.method)
+        values = pair_values(known, spec.goal)
+        done, number = len(values.baseline), series.number
+        late = measurer.now_s() + seconds_each(known or series.stored) >= until_s
+        if done >= pairs or values.disqualified or (late and done >= PAIRS_LEAST):
+            return done
+        sides = (
+            (baseline, Slot(Role.PROOF_BASELINE, number, pair=number)),
+            (finalist, Slot(Role.PROOF_CANDIDATE, number, pair=number)),
+        )
+        if not series.run_next(
+            *(derive_seed(seed, Stream.PROOF, number), *sides, choice.method),
+            math.inf if done < PAIRS_LEAST else until_s,
+            candidate_first=candidate_first(seed, number),
+        ):
+            return done
+
+
+def pairs_of(
+    rows: Sequence[StoredMeasurement], baseline: Arm, finalist: Arm, workloads: int
+) -> dict[str, list[Pair]]:
+    """The pairs of these two arms on each host, by the method that it ended with."""
+    found = {}
+    for host in dict.fromkeys(row.measurement.host for row in rows):
+        own = host_rows(list(rows), host)
+        first, second = (
+            {
+                pair: side
+                for (pair, _), side in sides_of(
+                    row for row in own if row.role is role and is_of(row, arm)
+                ).items()
+            }
+            for role, arm in (
+                (Role.PROOF_BASELINE, baseline),
+                (Role.PROOF_CANDIDATE, finalist),
+            )
+        )
+        pairs = [Pair(n, first[n], second[n]) for n in sorted(first.keys() & second.keys())]
+        pairs = [pair for pair in pairs if pair.is_over(workloads)]
+        if pairs:
+            last = pairs[-1].runs[0].measurement.paired_by
+            found[host] = [p for p in pairs if p.runs[0].measurement.paired_by == last]
+    return found
+
+
+def fleet_verdict(
+    spec: Spec,
+    pairs: Mapping[str, Sequence[Pair]],
+    measurer: Measurer,
+    circumstances: Circumstances,
+) -> Verdict:
+    """What `pairs` on each host come to.
+
+    The interval leaves a host with fewer than two complete ones out, but a failure on it decides.
+    """
+    goal, proof = spec.goal, spec.proof
+    effects = {host: log_ratios(known, spec) for host, known in pairs.items()}
+    # A host on which a candidate failed at once has no effect, and decides all the same.
+    every = [pair for known in pairs.values() for pair in known]
+    by_host = {host: pair_values(known, goal).disqualified for host, known in pairs.items()}
+    failed = [f"{text} on {host}" for host, text in by_host.items() if text]
+    values = replace(pair_values(every, goal), disqualified="".join(failed[:1]))
+    if any(value <= 0.0 for value in (*values.baseline, *values.candidate)):
+        effects = {}  # no ratio: `judge` says so
+    effects = {host: ratios for host, ratios in effects.items() if len(ratios) > 1}
+    notes, why, interval = [], "", None
+    if len(effects) > 1:
+        found = random_effects(list(effects.values()), proof.confidence)
+        bounds = (math.exp(found.mean), math.exp(found.low), math.exp(found.high))
+        interval = RatioInterval(*bounds, proof.confidence, sum(map(len, effects.values())))
+        means = {host: math.exp(math.fsum(v) / len(v)) for host, v in effects.items()}
+        notes.append(_hosts_text(means))
+        matters = math.log1p(proof.smallest_effect or EFFECT_DEFAULT)
+        if found.p_same < UNSTABLE_P and found.between_sd > matters:
+            why = (
+                f"unstable: its effect differs from host to host beyond chance (p = "
+                f"{found.p_same:.2g}, standard deviation {100 * math.expm1(found.between_sd):.2g} "
+                "%); prove it on each kind of host by itself"
+            )
+    elif effects:
+        notes.append("measured on one host: nothing is known of others")
+    verdict = judge(
+        *(values, goal, proof.confidence),
+        smallest_effect=proof.smallest_effect,
+        interval=interval,
+    )
+    if why and verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT):
+        told = "; ".join(filter(None, [why, verdict.why]))
+        verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=told)
+    complete = complete_pairs(every, goal)
+    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
+    secondary = secondary_ratios(
+        goal, [one for one, _ in sides], [other for _, other in sides], proof.confidence
+    )
+    methods = dict.fromkeys(pair.runs[0].measurement.paired_by for pair in every)
+    verdict = replace(
+        verdict,
+        method=next(iter(methods), ""),
+        others=secondary.ratios,
+        confidence_each=secondary.each,
+        notes=(*notes, *notes_on(every)),
+    )
+    verdict = judged_by_length(
+        *(verdict, goal, measurer.workloads, sides),
+        burst=spec.burst,
+        share_of_target=measurer.scale,
+    )
+    asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+    return judged_by_guards(verdict, [*asked, *spec.guards], circumstances, sides)
+
+
+def log_ratios(pairs: Sequence[Pair], spec: Spec) -> list[float]:
+    """The logarithms of the ratios of the complete `pairs`; none where a value is not above 0."""
+    values = pair_values(pairs, spec.goal)
+    both = list(zip(values.baseline, values.candidate, strict=True))
+    if any(min(pair) <= 0.0 for pair in both):
+        return []
+    return [math.log(candidate / baseline) for baseline, candidate in both]
+
+
+def _hosts_text(means: Mapping[str, float]) -> str:
+    """Where the effect is least and largest."""
+    least, most = min(means, key=lambda h: means[h]), max(means, key=lambda h: means[h])
+    return (
+        f"{len(means)} hosts, of which the ratio is {means[least]:.3g} on {least} and "
+        f"{means[most]:.3g} on {most}"
+    )

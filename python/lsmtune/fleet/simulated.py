@@ -1,0 +1,207 @@
+"""Simulated hosts: a runner that sleeps in the place of an engine, and a host in this process."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsmtune.driver.messages import Message
+from lsmtune.fleet.host import Answer, Host, HostFacts, HostLostError, Work
+from lsmtune.fleet.worker import Worker
+from lsmtune.machine.files import Clock
+from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.request import RunRequest
+
+_TICK_S = 0.1
+
+
+@dataclass(frozen=True)
+class Hill:
+    """A speed with one summit: `top` ops/s where `option` is `at`, half of it at 0 and twice that.
+
+    What is not set is `default`.
+    """
+
+    option: str
+    at: float
+    default: float
+    top: float = 150_000.0
+
+    def __call__(self, options: Mapping[str, OptionValue]) -> float:
+        """Operations per second with `options`."""
+        away = (float(options.get(self.option, self.default)) - self.at) / self.at
+        return self.top / (1.0 + away**2)
+
+
+@dataclass
+class SimulatedRunner:
+    """A run that sleeps `run_s` seconds, and then has the throughput that `speed` says.
+
+    `effect` multiplies it, as a faster or slower host does; `noise` is the standard deviation of
+    its logarithm from run to run; a run fails with the probability `failures`. What a run comes to
+    follows from its seed and options alone. `log` is a file that gets a line when a run begins,
+    about every tenth of a second while it lasts, and when it ends, by the wall clock.
+    """
+
+    speed: Callable[[Mapping[str, OptionValue]], float]
+    run_s: float = 0.0
+    effect: float = 1.0
+    noise: float = 0.01
+    failures: float = 0.0
+    log: Path | None = None
+    engine: EngineIdentity = field(default_factory=lambda: EngineIdentity("memory", "1.0"))
+    clock: Clock = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,  # noqa: ARG002
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """See `Runner`."""
+        began_unix_s, until_s = time.time(), self.clock() + self.run_s
+        self._note("began", request)
+        while (left_s := until_s - self.clock()) > 0 and not (cancel and cancel.is_set()):
+            self.sleep(min(left_s, _TICK_S))
+            self._note("lasts", request)
+        chance = random.Random(f"{request.seed} {sorted(request.config.options.items())}")
+        outcome = Outcome.CRASHED if chance.random() < self.failures else Outcome.OK
+        if cancel is not None and cancel.is_set():
+            outcome = Outcome.CANCELLED
+        self._note(outcome.value, request)
+        speed = self.speed(request.config.options)
+        value = speed * self.effect * math.exp(chance.gauss(0.0, self.noise))
+        failed = outcome is not Outcome.OK
+        return Measurement(
+            outcome=outcome,
+            engine=self.engine,
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=began_unix_s,
+            elapsed_s=self.run_s,
+            phases=() if failed else (_phase(request, value),),
+            error=RunError(outcome.value, "simulated") if failed else None,
+        )
+
+    def _note(self, what: str, request: RunRequest) -> None:
+        if self.log is None:
+            return
+        line = {"what": what, "pid": os.getpid(), "unix_s": time.time(), "seed": request.seed}
+        more = {"trial": request.trial, "directory": str(request.directory)}
+        with self.log.open("a") as file:
+            file.write(json.dumps({**line, **more}) + "\n")
+
+
+def _phase(request: RunRequest, value: float) -> PhaseMeasurement:
+    last = request.workload.phases[-1]
+    return PhaseMeasurement(
+        name=last.name,
+        kind=last.kind.value,
+        operation=last.name,
+        threads=last.threads,
+        operations=1000,
+        elapsed_s=1000 / value,
+        drain_s=0.0,
+        throughput_ops_s=value,
+        sustained_throughput_ops_s=value,
+        cut_short=False,
+        user_bytes_written=1000,
+        user_bytes_read=0,
+        rss_bytes_max=1,
+        database_bytes=1,
+        started_unix_us=0,
+        finished_unix_us=1,
+        stall_s=0.0,
+    )
+
+
+class LocalHost:
+    """A host that is a thread of this process; for simulations and tests.
+
+    `silent`: while it is set, nothing that the host says is heard; its answers come when it is
+    cleared.
+    """
+
+    def __init__(self, name: str, worker: Worker) -> None:
+        self.name = name
+        self.silent = threading.Event()
+        self.alive = True
+        self._worker = worker
+
+    def facts(self, engine: EngineIdentity) -> HostFacts:
+        """See `Host`."""
+        return self._worker.facts(engine)
+
+    def submit(self, token: int, work: Work) -> Future[Answer]:
+        """See `Host`."""
+        future: Future[Answer] = Future()
+
+        def perform() -> None:
+            try:
+                answer = self._worker.perform(token, work)
+            except Exception as error:
+                future.set_exception(HostLostError(str(error)))
+                return
+            while self.silent.is_set():
+                time.sleep(_TICK_S)
+            if self.alive:
+                future.set_result(answer)
+            else:
+                future.set_exception(HostLostError("its process was killed"))
+
+        threading.Thread(target=perform, daemon=True, name=f"host {self.name}").start()
+        return future
+
+    def poll(self, token: int) -> Sequence[Message]:
+        """See `Host`."""
+        if self.silent.is_set() or not self.alive:
+            raise HostLostError("it says nothing any more")
+        return self._worker.poll(token)
+
+    def cancel(self, token: int, number: int) -> None:
+        """See `Host`."""
+        self._worker.cancel(token, number)
+
+    def give_up(self) -> None:
+        """See `Host`: its worker goes on, as that of a host that cannot be reached."""
+
+    def close(self) -> None:
+        """Let the folder go."""
+        self._worker.close()
+
+
+class LocalFleet:
+    """Hosts of this process; `add` may be called while a study runs."""
+
+    def __init__(self, hosts: Sequence[LocalHost]) -> None:
+        self._new = list(hosts)
+        self._all = list(hosts)
+        self._lock = threading.Lock()
+
+    def add(self, host: LocalHost) -> None:
+        """Another host came."""
+        with self._lock:
+            self._new.append(host)
+            self._all.append(host)
+
+    def hosts(self) -> Sequence[Host]:
+        """See `Fleet`."""
+        with self._lock:
+            new, self._new = self._new, []
+        return new
+
+    def close(self) -> None:
+        """See `Fleet`."""
+        for host in self._all:
+            host.close()

@@ -1,0 +1,512 @@
+"""A study on several hosts: each has one step at a time, and what follows is decided by the head.
+
+What is run next follows from what is stored, as on one machine. A free host gets a trial that is to
+be run again, an anchor that is due on it, or a new trial; the sampler knows of the trials that run.
+A host that is given up loses its step: a trial is put back and measured again on another one. What
+is not in the folder is not needed: a head that died goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from lsmtune.driver.native import NativeRunner
+from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.fleet.head import (
+    HOSTS_MAX,
+    Ended,
+    Head,
+    HostFolder,
+    HostObserver,
+    HostPairRunner,
+    HostRunner,
+    HostStore,
+    LoadedThere,
+    Member,
+    Step,
+    host_rows,
+)
+from lsmtune.fleet.host import Fleet, Host, HostFacts, HostLostError, differences, refusal
+from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_each, pairs_of
+from lsmtune.model.codec import encode
+from lsmtune.proof.calibration import Calibration
+from lsmtune.proof.survival import Survived
+from lsmtune.proof.verdict import not_proven
+from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.study import size
+from lsmtune.study.feasible import Feasibility
+from lsmtune.study.finalist import nothing_to_prove
+from lsmtune.study.loop import FLEET_HOSTS, Tuning
+from lsmtune.study.observer import TuneObserver, TuneResult
+from lsmtune.study.promotion import Promotion, notes_on_sizes, promote
+from lsmtune.study.start import calibrate_study, candidate_config, measure_baseline, stored_baseline
+from lsmtune.study.stored import trial_runs
+from lsmtune.study.trials import Rounds, run_trial
+
+_ELAPSED = "fleet_elapsed_s"  # a stored fact
+_TICK_S = 0.5
+
+
+@dataclass
+class FleetParts:
+    """The hosts, and what the head's own machine has of the software that all must have.
+
+    `kept` are those that a Tuning leaves to the next one, of runs of another size. `discarded`
+    counts the answers that came too late, over all of them. It is looked for new hosts every
+    `look_s` seconds.
+    """
+
+    fleet: Fleet
+    reference: HostFacts
+    kept: list[Host] = field(default_factory=list)
+    discarded: int = 0
+    look_s: float = 5.0
+
+
+class FleetTuning(Tuning):
+    """A Tuning whose runs are performed by the hosts of `parts`. For the thread that runs it."""
+
+    def __init__(self, parts: FleetParts, *args: Any) -> None:
+        """`args` are those of a Tuning."""
+        super().__init__(*args)
+        self._parts = parts
+        self._head = Head(self._folder)
+        self._members: list[Member] = []
+        self._clock = self._measurer.clock
+        elapsed_s = self._folder.measurements.fact(_ELAPSED)
+        self._before_s, self._began_s = float(elapsed_s or 0.0), self._clock()
+        self._looked_s: float | None = None
+        self._running: dict[int, Member] = {}  # trials
+        self._repeats: Counter[int] = Counter()
+        self._anchors_begun = 0
+        self._reason: str | None = None
+        self._lost_note = False
+
+    def _refuse_other_kind(self) -> None:
+        store = self._folder.measurements
+        if store.fact(FLEET_HOSTS) is None:
+            if store.all():
+                why = "was begun on one machine, and cannot go on in a fleet"
+                raise InputError(
+                    str(self._folder.path), why=why, allowed="another folder (--dir DIR)"
+                )
+            store.set_fact(FLEET_HOSTS, {})
+
+    def run(self) -> TuneResult:
+        """See `Tuning`. What still runs when it is left counts no more."""
+        try:
+            return super().run()
+        finally:
+            for member in self._members:
+                self._head.release(member)
+            self._parts.kept = [member.host for member in self._members]
+            self._parts.discarded += self._head.leases.discarded
+
+    # --- Time is that of the wall: hosts work at once.
+
+    @property
+    def _elapsed_s(self) -> float:
+        return self._before_s + self._clock() - self._began_s
+
+    @property
+    def _spent(self) -> tuple[float, list[float]]:
+        return self._elapsed_s, list(self._progress.trial_walls_s)
+
+    # --- The hosts.
+
+    def _look(self) -> None:
+        """Take in the hosts that came, now and then."""
+        now_s = self._clock()
+        if (
+            self._looked_s is not None
+            and now_s - self._looked_s < self._parts.look_s
+            and self._members
+        ):
+            return
+        self._looked_s = now_s
+        kept, self._parts.kept = self._parts.kept, []
+        for host in [*kept, *self._parts.fleet.hosts()]:
+            try:
+                self._join(host)
+            except HostLostError as error:
+                self._observer.warning(f"{host.name}: {error}")
+        if not self._members and not self._lost_note:
+            self._observer.warning("no host has a free slot: waiting for one")
+        self._lost_note = not self._members
+
+    def _join(self, host: Host) -> None:
+        store = self._folder.measurements
+        known: dict[str, Any] = store.fact(FLEET_HOSTS) or {}
+        if any(member.name == host.name for member in self._members):
+            host.give_up()
+            raise HostLostError("another host has this name: give it one of its own (--name NAME)")
+        facts, reference = host.facts(self._engine), self._parts.reference
+        if why := refusal(facts, reference):
+            host.give_up()
+            raise HostLostError(why)
+        if host.name not in known and len(known) >= HOSTS_MAX:
+            raise HostLostError(f"a study has at most {HOSTS_MAX} hosts")
+        first = next(iter(known.values()), None)
+        if host.name not in known:
+            known[host.name] = {"index": len(known), **encode(facts)}
+            store.set_fact(FLEET_HOSTS, known)
+        if first is not None:
+            other = differences(facts, HostFacts(first["software"], first["hardware"]))
+            if other:
+                self._observer.warning(f"{host.name} {other}")
+        self._members.append(self._member(host, int(known[host.name]["index"])))
+
+    def _member(self, host: Host, index: int) -> Member:
+        """A host with all that measures on it."""
+        place: list[Member] = []
+
+        def member() -> Member:
+            return place[0]
+
+        def warn(text: str) -> None:
+            told = f"{host.name}: {text}"
+            self._head.call(member().token, lambda: self._observer.warning(told))
+
+        native = isinstance(self._measurer.runner, NativeRunner)
+        cache = self._measurer.databases
+        make = HostPairRunner if native else HostRunner
+        runner = make(
+            self._head, member, self._spec.databases.size_bytes if cache is not None else 0, warn
+        )
+        store = HostStore(self._head, self._folder.measurements, member)
+        measurer = replace(
+            self._measurer,
+            folder=HostFolder(self._folder.path, store),
+            runner=runner,
+            observer=HostObserver(warn),
+            databases=LoadedThere(cache) if isinstance(cache, DatabaseCache) else None,
+            lengths=None,  # until its baseline is known
+        )
+        place.append(Member(host, index, measurer))
+        return place[0]
+
+    def _give_up(self, member: Member, why: str) -> None:
+        self._members.remove(member)
+        self._running = {n: m for n, m in self._running.items() if m is not member}
+        member.host.give_up()
+        self._observer.warning(f"{member.name} is given up: {why}")
+
+    # --- Steps: given out, and ended.
+
+    def _drive(self, assign: Callable[[Member], Step | None]) -> bool:
+        """Give steps to free hosts until there is none and nothing runs; False: interrupted."""
+        while True:
+            if not self._stop.is_set():
+                self._look()
+                for member in [m for m in self._members if m.token is None]:
+                    step = assign(member)
+                    if step is not None:
+                        self._head.start(member, step)
+            busy = any(member.token is not None for member in self._members)
+            if not busy and (self._members or self._stop.is_set()):
+                return not self._stop.is_set()
+            ended = self._head.attend(_TICK_S)
+            if ended is not None:
+                self._take(ended)
+
+    def _take(self, ended: Ended) -> None:
+        """A host has nothing to do any more."""
+        member, step, error = ended.member, ended.step, ended.error
+        self._folder.measurements.set_fact(_ELAPSED, self._elapsed_s)
+        if error is None:
+            step.ended(ended.result)
+        elif isinstance(error, HostLostError) or (
+            not step.fatal and isinstance(error, LsmtuneError)
+        ):
+            self._give_up(member, str(error))
+            step.lost()
+        else:
+            raise error
+
+    def _once(self, work: Callable[[Measurer, str], Any]) -> Any:
+        """What `work` comes to on one host that is ready, by its name; None when interrupted."""
+        results: list[Any] = []
+        begun: list[Member] = []
+
+        def assign(member: Member) -> Step | None:
+            if not member.ready:
+                return self._admission(member)
+            if results or any(m.token is not None for m in begun if m in self._members):
+                return None
+            begun.append(member)
+            return Step(lambda m: work(m, member.name), results.append)
+
+        while not results:
+            if not self._drive(assign):
+                return None
+        return results[0]
+
+    # --- The baseline, on every host that joins.
+
+    def _resume(self) -> None:
+        super()._resume()
+        rows = self._folder.measurements.all()
+        self._repeats = Counter({n: max(t.repeats, default=0) for n, t in trial_runs(rows).items()})
+        anchors = [row.repeat for row in rows if row.role is Role.ANCHOR]
+        self._anchors_begun = 1 + max(anchors, default=-1)
+
+    def _measure_baseline(self) -> bool:
+        """On the first host; the others follow while it searches already."""
+        done: list[Member] = []
+
+        def assign(member: Member) -> Step | None:
+            waiting = not done and all(m.token is None for m in self._members)
+            return self._admission(member, done.append) if waiting else None
+
+        while not done:
+            if not self._drive(assign):
+                return False
+        return not self._stop.is_set()
+
+    def _admission(self, member: Member, ready: Callable[[Member], None] = lambda _: None) -> Step:
+        """The baseline on a host, and its calibration against itself."""
+        first = not any(m.ready for m in self._members)
+
+        def work(measurer: Measurer) -> list[StoredMeasurement] | None:
+            baseline = measure_baseline(self._spec, self._baseline, measurer)
+            if baseline is None:
+                return None
+            if first:
+                self._head.call(member.token, lambda: self._settle_size(baseline))
+                measurer = replace(measurer, lengths=self._lengths())
+            calibrate_study(
+                *(self._spec, self._baseline, measurer, _Calibrated(measurer.observer)),
+                round_s=sum(row.wall_s for row in baseline),
+                searched=bool(measurer.folder.measurements.of(Role.TRIAL)),
+            )
+            return baseline
+
+        def ended(baseline: list[StoredMeasurement] | None) -> None:
+            if baseline is None:
+                return
+            member.ready = True
+            member.measurer.lengths = self._measurer.lengths = self._lengths()
+            self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
+            ready(member)
+
+        return Step(work, ended, fatal=first)
+
+    def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
+        """Show trials against the host that began the study, which drift brings values to."""
+        rows, spec = self._folder.measurements.of(Role.BASELINE), self._spec
+        for host in dict.fromkeys(row.measurement.host for row in rows):
+            own = stored_baseline(host_rows(rows, host), spec.goal, len(spec.workloads))
+            if len(own) == len(spec.workloads):
+                baseline = own
+                break
+        super()._use_baseline(baseline)
+
+    def _lengths(self) -> size.TrialLengths | None:
+        return size.lengths(self._spec, self._size, self._defaults)
+
+    # --- The search.
+
+    def _search(self) -> str | None:
+        self._reason = None
+        while self._drive(self._assigned):
+            if self._reason is not None:
+                return self._reason
+        return None
+
+    def _assigned(self, member: Member) -> Step | None:
+        """What a free host does next; None where there is nothing, for the `_reason`."""
+        if not member.ready:
+            return self._admission(member)
+        self._attend()
+        if self._stop.is_set():
+            return None
+        if self._reason is None:
+            self._reason = self._budget.time_ends(*self._spent) or None
+        if self._reason is not None:
+            return None
+        step = self._repeat_on(member) or self._anchor_on(member)
+        if step is not None:
+            return step
+        known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
+        new = sum(number not in self._observations.trials for number in self._running)
+        under_way = self._progress.trials() + new
+        if end := self._budget.trials_end(under_way, *known):
+            # A trial that is lost now is tried again.
+            self._reason = None if self._running else end
+            return None
+        try:
+            return self._trial_on(member)
+        except SpaceExhaustedError as error:
+            self._reason = str(error)
+        except InterruptedByUserError:
+            self._stop.set()
+        except InputError as error:
+            raise self._placed(error) from None
+        return None
+
+    def _trial_on(self, member: Member) -> Step:
+        number, values = self._ask()
+        self._running[number] = member
+        scale = self._observations.judgement.drift.factor_now(member.name)
+        deadline_s, until_s = self._run_ends()
+        arm = Arm(self._engine, candidate_config(self._spec, number, values))
+        index = self._progress.trials()
+
+        def report(step: int, value: float) -> bool:
+            return self._head.call(
+                member.token, lambda: self._trials.report(number, step, value * scale)
+            )
+
+        def work(measurer: Measurer) -> Any:
+            return run_trial(
+                *(self._spec, measurer, arm, report),
+                number=number,
+                index=index,
+                deadline_s=deadline_s,
+                until_s=until_s,
+            )
+
+        def ended(trial: Any) -> None:
+            self._running.pop(number)
+            if trial is None:
+                self._trials.put_back(number, values)
+            else:
+                self._end_trial(number, trial)
+
+        def lost() -> None:
+            self._running.pop(number, None)
+            self._trials.put_back(number, values)
+
+        return Step(work, ended, lost)
+
+    def _repeat_on(self, member: Member) -> Step | None:
+        """A trial that is to be run again: on a host that has not had it, where there is one."""
+        number = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
+        if number is None or number in self._running:
+            return None
+        trial = self._observations.trials[number]
+        had = {each.host for each in trial.rounds}
+        if member.name in had and any(m.name not in had and m.ready for m in self._members):
+            return None
+        self._begin()
+        self._running[number] = member
+        self._repeats[number] += 1
+        ends, repeat = self._run_ends(), self._repeats[number]
+        arm = Arm(self._engine, trial.config)
+
+        def ended(runs: Any) -> None:
+            self._running.pop(number)
+            self._end_repeat(number, runs)
+
+        return Step(
+            lambda m: Rounds(self._spec, m).trial(number, repeat, arm, *ends),
+            ended,
+            lambda: self._forget(number),
+        )
+
+    def _forget(self, number: int) -> None:
+        self._running.pop(number, None)
+
+    def _anchor_on(self, member: Member) -> Step | None:
+        next_s = self._baseline_wall_s or 0.0
+        every = self._spec.noise.anchor_every
+        due = self._observations.anchor_due(every, next_s, member.name)
+        if not due or not self._budget.holds(next_s, *self._spent):
+            return None
+        self._begin()
+        number, ends = self._anchors_begun, self._run_ends()
+        self._anchors_begun += 1
+
+        def ended(runs: list[StoredMeasurement] | None) -> None:
+            if runs is not None:
+                self._end_anchor(runs)
+
+        return Step(lambda m: Rounds(self._spec, m).anchor(number, self._baseline, *ends), ended)
+
+    # --- The proof: on all hosts at once, each with pairs of its own.
+
+    def _prove(self) -> Survived | None:
+        promotion: Promotion | None = None
+        if self._size.grows:
+            left_s = self._budget.proof_s(self._elapsed_s)
+            judgement, stored = self._observations.judgement, self._folder.measurements.all()
+            promotion = self._once(
+                lambda m, host: promote(
+                    *(self._spec, self._baseline, judgement, self._at_proof(m), self._defaults),
+                    rows=stored,
+                    host=host,
+                    deadline_s=left_s,
+                )
+            )
+            if promotion is None:
+                return None
+            self._observations.promote(promotion.values)
+            self._announce_best()
+        best, spec = self._progress.best, self._spec
+        why_not = nothing_to_prove(spec, self._progress, self._defaults)
+        if best is None or why_not:
+            return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
+        finalist = Arm(self._engine, best.config)
+        left_s = self._budget.proof_s(self._elapsed_s)
+
+        def longer(measurer: Measurer) -> Measurer:
+            sized = self._at_proof(measurer)
+            return size.for_proof(spec, sized, self._size, best.number, left_s)
+
+        # The first to ask decides for all.
+        measurer = longer(replace(self._measurer))
+        notes = notes_on_sizes(
+            *(self._size, self._observations.judgement, promotion, self._baseline_value),
+            proved_scale=measurer.scale,
+        )
+
+        proved: dict[str, Any] = {}
+        each = pairs_each(spec, sum(m.ready for m in self._members))
+        self._observer.proof_started(each * len(self._members))
+
+        def assign(member: Member) -> Step | None:
+            if not member.ready or member.name in proved:
+                return None
+            proved[member.name] = None
+            return Step(
+                lambda m: host_pairs(
+                    *(spec, longer(m), self._baseline, finalist, member.index, each, left_s)
+                ),
+                partial(proved.__setitem__, member.name),
+                lambda: proved.pop(member.name),
+            )
+
+        if not self._drive(assign):
+            return None
+        rows = self._folder.measurements.all()
+        pairs = pairs_of(rows, self._baseline, finalist, len(spec.workloads))
+        circumstances = self._feasibility.circumstances(finalist.config.options)
+        verdict = fleet_verdict(spec, pairs, measurer, circumstances)
+        return Survived(replace(verdict, notes=(*verdict.notes, *notes, NOT_TESTED)))
+
+    def _at_proof(self, measurer: Measurer) -> Measurer:
+        scale = self._size.proof_scale
+        return measurer.at(*size.at_scale(self._spec, scale), scale)
+
+
+class _Calibrated(TuneObserver):
+    """Tells what a calibration says of a host as a line of its own."""
+
+    def __init__(self, observer: Any) -> None:
+        self._observer = observer
+
+    def warning(self, text: str) -> None:
+        """See `Observer`."""
+        self._observer.warning(text)
+
+    def calibrated(self, calibration: Calibration, line: str) -> None:  # noqa: ARG002
+        """See `TuneObserver`."""
+        self._observer.warning(line)

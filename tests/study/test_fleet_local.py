@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleet_parts import fleet_of, local_host, tuned_on
+from optuna.trial import TrialState
+from study_parts import Recorder, make_spec, stored, tuned
+
+from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.fleet.host import HostFacts, HostLostError, Work, differences, refusal
+from lsmtune.fleet.lease import Leases
+from lsmtune.fleet.simulated import LocalFleet, LocalHost
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.study.trials import TrialEnd
+
+
+def trials_of(folder: Path) -> list[StoredMeasurement]:
+    return [row for row in stored(folder) if row.role is Role.TRIAL]
+
+
+def runs_of(log: Path) -> list[tuple[float, float]]:
+    """When each run of a host began and ended."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [line for line in lines if line["what"] != "lasts"]
+    return [(a["unix_s"], b["unix_s"]) for a, b in zip(lines[::2], lines[1::2], strict=True)]
+
+
+def test_a_study_on_three_hosts_shares_its_trials_and_each_host_has_one_run_at_a_time(
+    tmp_path: Path,
+) -> None:
+    observer = Recorder()
+    spec = make_spec(tmp_path, budget="{trials: 12}", noise="{calibration: 3, anchors: 2}")
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 3), observer)
+    assert result.counts == {"ok": 12}
+    rows = stored(tmp_path / "s")
+    first = [row for row in rows if row.role is Role.TRIAL and row.repeat == 0]
+    assert sorted(row.trial or 0 for row in first) == list(range(12))
+    assert len({row.measurement.host for row in first}) == 3
+    for role in (Role.BASELINE, Role.CALIBRATION, Role.PROOF_CANDIDATE):
+        assert {row.measurement.host for row in rows if row.role is role} == {"a", "b", "c"}
+    for host in range(3):
+        runs = runs_of(tmp_path / f"{host}.jsonl")
+        assert all(one[1] <= other[0] for one, other in pairwise(runs))
+    began = sorted(run for host in range(3) for run in runs_of(tmp_path / f"{host}.jsonl"))
+    assert any(other[0] < one[1] for one, other in pairwise(began))  # hosts work at once
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+    assert "3 hosts" in " ".join(result.verdict.notes)
+
+
+def test_a_slow_host_makes_its_trials_no_worse(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, budget="{trials: 16}")
+    fleet = fleet_of(tmp_path, 2, lambda n: (1.0, 0.5)[n])
+    result, _ = tuned_on(spec, tmp_path / "s", fleet)
+    assert {row.measurement.host for row in trials_of(tmp_path / "s")} == {"a", "b"}
+    alone = tuned(spec, tmp_path / "alone")
+    assert result.best_value == pytest.approx(alone.best_value, rel=0.1)
+    assert result.verdict is not None
+    assert result.verdict.ratio == pytest.approx(1.5, abs=0.1)
+
+
+class Dying(LocalHost):
+    """Is killed, or silent, while it measures its run number `at`."""
+
+    def __init__(self, host: LocalHost, at: int, *, silent: bool) -> None:
+        super().__init__(host.name, host._worker)
+        self._left, self._silent = at, silent
+
+    def submit(self, token: int, work: Work) -> Any:
+        self._left -= 1
+        if not self._left:
+            if self._silent:
+                self.silent.set()
+            else:
+                self.alive = False
+        return super().submit(token, work)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_host_that_is_lost_costs_no_trial_and_doubles_none(tmp_path: Path, silent: bool) -> None:
+    observer = Recorder()
+    lost = Dying(local_host(tmp_path, "b", run_s=0.6 if silent else 0.02), 4, silent=silent)
+    fleet = LocalFleet([local_host(tmp_path, "a", run_s=0.05), lost])
+    spec = make_spec(tmp_path, budget="{trials: 10}")
+    result, _ = tuned_on(spec, tmp_path / "s", fleet, observer)
+    assert result.counts == {"ok": 10}
+    numbers = Counter(row.trial for row in trials_of(tmp_path / "s"))
+    assert set(numbers.values()) == {1}
+    warnings = [what[1] for what in observer.told if what[0] == "warning"]
+    assert any("b is given up" in str(text) for text in warnings)
+    with StudyFolder.open(tmp_path / "s") as folder:
+        states = Counter(trial.state for trial in folder.optuna_study().trials)
+    assert states[TrialState.COMPLETE] == 10
+    assert states[TrialState.RUNNING] == 0
+
+
+def test_what_a_silent_host_says_later_is_discarded_and_counted(tmp_path: Path) -> None:
+    silent = Dying(local_host(tmp_path, "b", run_s=0.6), 3, silent=True)
+
+    class Heard(Recorder):
+        def warning(self, text: str) -> None:
+            super().warning(text)
+            if "given up" in text:
+                silent.silent.clear()
+
+    fleet = LocalFleet([local_host(tmp_path, "a", run_s=0.1), silent])
+    spec = make_spec(tmp_path, budget="{trials: 12}")
+    result, parts = tuned_on(spec, tmp_path / "s", fleet, Heard())
+    assert result.counts == {"ok": 12}
+    assert parts.discarded == 1
+    rows = trials_of(tmp_path / "s")
+    assert sum(row.measurement.host == "b" for row in rows) <= 2
+
+
+def test_a_head_that_stops_goes_on_from_its_folder_with_other_hosts(tmp_path: Path) -> None:
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", 4)
+    spec = make_spec(tmp_path, budget="{trials: 10}")
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 2), observer)
+    assert result.interrupted
+    hosts = [local_host(tmp_path, name, run_s=0.02) for name in "bc"]
+    result, _ = tuned_on(spec, tmp_path / "s", LocalFleet(hosts))
+    assert result.counts == {"ok": 10}
+    numbers = Counter(row.trial for row in trials_of(tmp_path / "s"))
+    assert set(numbers.values()) == {1}
+    assert {row.measurement.host for row in trials_of(tmp_path / "s")} == {"a", "b", "c"}
+
+
+def test_a_host_that_joins_late_has_a_baseline_before_its_trials(tmp_path: Path) -> None:
+    fleet = fleet_of(tmp_path, 1)
+
+    class Joins(Recorder):
+        def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+            super().trial_finished(number, end, best=best)
+            if number == 1:
+                fleet.add(local_host(tmp_path, "late", run_s=0.02))
+
+    spec = make_spec(tmp_path, budget="{trials: 14}", noise="{calibration: 2, anchors: 5}")
+    tuned_on(spec, tmp_path / "s", fleet, Joins())
+    late = [r.role for r in stored(tmp_path / "s") if r.measurement.host == "late"]
+    assert late[:3] == [Role.BASELINE, Role.CALIBRATION, Role.CALIBRATION]
+    assert Role.TRIAL in late
+
+
+def test_a_study_of_one_machine_does_not_go_on_in_a_fleet(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, budget="{trials: 2}")
+    tuned(spec, tmp_path / "s")
+    with pytest.raises(InputError, match="was begun on one machine"):
+        tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
+
+
+def test_a_study_of_a_fleet_does_not_go_on_on_one_machine(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, budget="{trials: 2}")
+    tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
+    before = len(stored(tmp_path / "s"))
+    with pytest.raises(InputError, match=r"was begun on a fleet.*--fleet"):
+        tuned(spec, tmp_path / "s")
+    assert len(stored(tmp_path / "s")) == before
+
+
+def test_a_slow_host_that_goes_on_alone_makes_the_gain_no_larger(tmp_path: Path) -> None:
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", 2)
+    spec = make_spec(tmp_path, budget="{trials: 6}")
+    begun, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1), observer)
+    slow = LocalFleet([local_host(tmp_path, "slow", effect=0.5)])
+    result, _ = tuned_on(spec, tmp_path / "s", slow)
+    assert result.baseline_value == begun.baseline_value
+
+
+def test_a_host_that_returns_to_a_study_with_as_many_as_it_may_have_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lsmtune.fleet.tuning.HOSTS_MAX", 1)
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", 2)
+    spec = make_spec(tmp_path, budget="{trials: 4}")
+    tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1), observer)
+    again = Recorder()
+    again.stop_at = ("warning", "a: a study has at most 1 hosts")  # it would wait for a host
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1), again)
+    assert not result.interrupted
+    assert result.counts == {"ok": 4}
+
+
+def test_a_stale_token_is_refused_by_the_host_and_by_the_head(tmp_path: Path) -> None:
+    host = local_host(tmp_path, "a")
+    host.submit(7, Work(())).exception(timeout=10)
+    with pytest.raises(HostLostError, match="lease 6 ended"):
+        host._worker.perform(6, Work(()))
+    host.close()
+    facts: dict[str, object] = {}
+
+    class Facts:
+        fact, set_fact = facts.get, facts.__setitem__
+
+    leases = Leases(Facts())  # type: ignore[arg-type]
+    first = leases.grant("a")
+    leases.end(first)
+    assert not leases.holds(first)
+    assert leases.grant("a") > first
+    assert Leases(Facts()).grant("a") > first + 1  # type: ignore[arg-type]
+
+
+def test_other_software_is_refused_and_other_hardware_is_told() -> None:
+    one = HostFacts({"driver": "a" * 64, "library": "b" * 64}, {"kernel": "6.1", "memory": "8"})
+    other = HostFacts({"driver": "c" * 64}, {"kernel": "6.1", "memory": "16"})
+    assert refusal(one, one) == differences(one, one) == ""
+    assert refusal(other, one) == (
+        f"is refused: driver is {'c' * 12} and not {'a' * 12}, library is not there and not "
+        f"{'b' * 12}"
+    )
+    assert differences(other, one) == (
+        "differs, and is compared with its own baseline: memory 16 (elsewhere 8)"
+    )

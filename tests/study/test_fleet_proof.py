@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fake_runner import ENGINE, MIB, FakeRunner, phase
+from fleet_parts import fleet_of, speed, tuned_on
+from study_parts import make_spec, stored
+from test_study_size import Buffering, mixed
+
+from lsmtune.driver.messages import Hello, Message
+from lsmtune.experiment.schedule import Arm, Slot
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.fleet.head import HostRunner
+from lsmtune.fleet.host import HostLostError, Work
+from lsmtune.fleet.proof import fleet_verdict
+from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
+from lsmtune.fleet.worker import Worker
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.proof.pairs import Pair
+from lsmtune.study.feasible import Feasibility, engine_defaults
+from lsmtune.study.promotion import promote, promotion_of
+
+
+def host_with(path: Path, name: str, gain: float) -> LocalHost:
+    """A host on which whatever is not the baseline is `gain` times as fast."""
+
+    def own(options: object) -> float:
+        return speed({}) * (gain if options else 1.0)
+
+    runner = SimulatedRunner(own, noise=0.01, run_s=0.02)
+    return LocalHost(name, Worker(path / name, runner))
+
+
+@pytest.mark.parametrize(
+    ("gains", "outcome"),
+    [
+        ([1.40, 1.41, 1.40, 1.39], VerdictOutcome.BETTER),
+        ([1.60, 1.50, 1.10, 0.80], VerdictOutcome.NOT_PROVEN),
+        ([1.60, 1.35, 1.50, 1.30], VerdictOutcome.NOT_PROVEN),
+    ],
+)
+def test_an_effect_that_differs_from_host_to_host_is_unstable_and_not_recommended(
+    tmp_path: Path, gains: list[float], outcome: VerdictOutcome
+) -> None:
+    fleet = LocalFleet([host_with(tmp_path, f"h{n}", gain) for n, gain in enumerate(gains)])
+    spec = make_spec(tmp_path, budget="{trials: 4}", default="unit: bytes")
+    result, _ = tuned_on(spec, tmp_path / "s", fleet)
+    assert result.verdict is not None
+    assert result.verdict.outcome is outcome
+    unstable = "unstable" in result.verdict.why
+    assert unstable == (gains[0] > 1.5 and min(gains) > 1.0)
+    rows = [row for row in stored(tmp_path / "s") if row.role is Role.PROOF_CANDIDATE]
+    assert len(rows) == 4 * 4
+    # The pairs of two hosts have no seed in common.
+    seeds = {name: {r.seed for r in rows if r.measurement.host == name} for name in ("h0", "h1")}
+    assert not seeds["h0"] & seeds["h1"]
+
+
+def one_pair(number: int, host: str, candidate: Outcome = Outcome.OK) -> Pair:
+    """A pair on `host` in which the candidate is 1.5 times as fast, unless it ends otherwise."""
+
+    def run(role: Role, outcome: Outcome, value: float) -> list[StoredMeasurement]:
+        phases = (phase(value),) if outcome is Outcome.OK else ()
+        observed = Measurement(
+            *(outcome, ENGINE, {}, "fillrandom", number, 0.0, 1.0), phases=phases, host=host
+        )
+        return [StoredMeasurement(number, role, None, number, Config({}), observed)]
+
+    noise = 1.0 + 0.01 * (number % 3)
+    return Pair(
+        number,
+        run(Role.PROOF_BASELINE, Outcome.OK, 100.0),
+        run(Role.PROOF_CANDIDATE, candidate, 150.0 * noise),
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        (Outcome.OK, VerdictOutcome.BETTER),
+        (Outcome.CRASHED, VerdictOutcome.NOT_PROVEN),
+        (Outcome.DATA_LOSS, VerdictOutcome.WORSE),
+    ],
+)
+def test_a_candidate_that_fails_on_one_host_alone_is_not_better(
+    tmp_path: Path, end: Outcome, outcome: VerdictOutcome
+) -> None:
+    spec = make_spec(tmp_path)
+    pairs = {host: [one_pair(n, host) for n in range(4)] for host in "ab"}
+    pairs["c"] = [one_pair(0, "c", end)]
+    measurer = SimpleNamespace(workloads=[w.workload for w in spec.workloads], scale=1.0)
+    circumstances = Feasibility(spec).circumstances({})
+    verdict = fleet_verdict(spec, pairs, measurer, circumstances)  # type: ignore[arg-type]
+    assert verdict.outcome is outcome
+    assert (f"ended {end.value} on c" in verdict.why) == (end is not Outcome.OK)
+
+
+def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one(
+    tmp_path: Path,
+) -> None:
+    spec = make_spec(tmp_path)
+    arms = {None: Config({}), 1: Config({"write_buffer_size": 4 * MIB})}
+    rows: list[StoredMeasurement] = []
+
+    def promoted(repeat: int, host: str, trial: int | None, value: float) -> StoredMeasurement:
+        observed = Measurement(
+            *(Outcome.OK, ENGINE, {}, "fillrandom", 1, 0.0, 1.0), phases=(phase(value),), host=host
+        )
+        number = len(rows) + 1
+        return StoredMeasurement(
+            number, Role.PROMOTION, trial, None, arms[trial], observed, repeat=repeat
+        )
+
+    rows += [promoted(0, "a", None, 100.0)]
+    rows += [promoted(0, "a", 1, 150.0)]
+
+    def measured(
+        _arm: Arm, _seed: int, slot: Slot, *, stored: list[StoredMeasurement], **_: object
+    ) -> list[StoredMeasurement]:
+        if not stored:
+            rows.append(promoted(slot.repeat, host, slot.trial, 80.0 if slot.trial else 50.0))
+        return stored or rows[-1:]
+
+    own = SimpleNamespace(all=lambda: [row for row in rows if row.measurement.host == host])
+    measurer = SimpleNamespace(
+        folder=SimpleNamespace(measurements=own),
+        limits=spec.limits,
+        now_s=lambda: 0.0,
+        length_of=lambda _: 1.0,
+        measure_workloads=measured,
+    )
+    judgement = SimpleNamespace(trials={1: SimpleNamespace(config=arms[1])}, ranked=lambda: [1])
+    baseline = Arm(ENGINE, arms[None])
+    for host, known, values in (("a", 2, {1: 150.0}), ("b", 4, {1: 80.0})):
+        found = promote(
+            *(spec, baseline, judgement, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
+            rows=list(rows),
+            host=host,
+            deadline_s=None,
+        )
+        assert len(rows) == known
+        assert found is not None
+        # The report, and the next session, read the rows of both.
+        assert found == promotion_of(rows, spec, None)
+        assert found.values == values
+    assert [row.repeat for row in rows] == [0, 0, 1, 1]
+
+
+def test_a_fleet_proves_in_runs_as_long_as_those_of_its_finalist(tmp_path: Path) -> None:
+    runner = Buffering()
+    fleet = LocalFleet([LocalHost("a", Worker(tmp_path / "a", runner))])
+    result, _ = tuned_on(mixed(tmp_path), tmp_path / "s", fleet, like=runner)
+    of_trials = {
+        request.trial: request.workload.phases[-1].operations
+        for request in runner.requests
+        if request.trial is not None
+    }
+    assert (of_trials[result.best_trial] or 0) > 6000
+    proved = {request.workload.phases[-1].operations for request in runner.requests[-8:]}
+    assert proved == {of_trials[result.best_trial]}
+
+
+def test_a_cancel_that_comes_late_does_not_end_the_next_run(tmp_path: Path) -> None:
+    worker = Worker(tmp_path / "w", SimulatedRunner(speed, run_s=0.01))
+    request = RunRequest(
+        *(ENGINE, Config({}), make_spec(tmp_path).workload, 1, Limits(), tmp_path / "none")
+    )
+
+    def outcome(number: int) -> Outcome:
+        (found,) = worker.perform(1, Work((request,), number=number)).measurements
+        return found.outcome
+
+    assert outcome(1) is Outcome.OK
+    worker.cancel(1, 1)
+    assert outcome(2) is Outcome.OK
+    worker.cancel(1, 3)  # before it begins
+    assert outcome(3) is Outcome.CANCELLED
+    worker.close()
+
+
+def test_what_a_run_said_at_its_end_is_told(tmp_path: Path) -> None:
+    """FakeRunner says hello, and its run is over long before the first poll."""
+    worker = Worker(tmp_path / "w", FakeRunner())
+    request = RunRequest(
+        *(ENGINE, Config({}), make_spec(tmp_path).workload, 1, Limits(), tmp_path / "none")
+    )
+    member = SimpleNamespace(token=1, host=LocalHost("a", worker))
+    runner = HostRunner(None, lambda: member, 0, print)  # type: ignore[arg-type, return-value]
+    heard: list[Message] = []
+    runner.run(request, heard.append)
+    assert heard == [Hello(1, "fake")]
+    worker.close()
+
+
+def test_a_fleet_of_one_host_proves_as_one_machine_does(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, budget="{trials: 8}", pairs=8)
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+    assert "measured on one host" in result.verdict.notes[0]
+
+
+def test_a_second_worker_on_a_host_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lsmtune.fleet.worker.PATIENCE_S", 0.1)
+    first = Worker(tmp_path / "w", SimulatedRunner(speed))
+    with pytest.raises(HostLostError, match="another worker measures here"):
+        Worker(tmp_path / "w", SimulatedRunner(speed))
+    first.close()
+
+
+def test_ray_is_not_imported_unless_it_is_asked_for() -> None:
+    import lsmtune.cli.worker
+    import lsmtune.fleet.on_ray  # noqa: F401
+
+    assert "ray" not in sys.modules

@@ -1,0 +1,83 @@
+"""A study whose rows are on a PostgreSQL server: the same study, and as clear when it cannot be."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runner import ENGINE, FakeRunner
+from study_parts import Recorder, make_spec
+
+from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.server import parsed_url
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.source import read_study
+from lsmtune.study.loop import tune
+
+
+def tuned_at(home: Path, storage: str, trials: int) -> list[object]:
+    """What is stored of a study that ended: its rows, its trials, and its verdict."""
+    noise = "{calibration: 1, anchors: 4, repeats: 3}"
+    spec = make_spec(home, budget=f"{{trials: {trials}}}", sampler="tpe", noise=noise)
+    runner = FakeRunner()
+    with StudyFolder.create_or_resume(home / "s", spec, storage=storage) as folder:
+        tune(spec, folder, runner, ENGINE, Recorder(), stop=threading.Event(), clock=runner.clock)
+    with StudyFolder.open(home / "s") as folder:
+        rows = [replace(row, id=0) for row in folder.measurements.all()]
+        trials_of = [(t.number, t.params, t.values, t.user_attrs) for t in folder.trials()]
+        analysis = StudyAnalysis(read_study(folder), None)
+        assert len(analysis.history.trials) == trials
+        return [rows, trials_of, folder.measurements.verdict(), folder.measurements.spent_s()]
+
+
+def test_a_server_holds_what_files_would(tmp_path: Path, server: str) -> None:
+    kept = {}
+    for name, storage in (("files", ""), ("server", server)):
+        (tmp_path / name).mkdir()
+        tuned_at(tmp_path / name, storage, 6)
+        # It goes on where it was, and knows where that is.
+        kept[name] = tuned_at(tmp_path / name, "", 12)
+    assert kept["server"] == kept["files"]
+    here = {path.name for path in (tmp_path / "server" / "s").iterdir()}
+    assert not here & {"study.db", "measurements.db"}
+
+
+def test_two_studies_share_a_server_and_neither_moves(tmp_path: Path, server: str) -> None:
+    spec = make_spec(tmp_path)
+    for name in ("one", "other"):
+        with StudyFolder.create_or_resume(tmp_path / name, spec, storage=server) as folder:
+            assert folder.measurements.fact("mine") is None
+            folder.measurements.set_fact("mine", name)
+    elsewhere = server.replace("/postgres?", "/template1?")
+    with pytest.raises(InputError, match="does not move"):
+        StudyFolder.create_or_resume(tmp_path / "one", spec, storage=elsewhere)
+    StudyFolder.create_or_resume(tmp_path / "files", spec).close()
+    with pytest.raises(InputError, match="does not move"):
+        StudyFolder.create_or_resume(tmp_path / "files", spec, storage=server)
+
+
+def test_a_server_that_does_not_answer_is_named_in_one_line(tmp_path: Path, server: str) -> None:
+    gone = f"postgresql://tuner@/postgres?host={tmp_path}"
+    with pytest.raises(InputError, match="a server that answers") as refused:
+        StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path), storage=gone)
+    assert str(tmp_path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path), storage=server).close()
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("mysql://host/db", "postgresql://USER@HOST"),
+        ("postgresql://host", "postgresql://USER@HOST"),
+        ("no url", "postgresql://USER@HOST"),
+        ("postgresql://me:secret@host/db", "a password would be kept"),
+    ],
+)
+def test_what_is_no_server_is_refused(url: str, why: str) -> None:
+    with pytest.raises(InputError, match=why) as refused:
+        parsed_url(url, "--storage")
+    assert "secret" not in str(refused.value)

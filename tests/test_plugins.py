@@ -1,0 +1,114 @@
+"""What packages add by entry points: found, refused in one line, and said by `lsmtune plugins`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from lsmtune import plugins
+from lsmtune.errors import InputError, by_name
+from lsmtune.plugins import GROUPS, Plugins
+from lsmtune.search.gp import KIND as GP
+from lsmtune.search.sampler import SamplerKind
+
+ANNEALING = SamplerKind("annealing", "cools down", (), False, GP.make)
+
+
+def known(*entries: tuple[str, str]) -> Plugins[SamplerKind]:
+    """The sampler `gp`, and what these entry points add."""
+    found = [EntryPoint(name, value, plugins.SAMPLERS) for name, value in entries]
+    return Plugins(plugins.SAMPLERS, {"gp": GP}, lambda: found)
+
+
+def problem(kinds: Plugins[SamplerKind], name: str) -> str:
+    with pytest.raises(InputError) as caught:
+        by_name(kinds, name, "s.yaml:3", "sampler.name")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_package_adds_a_sampler_by_an_entry_point() -> None:
+    kinds = known(("annealing", f"{__name__}:ANNEALING"))
+    assert [*kinds] == ["gp", "annealing"]  # after lsmtune's own
+    assert by_name(kinds, "annealing", "s", "f") is ANNEALING
+    assert kinds.origin("gp") is None
+    assert str(kinds.origin("annealing")).startswith(f"{__name__}:ANNEALING of the package")
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ("no_such_package:KIND", "cannot be loaded from no_such_package:KIND of .*ModuleNotFound"),
+        ("lsmtune.search.gp:NONE", "cannot be loaded from .*AttributeError"),
+        ("lsmtune.search.gp:np", "is no SamplerKind, but a module: lsmtune.search.gp:np of the"),
+        ("lsmtune.search.gp:KIND", "calls itself 'gp': lsmtune.search.gp:KIND of the package"),
+    ],
+)
+def test_a_broken_plugin_says_why_when_it_is_named_and_breaks_nothing_else(
+    value: str, line: str
+) -> None:
+    kinds = known(("other", value))
+    pattern = rf"^s.yaml:3: sampler.name: {line}.*; found 'other'$"
+    assert re.search(pattern, problem(kinds, "other"))
+    assert "other" in kinds
+    assert "allowed: gp, other" in problem(kinds, "another")
+    assert [*kinds.usable()] == ["gp"]
+    assert by_name(kinds, "gp", "s") is GP
+    [(name, _, why)] = kinds.added()
+    assert (name, why in problem(kinds, "other")) == ("other", True)
+
+
+def test_a_name_that_two_packages_take_is_nobodys() -> None:
+    kinds = known(("other", "one:KIND"), ("other", "two:KIND"))
+    line = "is the name of 2 plugins; uninstall all but one of one:KIND of the package unknown"
+    assert line in problem(kinds, "other")
+
+
+def test_lsmtunes_own_names_stay_its_own() -> None:
+    kinds = known(("gp", f"{__name__}:ANNEALING"))
+    assert kinds["gp"] is GP
+    assert [why for _, _, why in kinds.added()] == ["has a name that is taken: it is lsmtune's own"]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path, for a package's metadata."""
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins._installed.cache_clear()
+    yield tmp_path
+    plugins._installed.cache_clear()
+
+
+def install(folder: Path, lines: str) -> None:
+    info = folder / "lsmtune_broken-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lsmtune-broken\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(lines)
+
+
+def test_a_package_of_broken_plugins_is_listed_and_every_command_still_works(
+    package: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(package, "".join(f"[{group}]\nbroken = no_such:KIND\n" for group in GROUPS))
+    from lsmtune.cli.main import main
+
+    assert main(["plugins", "--json"]) == 0
+    listed = [p for p in json.loads(capsys.readouterr().out)["plugins"] if p["name"] == "broken"]
+    assert {p["kind"] for p in listed} == {
+        group.rpartition(".")[2].removesuffix("s") for group in GROUPS
+    }
+    assert {(p["package"], p["version"]) for p in listed} == {("lsmtune-broken", "1.2")}
+    assert all("ModuleNotFoundError" in p["problem"] for p in listed)
+    config = ["write_buffer_size=4MiB", "--engine", "leveldb", "--format"]
+    assert main(["export", *config, "properties"]) == 0
+    assert main(["workload", "list"]) == 0
+    capsys.readouterr()
+    assert main(["export", *config, "broken"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("lsmtune: --format: cannot be loaded from no_such:KIND of the package")
+    assert "lsmtune-broken 1.2" in said
