@@ -26,6 +26,8 @@ from lsmtune.experiment.run_length import (
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.measurement import Measurement, total_metric
+from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.study.feasible import one_length
@@ -203,12 +205,11 @@ def resize(
     if spec.burst or not all(map(can_change, workloads)):
         why = []
     factors = [steady_factor(row.measurement, w, spec.goal) if why else 1.0 for row, w in pairs]
-    # What a run loads does not grow with its length.
-    wall_s = sum(
-        row.wall_s + (factor - 1.0) * row.measurement.elapsed_s
-        for (row, _), factor in zip(pairs, factors, strict=True)
+    more_s = [_more_s(row.measurement, f) for (row, _), f in zip(pairs, factors, strict=True)]
+    wall_s = sum(row.wall_s for row, _ in pairs) + sum(more_s)
+    run_s = max(
+        row.measurement.elapsed_s + more for (row, _), more in zip(pairs, more_s, strict=True)
     )
-    run_s = max(row.measurement.elapsed_s * f for (row, _), f in zip(pairs, factors, strict=True))
     flushes = min(flushes_made(row.measurement, spec.goal) for row, _ in pairs)
     if _scale_least(spec) < 1.0 and any(p.duration_s for w in workloads for p in w.phases):
         flushes = 0  # on more data, with larger memtables, it is fewer in the same time
@@ -252,6 +253,15 @@ _MODEL = (
     "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
     "data, memtables, caches and memory, and proves at {:.2g}"
 )
+
+
+def _more_s(run: Measurement, factor: float) -> float:
+    """Seconds that `run` takes longer with measure phases `factor` times as long.
+
+    What it loads, and what opening and checking a database takes, does not grow with its length.
+    """
+    measured_s = total_metric(run, TOTAL_WITH_DRAIN_S)
+    return (factor - 1.0) * (run.elapsed_s if measured_s is None else measured_s)
 
 
 def _wanted(
@@ -404,8 +414,9 @@ def _proof_length(
             (x * steady_factor(r.measurement, w, spec.goal, least=least) for r, w, x in pairs),
             default=1.0,
         )
-        pair_s = sum(r.wall_s + (factor / x - 1.0) * r.measurement.elapsed_s for r, _, x in pairs)
-        longest_s = factor * max((r.measurement.elapsed_s / x for r, _, x in pairs), default=0.0)
+        more_s = [(r, _more_s(r.measurement, factor / x)) for r, _, x in pairs]
+        pair_s = sum(r.wall_s + more for r, more in more_s)
+        longest_s = max((r.measurement.elapsed_s + more for r, more in more_s), default=0.0)
         room = measurer.limits.deadline_s / max(longest_s, 1e-9)
         if deadline_s is not None:
             room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
