@@ -11,6 +11,7 @@ import io
 import traceback
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -210,6 +211,22 @@ def by_name(
         return known[name]
     except FieldError as error:
         raise error.but(source=source, field=field) from error
+
+
+# Packages that not everybody installs: what each is imported as, and lsmtune's extra that has it.
+EXTRAS = {
+    "psycopg": ("psycopg", "postgres"),
+    "pyarrow": ("pyarrow", "parquet"),
+    "scikit-learn": ("sklearn", "forest"),
+}
+
+
+def need_package(package: str, source: str, field: str, *, found: object) -> None:
+    """Raises InputError at `source` and `field` where `package`, which `found` needs, is absent."""
+    module, extra = EXTRAS[package]
+    if find_spec(module) is None:
+        why = f"needs the package {package}, which is not installed: pip install 'lsmtune[{extra}]'"
+        raise InputError(source, field, found=found, why=why)
 
 
 def check_names(

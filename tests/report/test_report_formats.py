@@ -67,12 +67,21 @@ def test_parquet_has_the_rows_of_the_csv_as_numbers(sample: SampleStudy, tmp_pat
         assert row["value"] == (float(line["value"]) if line["value"] else None)
 
 
-def test_parquet_without_its_package_is_one_line_that_says_what_to_install(
-    sample: SampleStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("flag", "value", "extra"),
+    [("--format", PARQUET, "parquet"), ("--importance", "fanova", "forest")],
+)
+def test_what_needs_an_absent_package_is_one_line_that_says_what_to_install(
+    sample: SampleStudy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: str,
+    value: str,
+    extra: str,
 ) -> None:
-    monkeypatch.setattr("lsmtune.report.study.find_spec", lambda _name: None)
-    with pytest.raises(InputError, match=r"not installed: pip install 'lsmtune\[parquet\]'"):
-        report(sample.file, "--format", PARQUET, "--output", tmp_path / "x")
+    monkeypatch.setattr("lsmtune.errors.find_spec", lambda _name: None)
+    with pytest.raises(InputError, match=rf"{flag}: needs .*: pip install 'lsmtune\[{extra}\]'"):
+        report(sample.file, flag, value, "--output", tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
 

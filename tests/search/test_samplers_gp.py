@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.trial import TrialState
 from scipy import integrate
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from lsmtune.search.gp import (
     WORST,
+    GaussianProcess,
+    Kernel,
     best_and_latest,
     fit_process,
     log_expected_improvement,
+    log_likelihood,
     standardised,
 )
 from lsmtune.testing.search import NUMBERS, make_searcher, score
@@ -57,6 +62,27 @@ def test_it_interpolates_and_knows_the_noise() -> None:
     far, unsure = process.predict(np.full((1, 4), 3.0))
     assert unsure[0] > 3 * deviation.mean()
     assert np.isfinite(far).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_likelihood_gradient_and_prediction_are_those_of_scikit_learn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    features, targets, variances = rng.random((40, 6)), rng.normal(size=40), rng.random(40) / 10
+    theta = rng.normal(size=8)
+    kernel = ConstantKernel() * Matern(np.ones(6), nu=2.5) + WhiteKernel()
+    theirs = GaussianProcessRegressor(kernel.clone_with_theta(theta), alpha=variances)
+    theirs.optimizer = None
+    theirs.fit(features, targets)
+    likelihood, gradient = log_likelihood(theta, features, targets, variances)
+    expected, expected_gradient = theirs.log_marginal_likelihood(theta, eval_gradient=True)
+    assert likelihood == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6, atol=1e-8)
+    process = GaussianProcess(Kernel.of(theta), features, targets, variances)
+    new = rng.random((20, 6))
+    mean, deviation = process.predict(new)
+    expected_mean, noisy = theirs.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(deviation**2 + np.exp(theta[-1]), noisy**2, rtol=1e-6)
 
 
 def test_a_value_that_is_known_to_be_noisy_is_believed_less() -> None:

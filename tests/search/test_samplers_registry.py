@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from lsmtune.errors import InputError
@@ -106,3 +109,27 @@ def test_one_objective_only() -> None:
     line = "sampler.name: takes one objective only; found 'gp'; allowed: with several .*tpe, nsga2"
     with pytest.raises(InputError, match=line):
         check_sampler("gp", context, "s", "sampler")
+
+
+def test_forest_without_scikit_learn_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = SamplerContext(NUMBERS, 0, check_settings("forest", {}, "s", "sampler"), MAXIMIZE)
+    monkeypatch.setattr("lsmtune.errors.find_spec", lambda _name: None)
+    line = r"sampler.name: needs the package scikit-learn.*pip install 'lsmtune\[forest\]'"
+    with pytest.raises(InputError, match=line):
+        check_sampler("forest", context, "s", "sampler")
+
+
+_WITHOUT = """
+import sys
+sys.modules["sklearn"] = None
+import lsmtune.report.analysis
+from lsmtune.search.samplers import SAMPLERS
+from lsmtune.testing.search import NUMBERS, asked, make_searcher
+for name in SAMPLERS:
+    if name not in ("forest", "manual"):
+        asked(make_searcher(name, NUMBERS), 13)
+"""
+
+
+def test_every_other_sampler_and_a_report_do_without_it() -> None:
+    subprocess.run([sys.executable, "-c", _WITHOUT], check=True)

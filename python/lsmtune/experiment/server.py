@@ -12,7 +12,6 @@ import sqlite3
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import sqlalchemy
 from sqlalchemy.engine import URL, CursorResult
 from sqlalchemy.pool import NullPool
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, need_package
 from lsmtune.machine.files import write_whole
 from lsmtune.model.files import read_text
 
@@ -57,9 +56,7 @@ def parsed_url(text: str, source: str) -> str:
         why = "a password would be kept in the folder and shown"
         allowed = "a URL without one: PostgreSQL reads ~/.pgpass and PGPASSWORD"
         raise InputError(source, found=_told(url), why=why, allowed=allowed)
-    if find_spec("psycopg") is None:
-        why = "needs the package psycopg, which is not installed: pip install 'lsmtune[postgres]'"
-        raise InputError(source, found=_told(url), why=why)
+    need_package("psycopg", source, "", found=_told(url))
     return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
 
 

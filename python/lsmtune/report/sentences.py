@@ -28,7 +28,7 @@ from lsmtune.report.tables import (
     TrialRow,
 )
 
-if TYPE_CHECKING:  # it brings scipy's statistics and scikit-learn, which no other sentence needs
+if TYPE_CHECKING:  # it brings scipy's statistics, which no other sentence needs
     from lsmtune.report.analysis import StudyAnalysis
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import lsmtune
 from lsmtune import plugins
-from lsmtune.errors import InputError, by_name
+from lsmtune.errors import by_name, need_package
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import write_output
 from lsmtune.model.config import option_text
@@ -145,9 +144,10 @@ def write_as(
     Raises InputError when the study cannot be read, the file cannot be written, or a package that
     the format needs is not installed, and for an unknown format.
     """
-    if format_name == PARQUET and find_spec("pyarrow") is None:
-        why = "needs the package pyarrow, which is not installed: pip install 'lsmtune[parquet]'"
-        raise InputError("report", "--format", found=PARQUET, why=why)
+    if format_name == PARQUET:
+        need_package("pyarrow", "report", "--format", found=PARQUET)
+    if method is Method.FANOVA:
+        need_package("scikit-learn", "report", "--importance", found=method.value)
     render = by_name(FORMATS, format_name, "report", "--format").render
     analysis = StudyAnalysis(read_study(folder), method, on_progress)
     path = folder.result_path / f"report.{format_name}" if output is None else output

@@ -46,7 +46,7 @@ from lsmtune.model.setting import real_setting, whole_setting
 from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
 from lsmtune.search.gp import (
     JITTER,
-    GaussianProcess,
+    Kernel,
     best_and_latest,
     fit_process,
     log_expected_improvement,
@@ -190,7 +190,7 @@ class AutoSampler(ModelSampler):
         own = np.arange(len(valued))
         fitted_on = min(FITTED_ON_MAX, math.isqrt(FITTED_NUMBERS_MAX // features.shape[1]))
         process = fit_process(features[own], scaled, fitted_on, variances)
-        shared = Shared(process, features)
+        shared = Shared(process.kernel, features)
         objective = shared.output(own, scaled, variances)
         under_way = np.arange(len(rows), len(points))
         guessed = np.concatenate([at(cut_off), under_way])
@@ -412,15 +412,15 @@ class Known:
 class Shared:
     """One kernel for several outputs, on rows of `features` (n, f)."""
 
-    def __init__(self, process: GaussianProcess, features: FloatArray) -> None:
-        self._process = process
+    def __init__(self, kernel: Kernel, features: FloatArray) -> None:
+        self._kernel = kernel
         self._features = features
-        self.inner = process.kernel(features)
+        self.inner = kernel(features, features)
         self.prior = float(self.inner[0, 0])
 
     def cross(self, features: FloatArray) -> FloatArray:
         """Covariances of new rows (m, f) with the known ones: (m, n)."""
-        return self._process.kernel(features, self._features)
+        return self._kernel(features, self._features)
 
     def output(
         self,
@@ -429,7 +429,7 @@ class Shared:
         variances: FloatArray | None = None,
     ) -> Output:
         """An output of which `values` are known at `rows`."""
-        noise = JITTER + self._process.noise + (0.0 if variances is None else variances)
+        noise = JITTER + self._kernel.noise + (0.0 if variances is None else variances)
         matrix = self.inner[np.ix_(rows, rows)] + np.diag(np.broadcast_to(noise, len(rows)))
         factor = scipy.linalg.cholesky(matrix, lower=True)
         mean = float(np.mean(values))
