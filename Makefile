@@ -106,7 +106,7 @@ plugins: dev ## build and test the packages of examples/plugins
 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
 test-tools: dev
-	@scripts/system-packages --optional db_bench git libleveldb mount javac rocksdb-headers leveldb-headers chromium go time
+	@scripts/system-packages --optional db_bench git libleveldb mount javac rocksdb-headers leveldb-headers chromium go time postgresql
 	@test -e build/axe-core/package || $(BIN)/python scripts/fetch_axe.py build/axe-core || echo "== no axe-core" >&2
 	@library="$$($(BIN)/lsmtune engines path rocksdb)"; with="$(BIN)/python scripts/with_rocksdb.py $$library"; \
 	$(TIMED) "building the crate rocksdb" $$with tests/engines/bindings/rust cargo --quiet build --locked --package=rocksdb || \
