@@ -60,6 +60,11 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class Late:
+    """A host answered after its lease had ended."""
+
+
+@dataclass(frozen=True)
 class Step:
     """Something for one host to do: `work` in the thread of the host, all else in the head's.
 
@@ -97,7 +102,7 @@ class Head:
 
     def __init__(self, folder: StudyFolder) -> None:
         self.leases = Leases(folder.measurements)
-        self._events: queue.SimpleQueue[Call | Ended] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Call | Ended | Late] = queue.SimpleQueue()
 
     def start(self, member: Member, step: Step) -> None:
         """Let an idle member do `step`."""
@@ -126,6 +131,9 @@ class Head:
             event = self._events.get(timeout=timeout_s)
         except queue.Empty:
             return None
+        if isinstance(event, Late):
+            self.leases.discard()
+            return None
         if isinstance(event, Ended):
             self.leases.end(event.token)
             event.member.token = None
@@ -147,11 +155,11 @@ class Head:
                 member.host.cancel(member.token, sys.maxsize)
 
     def discard_late(self, answer: Future[Answer]) -> None:
-        """Count what `answer` brings after its lease has ended."""
+        """Count what `answer` brings after its lease has ended, if anything; in any thread."""
 
         def came(late: Future[Answer]) -> None:
             if not late.cancelled() and late.exception() is None:
-                self.leases.discard()
+                self._events.put(Late())
 
         answer.add_done_callback(came)
 

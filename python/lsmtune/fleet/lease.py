@@ -13,10 +13,11 @@ from typing import Any, Protocol
 # Tokens are reserved by so many, so that a lease costs no transaction of its own.
 _BLOCK = 1000
 _FACT = "fleet_tokens"
+_DISCARDED = "fleet_discarded"
 
 
 class Facts(Protocol):
-    """Where the highest reserved token is kept."""
+    """Where the highest reserved token is kept, and how much was discarded."""
 
     def fact(self, key: str) -> Any:
         """The value under `key`, None without one."""
@@ -28,13 +29,16 @@ class Facts(Protocol):
 
 
 class Leases:
-    """The leases of one session. For one thread."""
+    """The leases of one session. For one thread.
+
+    `discarded`: what came too late, over all sessions of the study.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._next = self._reserved = int(facts.fact(_FACT) or 0)
         self._held: dict[int, str] = {}
-        self.discarded = 0
+        self.discarded = int(facts.fact(_DISCARDED) or 0)
 
     def grant(self, host: str) -> int:
         """A token for `host`, higher than all before it. Raises ValueError where it has one."""
@@ -58,3 +62,4 @@ class Leases:
     def discard(self) -> None:
         """Something came under a token that had ended."""
         self.discarded += 1
+        self._facts.set_fact(_DISCARDED, self.discarded)

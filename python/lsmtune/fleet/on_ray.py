@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import socket
 import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,9 @@ SLOT, NAME = "lsmtune_slot", "lsmtune_host:"
 DIRECTORY = "LSMTUNE_WORKER_DIR"  # where a host measures, in the environment of its daemons
 # How often a host is asked for a sign of life while it measures: a call takes it a millisecond.
 _POLL_S = 1.0
-# A host that was lost so often is left alone.
+# A host that was lost so often, and did nothing between, is left alone.
 _LOSSES_MAX = 5
+_KNOCK_S = 2.0
 
 
 class _Actor:
@@ -82,9 +85,12 @@ class RayHost:
 
         def done(inner: Future[Answer]) -> None:
             try:
-                outer.set_result(inner.result())
+                answer = inner.result()
             except Exception as error:
                 outer.set_exception(HostLostError(_line(error)))
+                return
+            self._fleet.worked(self._node)
+            outer.set_result(answer)
 
         self._actor.perform.remote(token, work).future().add_done_callback(done)
         return outer
@@ -121,13 +127,14 @@ class RayFleet:
     def __init__(
         self, address: str, runner: Runner | None = None, clock: Clock = time.monotonic
     ) -> None:
-        """Join the cluster at `address`, HOST:PORT or `auto` for the one of this machine.
+        """Join the cluster at `address`, HOST:PORT.
 
         `runner` is what hosts measure with, None for lsmtune's own driver. Raises LsmtuneError
         where there is none.
         """
         self._runner, self._clock, self._ray = runner, clock, _ray()
         self._error = (self._ray.exceptions.RayError, RuntimeError, ConnectionError)
+        self._address = address
         try:
             self._ray.init(address=address, log_to_driver=False, configure_logging=False)
         except (*self._error, ValueError) as error:
@@ -142,6 +149,7 @@ class RayFleet:
     def hosts(self) -> Sequence[RayHost]:
         """See `Fleet`."""
         try:
+            self._knock()
             nodes = [node for node in self._ray.nodes() if node["Alive"]]
         except self._error as error:
             raise FleetLostError(
@@ -155,11 +163,24 @@ class RayFleet:
                 self._begin(key, next(named, key[:12]))
         return self._started({str(node["NodeID"]) for node in nodes})
 
+    def _knock(self) -> None:
+        """Raises ConnectionError where the daemon of the head has ended.
+
+        Ray would wait a minute for it, and then end this process without a word of ours.
+        """
+        host, port = self._address.rsplit(":", 1)
+        with suppress(TimeoutError):  # the head is busy; Ray has its own patience
+            socket.create_connection((host, int(port)), _KNOCK_S).close()
+
     def lost(self, node: str, actor: Any) -> None:
         """The host at `node` was given up; it may come back with a new actor."""
         self._ray.kill(actor, no_restart=True)
         self._losses[node] += 1
         self._taken.discard(node)
+
+    def worked(self, node: str) -> None:
+        """The host at `node` answered; in any thread."""
+        self._losses.pop(node, None)
 
     def close(self) -> None:
         """See `Fleet`."""

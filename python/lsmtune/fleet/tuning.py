@@ -60,8 +60,8 @@ class FleetParts:
     """The hosts, and what the head's own machine has of the software that all must have.
 
     `kept` are those that a Tuning leaves to the next one, of runs of another size. `discarded`
-    counts the answers that came too late, over all of them. It is looked for new hosts every
-    `look_s` seconds.
+    counts the answers that came too late, over all sessions of the study. It is looked for new
+    hosts every `look_s` seconds.
     """
 
     fleet: Fleet
@@ -108,7 +108,7 @@ class FleetTuning(Tuning):
             for member in self._members:
                 self._head.release(member)
             self._parts.kept = [member.host for member in self._members]
-            self._parts.discarded += self._head.leases.discarded
+            self._parts.discarded = self._head.leases.discarded
 
     # --- Time is that of the wall: hosts work at once.
 

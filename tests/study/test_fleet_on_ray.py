@@ -1,0 +1,126 @@
+"""What a fleet does of its own on Ray, without Ray: one node, whose actor works or dies."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lsmtune.fleet.host import Answer, FleetLostError, HostLostError, Work
+from lsmtune.fleet.on_ray import NAME, SLOT, RayFleet
+
+
+class _RayError(Exception):
+    pass
+
+
+class FakeRay:
+    """Ray with one node; `dies`: its actor dies in the place of answering."""
+
+    exceptions = SimpleNamespace(RayError=_RayError, GetTimeoutError=type("T", (_RayError,), {}))
+
+    def __init__(self) -> None:
+        self.dies = False
+
+    def init(self, **_: object) -> None:
+        pass
+
+    shutdown = init
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"NodeID": "n", "Alive": True, "Resources": {SLOT: 1, f"{NAME}a": 1}}]
+
+    def wait(self, awaited: list[object], timeout: float) -> tuple[list[object], list[object]]:
+        assert timeout == 0
+        return awaited, []
+
+    def get(self, answer: object) -> object:
+        return answer
+
+    def kill(self, _actor: object, *, no_restart: bool) -> None:
+        assert no_restart
+
+    def remote(self, **_: object) -> Any:
+        actor = SimpleNamespace(
+            ready=SimpleNamespace(remote=lambda: None),
+            perform=SimpleNamespace(remote=self._perform),
+        )
+        made = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: actor))
+        return lambda _: made
+
+    def _perform(self, token: int, work: Work) -> Any:
+        assert work == Work(())
+        future: Future[Answer] = Future()
+        if self.dies:
+            future.set_exception(_RayError("the actor died"))
+        else:
+            future.set_result(Answer(token, ()))
+        return SimpleNamespace(future=lambda: future)
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    fake = FakeRay()
+    monkeypatch.setattr("lsmtune.fleet.on_ray._ray", lambda: fake)
+    strategies = SimpleNamespace(NodeAffinitySchedulingStrategy=lambda node, soft: (node, soft))
+    monkeypatch.setitem(sys.modules, "ray.util.scheduling_strategies", strategies)
+    return fake
+
+
+@pytest.fixture
+def head() -> Iterator[socket.socket]:
+    """Where the daemon of the head listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def fleet_at(head: socket.socket) -> RayFleet:
+    return RayFleet("{}:{}".format(*head.getsockname()))
+
+
+def lost_next(ray: FakeRay, fleet: RayFleet) -> bool:
+    """Whether the host was there, and was lost."""
+    ray.dies = True
+    hosts = fleet.hosts()
+    for host in hosts:
+        with pytest.raises(HostLostError, match="the actor died"):
+            host.submit(1, Work(())).result(timeout=10)
+        host.give_up()
+    return bool(hosts)
+
+
+def test_a_host_that_is_lost_again_and_again_is_left_alone(
+    ray: FakeRay, head: socket.socket
+) -> None:
+    fleet = fleet_at(head)
+    assert [lost_next(ray, fleet) for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_a_host_that_is_lost_now_and_then_in_a_long_study_is_not_left_alone(
+    ray: FakeRay, head: socket.socket
+) -> None:
+    """Of 100 kills in one study each host has had more than five: all of them were left alone."""
+    fleet = fleet_at(head)
+    for _ in range(4):
+        assert all(lost_next(ray, fleet) for _ in range(3))
+        ray.dies = False
+        (host,) = fleet.hosts()
+        assert host.submit(1, Work(())).result(timeout=10) == Answer(1, ())
+        host.give_up()
+
+
+@pytest.mark.usefixtures("ray")
+def test_a_fleet_whose_head_has_ended_says_so_before_ray_ends_the_program(
+    head: socket.socket,
+) -> None:
+    """Ray waits 60 s for the daemon of a head that was killed, and then ends the tuner itself."""
+    fleet = fleet_at(head)
+    assert fleet.hosts()
+    head.close()
+    with pytest.raises(FleetLostError, match=r"ConnectionRefusedError.*start the fleet again"):
+        fleet.hosts()
