@@ -1,33 +1,44 @@
-"""Kills of workers, raylets and the tuner while a study runs on a fleet, and what is left of it.
+"""Kills and cut networks while a study runs on a fleet, and what is left of the study.
 
-    .venv/bin/python benchmarks/fleet/chaos.py --kills 30 --hosts 3 --trials 60
+    sudo .venv/bin/python benchmarks/fleet/chaos.py --kills 100 --hosts 4 --trials 400
 
-Each kill is a SIGKILL, of a worker that measures, of the raylet of a host (the host then joins
-again), or of the tuner (the same command then goes on). Then: every trial of the budget is stored
-once, no two runs of one host overlap, and nothing stored was of a lease that had ended. One JSON
-document.
+Each host is a network namespace of this machine (`network.py`), with Ray's daemons and a runner
+that sleeps. A kill is a SIGKILL: of a worker that measures; of a host's raylet; of the head's
+daemons, one or all, after which the tuner has to end, the fleet is started again and the command
+repeated; or of the tuner, whose command is repeated. Daemons that end are started again. A link is
+cut for less and for more than the 30 s after which a silent host is given up, while kills go on.
+
+Then `audited` compares the rows of the study with what the runner noted on the hosts. Exit status
+1 where a trial is lost or doubled, runs of one host overlap, or a late result is stored.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from itertools import pairwise
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from audit import audited
 from cluster import Cluster, simulated, tuned
+from network import Network
 
-from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.store import Role
+from lsmtune.errors import LsmtuneError
+
+KILLS = {"worker": 12, "raylet": 5, "tuner": 2, "head": 1}
+CUTS_S = ((3.0, 25.0), (35.0, 90.0))
+# The tuner ends by itself when the head's daemons have ended; each of them has its own timeouts.
+_ENDS_S = 300.0
+# No run begins on any host for so long: something hangs.
+_STUCK_S = 400.0
 
 
 def tune_here(base: Path, address: str, run_s: float, trials: int) -> None:
@@ -37,118 +48,188 @@ def tune_here(base: Path, address: str, run_s: float, trials: int) -> None:
     runner = simulated(run_s, base / "runs.jsonl")
     fleet = RayFleet(address, runner)
     try:
-        result, parts, told = tuned(base, fleet, runner, trials=trials)
+        result, parts, _ = tuned(base, fleet, runner, trials=trials)
     finally:
         fleet.close()
-    found = {"outcomes": dict(result.counts), "discarded": parts.discarded, "told": list(told)}
+    found = {"outcomes": dict(result.counts), "discarded": parts.discarded}
     (base / "tuned.json").write_text(json.dumps(found))
 
 
-def overlaps(log: Path) -> tuple[int, int]:
-    """How many runs began while another of the same host lasted, and how many runs there were."""
-    spans: dict[tuple[str, str], list[float]] = {}
-    for line in log.read_text().splitlines():
+class Chaos:
+    """What is done to a fleet and its tuner, and how often."""
+
+    def __init__(self, cluster: Cluster, network: Network, command: list[str]) -> None:
+        self.cluster, self.network, self._command = cluster, network, command
+        self.base = cluster.base
+        self.kills: Counter[str] = Counter()
+        self.cuts: list[dict[str, object]] = []
+        self.ended_alone: list[str] = []
+        self.sessions = 0
+        self._heal: dict[str, float] = {}  # by host: when
+        self._errors = (self.base / "tuner.err").open("ab")
+        self.tune()
+
+    def tune(self) -> None:
+        """The command, again."""
+        command = self.cluster.on("head", self._command)
+        self.tuner = subprocess.Popen(command, stderr=self._errors, stdout=subprocess.DEVNULL)
+        self.sessions += 1
+
+    def attend(self) -> bool:
+        """Heal and start again what is due; False when the study has ended."""
+        now_s = time.monotonic()
+        for name in [n for n, until_s in self._heal.items() if until_s <= now_s]:
+            self.network.link(name, "up")
+            del self._heal[name]
+        for name, daemon in self.cluster.daemons.items():
+            if daemon.poll() is not None and name not in self._heal:
+                self.cluster.start(name)
+        status = self.tuner.poll()
+        if status == 0:
+            return False
+        if status is not None:
+            # Nobody killed it.
+            said = (self.base / "tuner.err").read_text().strip().splitlines()[-1:]
+            self.ended_alone.append(f"status {status}: {''.join(said)[:300]}")
+            self.tune()
+        return True
+
+    def cut(self) -> None:
+        """The link of a host, of the head's too, for a short or a long time."""
+        name = random.choice([n for n in self.cluster.daemons if n not in self._heal])
+        cut_s = random.uniform(*CUTS_S[len(self.cuts) % 2])
+        self.network.link(name, "down")
+        self._heal[name] = time.monotonic() + cut_s
+        self.cuts.append({"host": name, "cut_s": round(cut_s, 1)})
+
+    def kill(self, what: str) -> None:
+        """One kill, where there is something to hit."""
+        hit = {
+            "tuner": self._kill_tuner,
+            "worker": self._kill_worker,
+            "raylet": self._kill_raylet,
+            "head": self._kill_head,
+        }[what]()
+        self.kills.update([what] if hit else [])
+
+    def _kill_tuner(self) -> bool:
+        self.tuner.kill()
+        self.tuner.wait()
+        self.tune()
+        return True
+
+    def _kill_worker(self) -> bool:
+        lines = (self.base / "runs.jsonl").read_text().splitlines()[-8:]
+        for line in random.sample(lines, len(lines)):
+            with suppress(psutil.NoSuchProcess, ValueError):
+                said = json.loads(line)
+                process = psutil.Process(said["pid"])
+                if said["what"] != "ok" and process.name().startswith("ray::"):
+                    process.kill()
+                    return True
+        return False
+
+    def _kill_raylet(self) -> bool:
+        name = random.choice([n for n in self.cluster.daemons if n != "head"])
+        return self._killed(name, ["raylet"])
+
+    def _kill_head(self) -> bool:
+        """And what the documents say: start the fleet again, and repeat the command."""
+        daemons = random.choice([["raylet"], ["gcs_server"], ["raylet", "gcs_server"]])
+        if not self._killed("head", daemons):
+            return False
         try:
-            said = json.loads(line)
-        except ValueError:  # cut off by a kill
-            continue
-        directory = Path(said["directory"])
-        span = spans.setdefault((directory.parents[1].name, directory.name), [said["unix_s"]] * 2)
-        span[1] = said["unix_s"]
-    hosts: dict[str, list[list[float]]] = defaultdict(list)
-    for (host, _), span in spans.items():
-        hosts[host].append(span)
-    count = 0
-    for of_host in hosts.values():
-        of_host.sort()
-        count += sum(one[1] > other[0] for one, other in pairwise(of_host))
-    return count, len(spans)
+            status = self.tuner.wait(_ENDS_S)
+            said = (self.base / "tuner.err").read_text().strip().splitlines()[-1:]
+            self.ended_alone.append(f"head, status {status}: {''.join(said)[:300]}")
+        except subprocess.TimeoutExpired:
+            self.ended_alone.append(f"head: did not end in {_ENDS_S:g} s")
+            self.tuner.kill()
+        for name, daemon in self.cluster.daemons.items():
+            for process in self.network.processes(name):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            daemon.wait()
+        for name in list(self._heal):
+            self.network.link(name, "up")
+        self._heal.clear()
+        self.cluster.start("head")
+        time.sleep(8.0)
+        self.tune()
+        return True
 
-
-def kill(what: str, cluster: Cluster, base: Path, tuner: subprocess.Popen[bytes]) -> str:
-    """One SIGKILL; what was hit, empty where there was nothing to."""
-    if what == "tuner":
-        tuner.kill()
-        return "tuner"
-    if what == "worker":
-        lines = (base / "runs.jsonl").read_text().splitlines()[-5:]
-        for line in reversed(lines):
-            pid = json.loads(line)["pid"]
-            if psutil.pid_exists(pid):
-                os.kill(pid, signal.SIGKILL)
-                return "worker"
-        return ""
-    name = random.choice([n for n in cluster.daemons if n != "head"])
-    family = psutil.Process(cluster.daemons[name].pid).children(recursive=True)
-    for process in family:
-        if process.name() == "raylet":
+    def _killed(self, name: str, daemons: list[str]) -> bool:
+        found = [p for p in self.network.processes(name) if p.name() in daemons]
+        for process in found:
             process.kill()
-            time.sleep(1.0)
-            cluster.daemons[name].terminate()
-            cluster.daemons[name].wait(40.0)
-            cluster.start(name)
-            return "raylet"
-    return ""
+        return bool(found)
+
+
+def run(chaos: Chaos, log: Path, *, kills: int, cuts: int, every: int) -> None:
+    """Until the study has ended: a kill each time `every` more runs have begun."""
+    begun, changed_s, since = 0, time.monotonic(), 0
+    while chaos.attend():
+        time.sleep(0.2)
+        now = log.read_text().count('"began"') if log.exists() else 0
+        if now > since:
+            since, changed_s = now, time.monotonic()
+        elif time.monotonic() - changed_s > _STUCK_S:
+            raise SystemExit(f"nothing was begun for {_STUCK_S:g} s: {chaos.ended_alone}")
+        total = chaos.kills.total()
+        if now < begun + every or total >= kills:
+            continue
+        begun = now
+        if len(chaos.cuts) * kills < total * cuts:
+            chaos.cut()
+        else:
+            chaos.kill(random.choices(list(KILLS), list(KILLS.values()))[0])
+        told = dict(chaos.kills), len(chaos.cuts)
+        print(time.strftime("%X"), now, *told, file=sys.stderr, flush=True)
 
 
 def main() -> None:
     """See the module."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--hosts", type=int, default=3)
-    parser.add_argument("--trials", type=int, default=60)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--cuts", type=int, default=16, help="of links, half of them long")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--run", type=float, default=1.5, help="seconds of a run")
-    parser.add_argument("--every", type=int, default=3, help="runs that begin between two kills")
+    parser.add_argument("--every", type=int, default=4, help="runs that begin between two kills")
     parser.add_argument("--port", type=int, default=16679)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="a new folder for everything, kept in the end")
     parser.add_argument("--tuner", nargs=2, metavar=("BASE", "ADDRESS"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.tuner:
-        tune_here(Path(asked.tuner[0]), asked.tuner[1], asked.run, asked.trials)
+        try:
+            tune_here(Path(asked.tuner[0]), asked.tuner[1], asked.run, asked.trials)
+        except LsmtuneError as error:
+            raise SystemExit(f"error: {error}") from None
         return
     random.seed(asked.seed)
-    hit: Counter[str] = Counter()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
-        base = Path(name)
-        with Cluster(base, asked.port) as cluster:
+        base = asked.keep or Path(name)
+        base.mkdir(exist_ok=True)
+        with Network(base) as network, Cluster(base, asked.port, network) as cluster:
             for host in range(asked.hosts):
                 cluster.start(f"h{host}")
             command = [sys.executable, __file__, "--tuner", str(base), cluster.join]
             command += ["--run", str(asked.run), "--trials", str(asked.trials)]
-            errors = (base / "tuner.err").open("ab")
-            tuner = subprocess.Popen(command, stderr=errors, stdout=subprocess.DEVNULL)
-            sessions, begun, log = 1, 0, base / "runs.jsonl"
-            while True:
-                time.sleep(0.2)
-                if tuner.poll() is not None:
-                    if tuner.returncode == 0:
-                        break
-                    tuner = subprocess.Popen(command, stderr=errors, stdout=subprocess.DEVNULL)
-                    sessions += 1
-                now = log.read_text().count('"began"') if log.exists() else 0
-                if now >= begun + asked.every and hit.total() < asked.kills:
-                    what = random.choices(["worker", "raylet", "tuner"], [3, 2, 1])[0]
-                    done = kill(what, cluster, base, tuner)
-                    hit.update([done] if done else [])
-                    begun = now
-                    print(time.strftime("%X"), now, dict(hit), file=sys.stderr, flush=True)
-        with StudyFolder.open(base / "study") as folder:
-            rows = folder.measurements.all()
-        stored = Counter(row.trial for row in rows if row.role is Role.TRIAL)
-        twice, runs = overlaps(base / "runs.jsonl")
-        found = {
-            "kills": dict(hit),
-            "sessions": sessions,
-            "trials_wanted": asked.trials,
-            "trials_stored": len(stored),
-            "trials_doubled": sum(count > 1 for count in stored.values()),
-            "runs_begun": runs,
-            "runs_stored": len(rows),
-            "runs_beside_another": twice,
-            **json.loads((base / "tuned.json").read_text()),
-            "tuner_errors": (base / "tuner.err").read_text()[-1500:],
-        }
-    print(json.dumps(found))
+            chaos, began_s = Chaos(cluster, network, command), time.monotonic()
+            wanted = {"kills": asked.kills, "cuts": asked.cuts, "every": asked.every}
+            run(chaos, base / "runs.jsonl", **wanted)
+            found = {
+                "kills": dict(chaos.kills),
+                "cuts": chaos.cuts,
+                "sessions": chaos.sessions,
+                "elapsed_s": round(time.monotonic() - began_s),
+                "tuner_ended": Counter(chaos.ended_alone),
+            }
+        faults = audited(base, asked.trials)
+        print(json.dumps(found | faults))
+    raise SystemExit(1 if any(faults["faults"].values()) else 0)
 
 
 if __name__ == "__main__":

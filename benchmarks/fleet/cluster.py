@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -16,6 +17,8 @@ from pathlib import Path
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+from network import Network
 
 from lsmtune.cli.worker import ray_arguments
 from lsmtune.driver.runner import Runner
@@ -45,6 +48,8 @@ proof: {{pairs: 6}}
 noise: {{calibration: 0, anchors: 0, repeats: 1}}
 """
 
+# A session of its own has a priority of its own, too, where the kernel groups processes so.
+_LOW = ["sh", "-c", '(echo 10 >/proc/self/autogroup) 2>&-; exec nice -n 19 "$0" "$@"']
 # Of two nodes that begin on one machine at once, one may end: they look for free ports alike.
 _APART_S = 3.0
 
@@ -60,12 +65,20 @@ def own_address() -> str:
 
 
 class Cluster:
-    """A context with a head and nodes, all of which are ended when it is left."""
+    """A context with a head and nodes, all of which are ended when it is left.
 
-    def __init__(self, base: Path, port: int) -> None:
-        self.base, self.address = base, own_address()
-        self.port = port
+    With a `network` each has a namespace of its own there; else they share this machine's. `low`:
+    at a low priority.
+    """
+
+    def __init__(
+        self, base: Path, port: int, network: Network | None = None, *, low: bool = True
+    ) -> None:
+        self.base, self.port, self.network = base, port, network
+        self._priority = _LOW if low else []
+        self.address = own_address() if network is None else network.add("head")
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._addresses = {"head": self.address}
         self._started = 0
 
     @property
@@ -75,20 +88,29 @@ class Cluster:
 
     def start(self, name: str) -> None:
         """One more: `head`, or a host of that name."""
-        if self._started > 1:
-            time.sleep(_APART_S)
-        join = None if name == "head" else self.join
-        arguments = ray_arguments(join, self.address, self.port, name)
-        # Of one machine's nodes each has an agent, which by default all listen on one port.
-        self._started += 1
-        agent = f"--dashboard-agent-listen-port={self.port + self._started}"
+        if name not in self._addresses:
+            new = self.address if self.network is None else self.network.add(name)
+            self._addresses[name] = new
+        join, agent = None if name == "head" else self.join, []
+        if self.network is None:
+            if self._started > 1:
+                time.sleep(_APART_S)
+            # Of one machine's nodes each has an agent, which by default all listen on one port.
+            self._started += 1
+            agent = [f"--dashboard-agent-listen-port={self.port + self._started}"]
+        arguments = ray_arguments(join, self._addresses[name], self.port, name)
+        ray = [sys.executable, "-m", "ray.scripts.scripts", *arguments, *agent]
         self.daemons[name] = subprocess.Popen(
-            ["nice", "-n", "19", sys.executable, "-m", "ray.scripts.scripts", *arguments, agent],
+            self.on(name, [*self._priority, *ray]),
             env=os.environ | {DIRECTORY: str(self.base / "hosts")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+    def on(self, name: str, command: list[str]) -> list[str]:
+        """`command` as it is run on the host of that name."""
+        return command if self.network is None else self.network.inside(name, command)
 
     def start_again(self) -> None:
         """Whatever has ended."""
@@ -128,16 +150,22 @@ def simulated(run_s: float, log: Path, **more: float) -> SimulatedRunner:
 
 
 class Warnings(TuneObserver):
-    """Keeps what the user would be told; ends the study with its search where `search_only`."""
+    """Keeps what the user would be told, with its time in the file `log`.
 
-    def __init__(self, *, search_only: bool) -> None:
+    Ends the study with its search where `search_only`.
+    """
+
+    def __init__(self, log: Path, *, search_only: bool) -> None:
         self.told: list[str] = []
+        self._log = log
         self.stop = threading.Event()
         self._search_only = search_only
 
     def warning(self, text: str) -> None:
         """See `Observer`."""
         self.told.append(text)
+        with self._log.open("a") as file:
+            file.write(json.dumps({"unix_s": time.time(), "text": text}) + "\n")
 
     def search_finished(self, reason: str) -> None:
         """See `TuneObserver`."""
@@ -152,7 +180,7 @@ def tuned(
     """One session of a study in `base / "study"`."""
     spec = parse_spec(STUDY.format(trials=trials), base / "study.yaml")
     parts = FleetParts(fleet, host_facts(ENGINE, runner, base), look_s=1.0)
-    observer = Warnings(search_only=search_only)
+    observer = Warnings(base / "told.jsonl", search_only=search_only)
     with StudyFolder.create_or_resume(base / "study", spec) as folder:
         make = partial(FleetTuning, parts)
         known = (spec, folder, runner, ENGINE, observer)

@@ -2,19 +2,25 @@
 
     .venv/bin/python benchmarks/fleet/scaling.py --hosts 1 2 4 8 16 --run 15 --each 6
 
-The rate is that of the search: trials but the first of each host, over the time from the first of
-these to the end of the last. `share` is it over N times 1 / the length of a run.
+The cycle of a host is the time from the start of a trial to the start of its next one, over the
+whole search. Hosts work at once, so the rate is the sum over hosts of 1 / the mean of their cycles:
+what the search does while it lasts, whatever its first and last minutes are like. `share` is that
+rate over N times 1 / the length of a run: 1 where no host ever waits. `gap_s` is what a host waits
+between two trials; `head_cpu_s` is the processor time of the tuner for each trial.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from cluster import Cluster, simulated, tuned
 
@@ -34,49 +40,44 @@ def measured(hosts: int, run_s: float, each: int, port: int) -> dict[str, object
             fleet = cluster.fleet(runner)
             ready: list[Host] = []
             began_s = time.monotonic()
-            while len(ready) < hosts and time.monotonic() - began_s < 180.0:
+            while len(ready) < hosts and time.monotonic() - began_s < 600.0:
                 ready += fleet.hosts()
                 cluster.start_again()
                 time.sleep(0.5)
+            before_s = time.process_time()
             try:
                 result, parts, told = tuned(
                     *(base, _All(ready), runner), trials=each * hosts, search_only=True
                 )
             finally:
+                cpu_s = time.process_time() - before_s
                 fleet.close()
         with StudyFolder.open(base / "study") as folder:
             rows = folder.measurements.all()
-        trials = [row for row in rows if row.role is Role.TRIAL]
-        runs = [row.measurement for row in trials]
-        first_s, last_s = (
-            min(r.started_unix_s for r in runs),
-            max(r.started_unix_s + r.elapsed_s for r in runs),
-        )
-        # Other hosts join while the first searches: from the moment that all do.
-        joined_s = max(
-            min(r.started_unix_s for r in runs if r.host == host) for host in {r.host for r in runs}
-        )
-        steady = [r for r in runs if r.started_unix_s >= joined_s]
-        window_s = max(r.started_unix_s + r.elapsed_s for r in steady) - joined_s
-        ends = sorted(r.started_unix_s + r.elapsed_s for r in steady)
-        # Up to the last moment at which every host had work: after it the search runs out.
-        until_s = min(
-            max(r.started_unix_s + r.elapsed_s for r in steady if r.host == host)
-            for host in {r.host for r in steady}
-        )
-        done = sum(end <= until_s for end in ends)
-        rate = done / (until_s - joined_s)
+        starts: dict[str, list[float]] = defaultdict(list)
+        for row in rows:
+            if row.role is Role.TRIAL:
+                starts[row.measurement.host].append(row.measurement.started_unix_s)
+        cycles = [
+            later - earlier for of_host in starts.values() for earlier, later in pairwise(of_host)
+        ]
+        means = {h: (s[-1] - s[0]) / (len(s) - 1) for h, s in starts.items() if len(s) > 1}
+        rate = sum(1.0 / mean for mean in means.values())
+        gaps = sorted(cycle - run_s for cycle in cycles)
         return {
             "hosts": hosts,
             "run_s": run_s,
             "trials": result.trials,
             "outcomes": dict(result.counts),
-            "hosts_used": len({r.host for r in runs}),
-            "per_host": sorted(Counter(r.host for r in runs).values()),
-            "all_s": last_s - first_s,
-            "window_s": window_s,
+            "hosts_used": len(starts),
+            "per_host": sorted(map(len, starts.values())),
+            "cycles": len(cycles),
+            "gap_s_p50": median(gaps),
+            "gap_s_max": gaps[-1],
+            "head_cpu_s": cpu_s / result.trials,
             "trials_per_hour": 3600 * rate,
             "share": rate * run_s / hosts,
+            "load_average": os.getloadavg()[0],
             "discarded": parts.discarded,
             "told": list(told),
         }

@@ -1,0 +1,126 @@
+"""What a study on simulated hosts stored, compared with what its runner noted on the hosts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optuna.trial import TrialState
+
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.fleet.head import HOSTS_MAX
+
+_GIVEN_UP = re.compile(r"(\S+) is given up")
+# A run notes that it begins a moment after the time that it reports.
+_SAME_S = 0.5
+
+
+@dataclass
+class Run:
+    """As its host noted it, by the wall clock; `ended` where it was not killed."""
+
+    host: str
+    seed: int
+    began_unix_s: float
+    last_unix_s: float
+    ended: bool = False
+
+
+def noted(log: Path) -> list[Run]:
+    """The runs in the `log` of a SimulatedRunner."""
+    runs: dict[str, Run] = {}
+    for line in log.read_text().splitlines():
+        try:
+            said = json.loads(line)
+        except ValueError:  # cut off by a kill
+            continue
+        directory, now_s = Path(said["directory"]), said["unix_s"]
+        host = directory.parents[1].name
+        run = runs.setdefault(str(directory), Run(host, said["seed"], now_s, now_s))
+        run.last_unix_s = now_s
+        run.ended = said["what"] not in ("began", "lasts")
+    return list(runs.values())
+
+
+def overlaps(runs: Sequence[Run]) -> int:
+    """How many began while another of the same host lasted."""
+    until_s: dict[str, float] = defaultdict(float)
+    count = 0
+    for run in sorted(runs, key=lambda run: run.began_unix_s):
+        count += run.began_unix_s < until_s[run.host]
+        until_s[run.host] = max(until_s[run.host], run.last_unix_s)
+    return count
+
+
+def given_up(log: Path) -> list[tuple[str, float]]:
+    """Which host was given up, and when, in the `log` of what the user was told."""
+    said = [json.loads(line) for line in log.read_text().splitlines()]
+    found = [(_GIVEN_UP.match(line["text"]), line["unix_s"]) for line in said]
+    return [(match[1], unix_s) for match, unix_s in found if match]
+
+
+def audited(base: Path, trials: int) -> dict[str, Any]:
+    """All of it, for the study in `base`; what must not be is in `faults`, each a number."""
+    with StudyFolder.open(base / "study") as folder:
+        rows = folder.measurements.all()
+        states = Counter(trial.state for trial in folder.optuna_study().trials)
+    runs, ends = noted(base / "runs.jsonl"), given_up(base / "told.jsonl")
+    found = [_run_of(row, runs) for row in rows]
+    stored = Counter(id(run) for run in found if run is not None)
+    late = [
+        run
+        for run in runs
+        if run.ended
+        and any(h == run.host and run.began_unix_s < t < run.last_unix_s for h, t in ends)
+    ]
+    numbers = {row.trial for row in rows if row.role is Role.TRIAL}
+    places = Counter(map(_place, rows))
+    return {
+        "trials": len(numbers),
+        "runs_begun": len(runs),
+        "runs_ended": sum(run.ended for run in runs),
+        "runs_stored": len(rows),
+        "hosts_given_up": len(ends),
+        "why": Counter(_reason(base / "told.jsonl")),
+        "runs_ended_after_their_host_was_given_up": len(late),
+        "faults": {
+            "trials_lost": abs(trials - len(numbers)) + len(set(range(trials)) - numbers),
+            "trials_not_complete": trials - states[TrialState.COMPLETE],
+            "trials_left_running": states[TrialState.RUNNING],
+            "rows_doubled": sum(count - 1 for count in places.values()),
+            "runs_stored_twice": sum(count - 1 for count in stored.values()),
+            "rows_without_a_run": sum(run is None for run in found),
+            "late_runs_stored": sum(id(run) in stored for run in late),
+            "runs_beside_another": overlaps(runs),
+        },
+        **json.loads((base / "tuned.json").read_text()),
+    }
+
+
+def _run_of(row: StoredMeasurement, runs: Sequence[Run]) -> Run | None:
+    """The run that `row` tells of."""
+    began_s = row.measurement.started_unix_s
+    for run in runs:
+        same = (run.host, run.seed) == (row.measurement.host, row.seed)
+        if same and run.ended and 0.0 <= run.began_unix_s - began_s < _SAME_S:
+            return run
+    return None
+
+
+def _place(row: StoredMeasurement) -> tuple[object, ...]:
+    """What one row alone may have."""
+    host = "" if row.role is Role.TRIAL else row.measurement.host
+    pair = None if row.pair is None else row.pair % HOSTS_MAX, row.pair
+    return row.role, row.trial, row.repeat, pair, row.workload, host
+
+
+def _reason(log: Path) -> list[str]:
+    """Why hosts were given up, without their names and numbers."""
+    said = [json.loads(line)["text"] for line in log.read_text().splitlines()]
+    return [re.split(r"[:.]", text.split(": ", 1)[1])[0] for text in said if _GIVEN_UP.match(text)]
