@@ -18,6 +18,7 @@ from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 
 GOAL = Goal((Objective(),))
 PAIRS = 12
+Runs = Sequence[Sequence[Measurement]]
 
 
 def run_of(*phases: PhaseMeasurement, **reported: float) -> Measurement:
@@ -34,12 +35,16 @@ def sides(factor: float, **fields: float | None) -> list[list[Measurement]]:
     ]
 
 
+def ratios_of(goal: Goal, baselines: Runs, candidates: Runs, confidence: float) -> SecondaryRatios:
+    return secondary_ratios(goal, list(zip(baselines, candidates, strict=True)), confidence)
+
+
 def labels(found: SecondaryRatios) -> list[str]:
     return [ratio.metric for ratio in found.ratios]
 
 
 def test_every_metric_with_a_ratio_but_the_one_that_decides() -> None:
-    found = secondary_ratios(GOAL, sides(1.0, drain_s=2.0), sides(1.5, drain_s=1.0), 0.95)
+    found = ratios_of(GOAL, sides(1.0, drain_s=2.0), sides(1.5, drain_s=1.0), 0.95)
     assert labels(found) == ["throughput_ops_s", "drain_s", "rss_bytes_max", "database_bytes"]
     by_metric = {ratio.metric: ratio for ratio in found.ratios}
     assert by_metric["throughput_ops_s"].direction == "maximize"
@@ -50,12 +55,12 @@ def test_every_metric_with_a_ratio_but_the_one_that_decides() -> None:
 def test_a_value_of_zero_on_either_side_leaves_no_ratio() -> None:
     for drains_s in ((2.0, 0.0), (0.0, 2.0)):
         baseline, candidate = (sides(1.0, drain_s=drain_s) for drain_s in drains_s)
-        assert "drain_s" not in labels(secondary_ratios(GOAL, baseline, candidate, 0.95))
+        assert "drain_s" not in labels(ratios_of(GOAL, baseline, candidate, 0.95))
 
 
 def test_each_interval_has_its_share_of_the_error() -> None:
     baseline, candidate = sides(1.0), sides(1.5)
-    found = secondary_ratios(GOAL, baseline, candidate, 0.95)
+    found = ratios_of(GOAL, baseline, candidate, 0.95)
     # Drain is 0 on both sides: it was looked at, and has no ratio.
     assert found.each == pytest.approx(1 - 0.05 / 4)
     (burst, *_) = found.ratios
@@ -68,15 +73,13 @@ def test_each_interval_has_its_share_of_the_error() -> None:
 
 
 def test_what_one_side_did_not_observe_has_no_ratio() -> None:
-    found = secondary_ratios(
-        GOAL, sides(1.0, latency_us_p99=None), sides(1.0, latency_us_p99=2.0), 0.9
-    )
+    found = ratios_of(GOAL, sides(1.0, latency_us_p99=None), sides(1.0, latency_us_p99=2.0), 0.9)
     assert "latency_us_p99" not in labels(found)
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 5])
 def test_few_pairs_have_ratios_and_no_intervals(pairs: int) -> None:
-    found = secondary_ratios(GOAL, sides(1.0)[:pairs], sides(1.5)[:pairs], 0.95)
+    found = ratios_of(GOAL, sides(1.0)[:pairs], sides(1.5)[:pairs], 0.95)
     assert bool(found.ratios) == (pairs > 1)
     assert all(r.ratio_low is None and r.ratio_high is None for r in found.ratios)
     assert (found.each is None) == (pairs == 0)
@@ -84,7 +87,7 @@ def test_few_pairs_have_ratios_and_no_intervals(pairs: int) -> None:
 
 def test_objectives_of_several_come_first_also_without_a_ratio() -> None:
     goal = Goal((Objective("drain_s", Direction.MINIMIZE), Objective()))
-    found = secondary_ratios(goal, sides(1.0), sides(1.5), 0.95)
+    found = ratios_of(goal, sides(1.0), sides(1.5), 0.95)
     assert labels(found)[:3] == ["drain_s", "sustained_throughput_ops_s", "throughput_ops_s"]
     assert found.ratios[0].ratio is None
     assert len(labels(found)) == len(set(labels(found)))
@@ -94,7 +97,7 @@ def test_several_workloads_have_the_weighted_mean() -> None:
     goal = Goal((Objective(),), (0.25, 0.75))
     baseline = [[run_of(phase(100.0)), run_of(phase(100.0))]] * 2
     candidate = [[run_of(phase(1600.0)), run_of(phase(100.0))]] * 2
-    burst = secondary_ratios(goal, baseline, candidate, 0.95).ratios[0]
+    burst = ratios_of(goal, baseline, candidate, 0.95).ratios[0]
     assert burst.ratio == pytest.approx(2.0)
 
 
@@ -104,7 +107,7 @@ def test_the_phase_that_is_judged_is_the_one_that_is_shown() -> None:
         return [[run_of(*phases)]] * 2
 
     goal = Goal((Objective(phase="put"),))
-    found = secondary_ratios(goal, both(100.0), both(300.0), 0.95)
+    found = ratios_of(goal, both(100.0), both(300.0), 0.95)
     burst = found.ratios[0]
     assert (burst.metric, burst.ratio) == ("put.throughput_ops_s", pytest.approx(3.0))
     assert {"total_elapsed_s", "total_with_drain_s"} <= set(labels(found))
@@ -113,17 +116,17 @@ def test_the_phase_that_is_judged_is_the_one_that_is_shown() -> None:
 def test_what_a_program_reports_has_no_direction() -> None:
     goal = Goal((Objective("score", Direction.MAXIMIZE),))
     baseline, candidate = [[run_of(score=2.0, cost=8.0)]] * 2, [[run_of(score=2.0, cost=4.0)]] * 2
-    (cost,) = secondary_ratios(goal, baseline, candidate, 0.95).ratios
+    (cost,) = ratios_of(goal, baseline, candidate, 0.95).ratios
     assert (cost.metric, cost.direction, cost.ratio) == ("cost", "", pytest.approx(0.5))
 
 
 def test_what_is_shown_only_has_a_ratio_and_widens_no_interval() -> None:
     goal = Goal((Objective(),))
     sides = [[[run_of(phase(1.0 + i), phase(2.0 + i))] for i in range(8)] for _ in range(2)]
-    before = secondary_ratios(goal, *sides, 0.95)
+    before = ratios_of(goal, *sides, 0.95)
     shown_only = {**BY_NAME, "throughput_ops_s": replace(BY_NAME["throughput_ops_s"], judged=False)}
     with mock.patch("lsmtune.proof.verdict.BY_NAME", shown_only):
-        after = secondary_ratios(goal, *sides, 0.95)
+        after = ratios_of(goal, *sides, 0.95)
     assert labels(after) == labels(before)
     assert before.each is not None
     assert after.each is not None

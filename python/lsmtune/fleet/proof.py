@@ -13,28 +13,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.schedule import Arm, Slot, Stream, candidate_first, derive_seed
-from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.experiment.schedule import Arm, Stream, derive_seed
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.fleet.head import host_rows
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.guards import Circumstances, judged_by_guards
+from lsmtune.proof.guards import Circumstances
 from lsmtune.proof.pairs import (
     Pair,
-    PairSeries,
-    complete_pairs,
-    is_of,
-    measurements,
+    complete_sides,
     notes_on,
     pair_values,
+    pairs_among,
+    proof_series,
     seconds_each,
-    sides_of,
-    stored_pairs,
 )
-from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.verdict import judge, secondary_ratios
-from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.intervals import RatioInterval
 from lsmtune.stats.random_effects import random_effects
+from lsmtune.study.finalist import judged_by_price
 from lsmtune.study.spec import Spec
 
 NOT_TESTED = (
@@ -68,54 +64,28 @@ def host_pairs(
     Fewer where a candidate fails, where `left_s` seconds are over after `PAIRS_LEAST` of them, and
     when the measurer's stop event is set. The seeds are the host's own.
     """
-    store, count = measurer.folder.measurements, len(spec.workloads)
     seed = derive_seed(spec.seed, Stream.HOST, index)
     until_s = math.inf if left_s is None else measurer.now_s() + left_s
-    last = store.last_pair()
-    stored = stored_pairs(store, baseline, finalist, count)
-    number = 0 if last is None else last + 1
-    series = PairSeries(measurer, stored, number, spec.proof.method)
+    series = proof_series(measurer, baseline, finalist, seed, spec.proof.method)
     while True:
         choice = series.choice()
         known = series.by(choice.method)
         values = pair_values(known, spec.goal)
-        done, number = len(values.baseline), series.number
+        done = len(values.baseline)
         late = measurer.now_s() + seconds_each(known or series.stored) >= until_s
         if done >= pairs or values.disqualified or (late and done >= PAIRS_LEAST):
             return done
-        sides = (
-            (baseline, Slot(Role.PROOF_BASELINE, number, pair=number)),
-            (finalist, Slot(Role.PROOF_CANDIDATE, number, pair=number)),
-        )
-        if not series.run_next(
-            *(derive_seed(seed, Stream.PROOF, number), *sides, choice.method),
-            math.inf if done < PAIRS_LEAST else until_s,
-            candidate_first=candidate_first(seed, number),
-        ):
+        if not series.run_next(choice.method, math.inf if done < PAIRS_LEAST else until_s):
             return done
 
 
-def pairs_of(
+def pairs_by_host(
     rows: Sequence[StoredMeasurement], baseline: Arm, finalist: Arm, workloads: int
 ) -> dict[str, list[Pair]]:
     """The pairs of these two arms on each host, by the method that it ended with."""
     found = {}
     for host in dict.fromkeys(row.measurement.host for row in rows):
-        own = host_rows(list(rows), host)
-        first, second = (
-            {
-                pair: side
-                for (pair, _), side in sides_of(
-                    row for row in own if row.role is role and is_of(row, arm)
-                ).items()
-            }
-            for role, arm in (
-                (Role.PROOF_BASELINE, baseline),
-                (Role.PROOF_CANDIDATE, finalist),
-            )
-        )
-        pairs = [Pair(n, first[n], second[n]) for n in sorted(first.keys() & second.keys())]
-        pairs = [pair for pair in pairs if pair.is_over(workloads)]
+        pairs = pairs_among(host_rows(list(rows), host), baseline, finalist, workloads)
         if pairs:
             last = pairs[-1].runs[0].measurement.paired_by
             found[host] = [p for p in pairs if p.runs[0].measurement.paired_by == last]
@@ -166,11 +136,8 @@ def fleet_verdict(
     if why and verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT):
         told = "; ".join(filter(None, [why, verdict.why]))
         verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=told)
-    complete = complete_pairs(every, goal)
-    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
-    secondary = secondary_ratios(
-        goal, [one for one, _ in sides], [other for _, other in sides], proof.confidence
-    )
+    sides = complete_sides(every, goal)
+    secondary = secondary_ratios(goal, sides, proof.confidence)
     methods = dict.fromkeys(pair.runs[0].measurement.paired_by for pair in every)
     verdict = replace(
         verdict,
@@ -179,13 +146,7 @@ def fleet_verdict(
         confidence_each=secondary.each,
         notes=(*notes, *notes_on(every)),
     )
-    verdict = judged_by_length(
-        *(verdict, goal, measurer.workloads, sides),
-        burst=spec.burst,
-        share_of_target=measurer.scale,
-    )
-    asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
-    return judged_by_guards(verdict, [*asked, *spec.guards], circumstances, sides)
+    return judged_by_price(spec, verdict, measurer, circumstances, sides)
 
 
 def log_ratios(pairs: Sequence[Pair], spec: Spec) -> list[float]:

@@ -35,7 +35,7 @@ from lsmtune.fleet.head import (
     host_rows,
 )
 from lsmtune.fleet.host import Fleet, Host, HostFacts, HostLostError, differences, refusal
-from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_each, pairs_of
+from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_host, pairs_each
 from lsmtune.model.codec import encode
 from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.survival import Survived
@@ -487,7 +487,7 @@ class FleetTuning(Tuning):
         if not self._drive(assign):
             return None
         rows = self._folder.measurements.all()
-        pairs = pairs_of(rows, self._baseline, finalist, len(spec.workloads))
+        pairs = pairs_by_host(rows, self._baseline, finalist, len(spec.workloads))
         circumstances = self._feasibility.circumstances(finalist.config.options)
         verdict = fleet_verdict(spec, pairs, measurer, circumstances)
         return Survived(replace(verdict, notes=(*verdict.notes, *notes, NOT_TESTED)))

@@ -20,7 +20,15 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, Objective, default_direction
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.request import PairMethod
-from lsmtune.proof.pairs import Pair, PairSeries, failed, measurements, seconds_each, sides_of
+from lsmtune.proof.pairs import (
+    Pair,
+    PairSeries,
+    Planned,
+    failed,
+    measurements,
+    pairs_by_side,
+    seconds_each,
+)
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least
 
@@ -94,7 +102,13 @@ def calibrate(
     rows = measurer.folder.measurements.of(Role.CALIBRATION)
     stored = calibration_pairs(rows, baseline.config, len(measurer.workloads))
     last = max((run.pair for run in rows if run.pair is not None), default=-1)
-    series = PairSeries(measurer, stored, last + 1, method)
+
+    def plan(number: int) -> Planned:
+        slot = Slot(Role.CALIBRATION, number, pair=number)
+        sides = (baseline, slot), (baseline, replace(slot, repeat=1))
+        return Planned(derive_seed(study_seed, Stream.CALIBRATION, number), *sides)
+
+    series = PairSeries(measurer, stored, last + 1, plan, method)
     while True:
         choice = series.choice()
         by_method = series.by(choice.method)
@@ -102,11 +116,7 @@ def calibrate(
         in_time = measurer.now_s() + seconds_each(by_method) <= until_s
         if len(by_method) - bad >= pairs or bad > FAILURES_TOLERATED or not in_time:
             break
-        number = series.number
-        seed = derive_seed(study_seed, Stream.CALIBRATION, number)
-        slot = Slot(Role.CALIBRATION, number, pair=number)
-        sides = (baseline, slot), (baseline, replace(slot, repeat=1))
-        if not series.run_next(seed, *sides, choice.method, until_s):
+        if not series.run_next(choice.method, until_s):
             break
     if bad > FAILURES_TOLERATED:
         observer.warning(f"calibration ended early: {bad} pairs of runs failed")
@@ -140,11 +150,9 @@ def calibration_pairs(
     Those that were cut off are left out. The side that went first is the `baseline` of each.
     """
     options = dict(baseline.options)
-    calibrations = (run for run in rows if run.role is Role.CALIBRATION)
-    sides = sides_of(run for run in calibrations if dict(run.config.options) == options)
-    numbers = sorted({number for number, _ in sides})
-    pairs = [Pair(n, sides.get((n, 0), []), sides.get((n, 1), [])) for n in numbers]
-    return [pair for pair in pairs if pair.is_over(workloads)]
+    own = (run for run in rows if run.role is Role.CALIBRATION)
+    own = (run for run in own if dict(run.config.options) == options)
+    return pairs_by_side(own, lambda run: run.repeat, workloads)
 
 
 def _noises(pairs: Sequence[Pair], goal: Goal) -> Iterator[tuple[str, MetricNoise]]:

@@ -336,7 +336,7 @@ def _with_ratio(
     sides: tuple[list[float], list[float]] = ([], [])
     for pair in pairs:
         for side, runs in zip(sides, pair, strict=True):
-            observed = observations(runs[workload])
+            observed = observations(runs[workload], {metric})
             value = observed[phase].get(metric) if phase < len(observed) else None
             if value is None or isinstance(value, str) or value <= 0:
                 return result

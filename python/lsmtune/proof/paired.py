@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
-from lsmtune.experiment.schedule import Arm, Slot, Stream, candidate_first, derive_seed
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.schedule import Arm
 from lsmtune.model.goal import Goal
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -17,12 +16,11 @@ from lsmtune.proof.pairs import (
     Choice,
     Pair,
     PairSeries,
-    complete_pairs,
-    measurements,
+    complete_sides,
     notes_on,
     pair_values,
+    proof_series,
     seconds_each,
-    stored_pairs,
 )
 from lsmtune.proof.verdict import (
     PairValues,
@@ -96,25 +94,15 @@ def prove(
     for arm in (baseline, candidate):
         measurer.refuse_other_build(arm.engine)
     observer.proof_started(plan.pairs)
-    store = measurer.folder.measurements
-    last = store.last_pair()
-    series = PairSeries(
-        measurer,
-        stored_pairs(store, baseline, candidate, len(measurer.workloads)),
-        0 if last is None else last + 1,  # no pair of the folder has its seed
-        plan.method,
-    )
-    return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan, series).run()
+    series = proof_series(measurer, baseline, candidate, study_seed, plan.method)
+    return _Proof(goal, measurer, observer, plan, series).run()
 
 
 @dataclass(eq=False)
 class _Proof:
-    baseline: Arm
-    candidate: Arm
     goal: Goal
     measurer: Measurer
     observer: Observer
-    study_seed: int
     plan: ProofPlan
     series: PairSeries
     method_note: str = ""
@@ -139,7 +127,7 @@ class _Proof:
             late_s = math.inf if verdict.pairs < self.plan.pairs_least else until_s
             next_s = seconds_each(pairs or self.series.stored)
             in_time = self.measurer.now_s() + next_s < late_s
-            if in_time and self._run_pair(choice.method, late_s):
+            if in_time and self.series.run_next(choice.method, late_s):
                 continue
             if verdict.outcome is not VerdictOutcome.NOT_PROVEN:
                 return self._finished(verdict, values, pairs, choice)
@@ -163,27 +151,10 @@ class _Proof:
             return each is None or verdict.pairs >= pairs_at_least(each)
         return verdict.outcome is not VerdictOutcome.NOT_PROVEN
 
-    def _run_pair(self, method: PairMethod, until_s: float) -> bool:
-        """Both sides of the next pair; False when they were cut off."""
-        number = self.series.number
-        return self.series.run_next(
-            derive_seed(self.study_seed, Stream.PROOF, number),
-            (self.baseline, Slot(Role.PROOF_BASELINE, number, pair=number)),
-            (self.candidate, Slot(Role.PROOF_CANDIDATE, number, pair=number)),
-            method,
-            until_s,
-            candidate_first=candidate_first(self.study_seed, number),
-        )
-
     def _secondary(self, pairs: Sequence[Pair]) -> SecondaryRatios:
         """All metrics but the one that decides."""
-        complete = complete_pairs(pairs, self.goal)
-        return secondary_ratios(
-            self.goal,
-            [measurements(pair.baseline) for pair in complete],
-            [measurements(pair.candidate) for pair in complete],
-            self.plan.confidence,
-        )
+        sides = complete_sides(pairs, self.goal)
+        return secondary_ratios(self.goal, sides, self.plan.confidence)
 
     def _finished(
         self, verdict: Verdict, values: PairValues, pairs: Sequence[Pair], choice: Choice

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.driver.pair import cold_obstacle, slices_obstacle
 from lsmtune.experiment.measurer import Measurer, Run
-from lsmtune.experiment.schedule import Arm
+from lsmtune.experiment.schedule import Arm, Slot, Stream, candidate_first, derive_seed
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
@@ -54,33 +54,46 @@ class Pair:
 def stored_pairs(
     store: MeasurementStore, baseline: Arm, candidate: Arm, workloads: int = 1
 ) -> list[Pair]:
-    """The pairs of these two arms that were not cut off, in the order of their numbers.
+    """`pairs_among` the rows of `store`."""
+    rows = [row for role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) for row in store.of(role)]
+    return pairs_among(rows, baseline, candidate, workloads)
+
+
+def pairs_among(
+    rows: Iterable[StoredMeasurement], baseline: Arm, candidate: Arm, workloads: int
+) -> list[Pair]:
+    """The pairs of a proof of these two arms: as `pairs_by_side`.
 
     A pair of a lsmtune that tossed no coin for its order has no method, and serves none.
     """
-    baselines = stored_sides(store, Role.PROOF_BASELINE, baseline)
-    candidates = stored_sides(store, Role.PROOF_CANDIDATE, candidate)
-    both = sorted(baselines.keys() & candidates.keys())
-    pairs = [Pair(number, baselines[number], candidates[number]) for number in both]
-    return [pair for pair in pairs if pair.is_over(workloads)]
+    arms = {Role.PROOF_BASELINE: (0, baseline), Role.PROOF_CANDIDATE: (1, candidate)}
+
+    def side(run: StoredMeasurement) -> int | None:
+        number, arm = arms.get(run.role, (0, None))
+        return number if arm is not None and _is_of(run, arm) else None
+
+    return pairs_by_side(rows, side, workloads)
 
 
-def stored_sides(store: MeasurementStore, role: Role, arm: Arm) -> dict[int, Side]:
-    """The runs of `arm` in the proof by pair, each side in the order of the workloads."""
-    sides = sides_of(run for run in store.of(role) if is_of(run, arm))
-    return {pair: side for (pair, _), side in sides.items()}
+def pairs_by_side(
+    rows: Iterable[StoredMeasurement],
+    side_of: Callable[[StoredMeasurement], int | None],
+    workloads: int,
+) -> list[Pair]:
+    """The pairs that `rows` make and that were not cut off, in the order of their numbers.
 
-
-def sides_of(rows: Iterable[StoredMeasurement]) -> dict[tuple[int, int], Side]:
-    """The sides that `rows` make, by pair and repeat, each in the order of the workloads."""
-    sides: dict[tuple[int, int], list[StoredMeasurement]] = {}
+    `side_of` says 0 for a run of the baseline, 1 for one of the candidate, None for no side.
+    """
+    pairs: dict[int, tuple[list[StoredMeasurement], list[StoredMeasurement]]] = {}
     for run in sorted(rows, key=lambda run: run.workload):
-        if run.pair is not None:
-            sides.setdefault((run.pair, run.repeat), []).append(run)
-    return dict(sides)
+        side = side_of(run)
+        if run.pair is not None and side is not None:
+            pairs.setdefault(run.pair, ([], []))[side].append(run)
+    both = [Pair(number, *sides) for number, sides in sorted(pairs.items())]
+    return [pair for pair in both if pair.is_over(workloads)]
 
 
-def is_of(run: StoredMeasurement, arm: Arm) -> bool:
+def _is_of(run: StoredMeasurement, arm: Arm) -> bool:
     """Whether `run` is of the options and the engine library of `arm`."""
     same_options = dict(run.config.options) == dict(arm.config.options)
     return same_options and run.library == arm.engine.library
@@ -113,11 +126,11 @@ def complete_pairs(pairs: Sequence[Pair], goal: Goal) -> list[Pair]:
 
 
 def complete_sides(
-    store: MeasurementStore, baseline: Arm, candidate: Arm, goal: Goal, workloads: int
+    pairs: Sequence[Pair], goal: Goal
 ) -> list[tuple[list[Measurement], list[Measurement]]]:
-    """What both sides of each complete pair of these arms observed, a run per workload each."""
-    pairs = complete_pairs(stored_pairs(store, baseline, candidate, workloads), goal)
-    return [(measurements(pair.baseline), measurements(pair.candidate)) for pair in pairs]
+    """What both sides of each complete pair observed, a run per workload each."""
+    complete = complete_pairs(pairs, goal)
+    return [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
 
 
 def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
@@ -297,18 +310,37 @@ def stalled_share(run: Measurement) -> float | None:
 # --- Pairs that are run: of a proof, of a step of a minimisation, of a calibration.
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A pair to run: the seed of both, and each side as an arm and its slot by the first workload.
+
+    `order` says which goes first: 0 is the baseline, 1 the candidate.
+    """
+
+    seed: int
+    baseline: Run
+    candidate: Run
+    order: tuple[int, int] = (0, 1)
+
+
 class PairSeries:
     """The pairs of two arms: those that the folder holds already, and those that are run next.
 
-    `stored` has them in the order of their numbers, and `number` is that of the next one. `asked`
-    is the method that the user wants, None to leave it to `choose`.
+    `stored` has them in the order of their numbers, `number` is that of the next one, and `plan`
+    makes it. `asked` is the method that the user wants, None to leave it to `choose`.
     """
 
     def __init__(
-        self, measurer: Measurer, stored: Sequence[Pair], number: int, asked: PairMethod | None
+        self,
+        measurer: Measurer,
+        stored: Sequence[Pair],
+        number: int,
+        plan: Callable[[int], Planned],
+        asked: PairMethod | None,
     ) -> None:
         self.stored = list(stored)
-        self.number = number
+        self._number = number
+        self._plan = plan
         self._measurer = measurer
         self._asked = asked
 
@@ -327,47 +359,56 @@ class PairSeries:
         """The pairs by `method`."""
         return [pair for pair in self.stored if pair.is_of(method)]
 
-    def run_next(
-        self,
-        seed: int,
-        baseline: Run,
-        candidate: Run,
-        method: PairMethod,
-        until_s: float,
-        *,
-        candidate_first: bool = False,
-    ) -> bool:
+    def run_next(self, method: PairMethod, until_s: float) -> bool:
         """Run the next pair under every workload, up to one that fails; False when cut off.
 
-        Args:
-            seed: of both runs.
-            baseline: an arm, and its slot under the first workload.
-            candidate: the other one.
-            method: how both share the machine.
-            until_s: when the pair is ended, on the clock of the measurer.
-            candidate_first: whether the candidate goes first.
+        Both sides share the machine by `method`. The pair is ended when the clock of the measurer
+        shows `until_s`.
         """
+        plan = self._plan(self._number)
         # As many slices as suit the length of the phases, of which the first pair tells.
         slices = slices_of([m for pair in self.stored[:1] for m in measurements(pair.runs)])
-        order = (1, 0) if candidate_first else (0, 1)
         sides: tuple[list[StoredMeasurement], list[StoredMeasurement]] = ([], [])
         for workload in range(len(self._measurer.workloads)):
             if self._measurer.stop.is_set():
                 return False
-            both = [(arm, replace(slot, workload=workload)) for arm, slot in (baseline, candidate)]
-            first, second = (both[side] for side in order)
+            both = [
+                (arm, replace(slot, workload=workload))
+                for arm, slot in (plan.baseline, plan.candidate)
+            ]
+            first, second = (both[side] for side in plan.order)
             runs = self._measurer.measure_pair(
-                first, second, seed, method, until_s=until_s, slices=slices
+                first, second, plan.seed, method, until_s=until_s, slices=slices
             )
             if runs is None:
                 return False
-            for side, run in zip(order, runs, strict=True):
+            for side, run in zip(plan.order, runs, strict=True):
                 sides[side].append(run)
             if failed(runs):
                 break
-        self.stored.append(Pair(self.number, *sides))
-        self.number += 1
+        self.stored.append(Pair(self._number, *sides))
+        self._number += 1
         return True
+
+
+def proof_series(
+    measurer: Measurer, baseline: Arm, candidate: Arm, seed: int, asked: PairMethod | None
+) -> PairSeries:
+    """The pairs of a proof: their seeds follow from `seed`, and a coin that says who goes first."""
+    store = measurer.folder.measurements
+    stored = stored_pairs(store, baseline, candidate, len(measurer.workloads))
+    last = store.last_pair()
+
+    def plan(number: int) -> Planned:
+        return Planned(
+            derive_seed(seed, Stream.PROOF, number),
+            (baseline, Slot(Role.PROOF_BASELINE, number, pair=number)),
+            (candidate, Slot(Role.PROOF_CANDIDATE, number, pair=number)),
+            (1, 0) if candidate_first(seed, number) else (0, 1),
+        )
+
+    # No pair of the folder has the seed of the next one.
+    return PairSeries(measurer, stored, 0 if last is None else last + 1, plan, asked)
 
 
 def seconds_each(pairs: Sequence[Pair]) -> float:

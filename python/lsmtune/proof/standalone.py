@@ -28,7 +28,7 @@ from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import complete_sides
+from lsmtune.proof.pairs import complete_sides, stored_pairs
 from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import Constraint
@@ -158,7 +158,8 @@ def qualified(
 ) -> Verdict:
     """`verdict` on `candidate` in the light of the length of its runs, and of the guards."""
     goal = Goal((verification.objective,))
-    sides = complete_sides(measurer.folder.measurements, baseline, candidate, goal, 1)
+    pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
+    sides = complete_sides(pairs, goal)
     engine, version = candidate.engine.name, candidate.engine.version
     circumstances = circumstances_of(
         engine,

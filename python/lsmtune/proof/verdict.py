@@ -121,23 +121,23 @@ class SecondaryRatios:
 
 
 def secondary_ratios(
-    goal: Goal, baselines: Sequence[Runs], candidates: Sequence[Runs], confidence: float
+    goal: Goal, pairs: Sequence[tuple[Runs, Runs]], confidence: float
 ) -> SecondaryRatios:
     """Every metric that was observed but the one that decides; objectives of several come first.
 
-    Element i of both sides is of the same pair. All intervals together hold at `confidence`: with m
-    of them, each is at 1 - (1 - confidence) / m (C. E. Bonferroni, 1936; O. J. Dunn, Journal of the
-    American Statistical Association 56, 1961). m counts every metric that some run observed, also
-    those that have no ratio because a value is not above zero, so that it does not depend on the
-    values. What is shown only (`Metric.judged`) does not count, and has a ratio without bounds.
+    `pairs` have what both sides of each observed. All intervals together hold at `confidence`: with
+    m of them, each is at 1 - (1 - confidence) / m (C. E. Bonferroni, 1936; O. J. Dunn, Journal of
+    the American Statistical Association 56, 1961). m counts every metric that some run observed,
+    also those that have no ratio because a value is not above zero, so that it does not depend on
+    the values. What is shown only (`Metric.judged`) does not count, and has a ratio without bounds.
     Several workloads have the weighted geometric mean of their values.
     """
-    runs = [run for side in (*baselines, *candidates) for run in side]
+    runs = [run for pair in pairs for side in pair for run in side]
     own = goal.objectives if goal.several else ()
     compared: dict[Objective, tuple[list[float | None], list[float | None]]] = {}
     for objective in (*own, *_shown_objectives(goal, runs)):
         alone = Goal((objective,), goal.shares)
-        values = [alone.value(side) for side in baselines], [alone.value(s) for s in candidates]
+        values = [alone.value(one) for one, _ in pairs], [alone.value(two) for _, two in pairs]
         if any(value is not None for side in values for value in side):
             compared[objective] = values
     if not compared:

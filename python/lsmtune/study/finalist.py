@@ -12,10 +12,11 @@ from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.proof.guards import judged_by_guards
+from lsmtune.model.verdict import Verdict
+from lsmtune.proof.guards import Circumstances, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import complete_sides
-from lsmtune.proof.steady import judged_by_length
+from lsmtune.proof.pairs import complete_sides, stored_pairs
+from lsmtune.proof.steady import Sides, judged_by_length
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
@@ -118,19 +119,33 @@ def prove_finalist(
     )
     if verdict is None:
         return None
-    # The search saw one run, which may have kept a limit by luck: most of the fresh ones decide.
     store, count = measurer.folder.measurements, len(spec.workloads)
-    pairs = complete_sides(store, baseline, finalist, spec.goal, count)
-    asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+    sides = complete_sides(stored_pairs(store, baseline, finalist, count), spec.goal)
     circumstances = feasibility.circumstances(finalist.config.options)
-    verdict = judged_by_length(
-        *(verdict, spec.goal, measurer.workloads, pairs),
-        burst=spec.burst,
-        share_of_target=measurer.scale,
-    )
-    verdict = judged_by_guards(verdict, [*asked, *spec.guards], circumstances, pairs)
+    verdict = judged_by_price(spec, verdict, measurer, circumstances, sides)
     return survived(
         *(replace(verdict, notes=(*verdict.notes, *notes)), finalist, measurer, observer),
         study_seed=spec.seed,
         plan=survival_plan(spec),
     )
+
+
+def judged_by_price(
+    spec: Spec,
+    verdict: Verdict,
+    measurer: Measurer,
+    circumstances: Circumstances,
+    sides: Sides,
+) -> Verdict:
+    """`verdict` in the light of the length of its runs, of the constraints, and of the guards.
+
+    The search saw one run, which may have kept a limit by luck: of the fresh ones, what both
+    `sides` of each complete pair observed, most decide.
+    """
+    verdict = judged_by_length(
+        *(verdict, spec.goal, measurer.workloads, sides),
+        burst=spec.burst,
+        share_of_target=measurer.scale,
+    )
+    asked = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
+    return judged_by_guards(verdict, [*asked, *spec.guards], circumstances, sides)
