@@ -228,6 +228,9 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     assert told["proved_at"] == [encode(at)], "scripts read it, too"
     assert any("of the target, where it was found" in note for note in result.verdict.notes)
     assert any("searches a model" in line for line in warnings(observer))
+    # The time of the proof counts once.
+    assert result.spent_s <= 1200.0
+    assert not any("more than its time budget" in line for line in warnings(observer))
 
 
 class FoldsWhenLarge(ByBytes):

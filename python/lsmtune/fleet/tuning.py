@@ -39,17 +39,15 @@ from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_
 from lsmtune.model.codec import encode
 from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.survival import Survived
-from lsmtune.proof.verdict import not_proven
 from lsmtune.search.sampler import SpaceExhaustedError
-from lsmtune.study import size
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.finalist import nothing_to_prove
+from lsmtune.study.judging import JudgedTrial
 from lsmtune.study.loop import FLEET_HOSTS, Tuning
 from lsmtune.study.observer import TuneObserver, TuneResult
-from lsmtune.study.promotion import Promotion, notes_on_sizes, promote
-from lsmtune.study.start import calibrate_study, candidate_config, measure_baseline, stored_baseline
+from lsmtune.study.promotion import Promotion
+from lsmtune.study.start import stored_baseline
 from lsmtune.study.stored import trial_runs
-from lsmtune.study.trials import Rounds, run_trial
+from lsmtune.study.trials import Rounds
 
 _ELAPSED = "fleet_elapsed_s"  # a stored fact
 _TICK_S = 0.5
@@ -275,21 +273,16 @@ class FleetTuning(Tuning):
         """The baseline on a host, and its calibration against itself."""
         first = not any(m.ready for m in self._members)
 
-        def work(measurer: Measurer) -> list[StoredMeasurement] | None:
-            baseline = measure_baseline(self._spec, self._baseline, measurer)
-            if baseline is None:
-                return None
-            if first:
-                self._head.call(member.token, lambda: self._settle_size(baseline))
-                measurer = replace(measurer, lengths=self._lengths())
-            calibrate_study(
-                *(self._spec, self._baseline, measurer, _Calibrated(measurer.observer)),
-                round_s=sum(row.wall_s for row in baseline),
-                searched=bool(measurer.folder.measurements.of(Role.TRIAL)),
-            )
-            return baseline
+        def work(measurer: Measurer) -> Sequence[StoredMeasurement] | None:
+            def settle(baseline: Sequence[StoredMeasurement]) -> None:
+                if first:
+                    self._head.call(member.token, lambda: self._settle_size(baseline))
 
-        def ended(baseline: list[StoredMeasurement] | None) -> None:
+            observer = _Calibrated(measurer.observer)
+            searched = bool(measurer.folder.measurements.of(Role.TRIAL))
+            return self._baseline_on(measurer, observer, settle, searched=searched)
+
+        def ended(baseline: Sequence[StoredMeasurement] | None) -> None:
             if baseline is None:
                 return
             member.ready = True
@@ -308,9 +301,6 @@ class FleetTuning(Tuning):
                 baseline = own
                 break
         super()._use_baseline(baseline)
-
-    def _lengths(self) -> size.TrialLengths | None:
-        return size.lengths(self._spec, self._size, self._defaults)
 
     # --- The search.
 
@@ -335,10 +325,8 @@ class FleetTuning(Tuning):
         step = self._repeat_on(member) or self._anchor_on(member)
         if step is not None:
             return step
-        known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
         new = sum(number not in self._observations.trials for number in self._running)
-        under_way = self._progress.trials() + new
-        if end := self._budget.trials_end(under_way, *known):
+        if end := self._trials_end(self._progress.trials() + new):
             # A trial that is lost now is tried again.
             self._reason = None if self._running else end
             return None
@@ -353,39 +341,20 @@ class FleetTuning(Tuning):
         return None
 
     def _trial_on(self, member: Member) -> Step:
-        number, values = self._ask()
+        number, values, run = self._new_trial(
+            member.name, lambda report: self._head.call(member.token, report)
+        )
         self._running[number] = member
-        scale = self._observations.judgement.drift.factor_now(member.name)
-        deadline_s, until_s = self._run_ends()
-        arm = Arm(self._engine, candidate_config(self._spec, number, values))
-        index = self._progress.trials()
-
-        def report(step: int, value: float) -> bool:
-            return self._head.call(
-                member.token, lambda: self._trials.report(number, step, value * scale)
-            )
-
-        def work(measurer: Measurer) -> Any:
-            return run_trial(
-                *(self._spec, measurer, arm, report),
-                number=number,
-                index=index,
-                deadline_s=deadline_s,
-                until_s=until_s,
-            )
 
         def ended(trial: Any) -> None:
             self._running.pop(number)
-            if trial is None:
-                self._trials.put_back(number, values)
-            else:
-                self._end_trial(number, trial)
+            self._end_trial(number, values, trial)
 
         def lost() -> None:
             self._running.pop(number, None)
             self._trials.put_back(number, values)
 
-        return Step(work, ended, lost)
+        return Step(run, ended, lost)
 
     def _repeat_on(self, member: Member) -> Step | None:
         """A trial that is to be run again: on a host that has not had it, where there is one."""
@@ -416,10 +385,7 @@ class FleetTuning(Tuning):
         self._running.pop(number, None)
 
     def _anchor_on(self, member: Member) -> Step | None:
-        next_s = self._baseline_wall_s or 0.0
-        every = self._spec.noise.anchor_every
-        due = self._observations.anchor_due(every, next_s, member.name)
-        if not due or not self._budget.holds(next_s, *self._spent):
+        if not self._anchor_due(member.name):
             return None
         self._begin()
         number, ends = self._anchors_begun, self._run_ends()
@@ -433,41 +399,15 @@ class FleetTuning(Tuning):
 
     # --- The proof: on all hosts at once, each with pairs of its own.
 
-    def _prove(self) -> Survived | None:
-        promotion: Promotion | None = None
-        if self._size.grows:
-            left_s = self._budget.proof_s(self._elapsed_s)
-            judgement, stored = self._observations.judgement, self._folder.measurements.all()
-            promotion = self._once(
-                lambda m, host: promote(
-                    *(self._spec, self._baseline, judgement, self._at_proof(m), self._defaults),
-                    rows=stored,
-                    host=host,
-                    deadline_s=left_s,
-                )
-            )
-            if promotion is None:
-                return None
-            self._observations.promote(promotion.values)
-            self._announce_best()
-        best, spec = self._progress.best, self._spec
-        why_not = nothing_to_prove(spec, self._progress, self._defaults)
-        if best is None or why_not:
-            return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
-        finalist = Arm(self._engine, best.config)
-        left_s = self._budget.proof_s(self._elapsed_s)
+    def _promoted(self, work: Callable[[Measurer, str], Promotion | None]) -> Promotion | None:
+        """See `Tuning`: on one host that is ready."""
+        promotion: Promotion | None = self._once(work)
+        return promotion
 
-        def longer(measurer: Measurer) -> Measurer:
-            sized = self._at_proof(measurer)
-            return size.for_proof(spec, sized, self._size, best.number, left_s)
-
-        # The first to ask decides for all.
-        measurer = longer(replace(self._measurer))
-        notes = notes_on_sizes(
-            *(self._size, self._observations.judgement, promotion, self._baseline_value),
-            proved_scale=measurer.scale,
-        )
-
+    def _proved(
+        self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float | None
+    ) -> Survived | None:
+        spec, finalist = self._spec, Arm(self._engine, best.config)
         proved: dict[str, Any] = {}
         each = pairs_each(spec, sum(m.ready for m in self._members))
         self._observer.proof_started(each * len(self._members))
@@ -478,7 +418,8 @@ class FleetTuning(Tuning):
             proved[member.name] = None
             return Step(
                 lambda m: host_pairs(
-                    *(spec, longer(m), self._baseline, finalist, member.index, each, left_s)
+                    *(spec, self._at_proof(m, best.number, left_s), self._baseline, finalist),
+                    *(member.index, each, left_s),
                 ),
                 partial(proved.__setitem__, member.name),
                 lambda: proved.pop(member.name),
@@ -491,10 +432,6 @@ class FleetTuning(Tuning):
         circumstances = self._feasibility.circumstances(finalist.config.options)
         verdict = fleet_verdict(spec, pairs, measurer, circumstances)
         return Survived(replace(verdict, notes=(*verdict.notes, *notes, NOT_TESTED)))
-
-    def _at_proof(self, measurer: Measurer) -> Measurer:
-        scale = self._size.proof_scale
-        return measurer.at(*size.at_scale(self._spec, scale), scale)
 
 
 class _Calibrated(TuneObserver):

@@ -36,7 +36,7 @@ from lsmtune.study.finalist import (
     size_budget,
     survival_s,
 )
-from lsmtune.study.judging import Judgement, Observations
+from lsmtune.study.judging import JudgedTrial, Judgement, Observations
 from lsmtune.study.live import LiveFile, Observers, begin_live
 from lsmtune.study.observer import (
     ChangeReporter,
@@ -45,7 +45,7 @@ from lsmtune.study.observer import (
     TuneResult,
     result_document,
 )
-from lsmtune.study.promotion import notes_on_sizes, promote, promotion_of
+from lsmtune.study.promotion import Promotion, notes_on_sizes, promote, promotion_of
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     allowed_points,
@@ -117,7 +117,7 @@ class Tuning:
     """One session of a study with runs of one size, one after the other on this machine.
 
     A kind of it that performs them elsewhere has its own `_refuse_other_kind`, `_measure_baseline`,
-    `_search` and `_prove`.
+    `_search`, `_promoted` and `_proved`: the others say what is run, these say where.
     """
 
     def __init__(
@@ -274,23 +274,45 @@ class Tuning:
         """The values that trials are shown against; False when interrupted."""
         rows = self._folder.measurements.of(Role.BASELINE)
         known = stored_baseline(rows, self._spec.goal, 1)
-        baseline = measure_baseline(self._spec, self._baseline, self._measurer)
-        if baseline is None:
+
+        def settle(baseline: Sequence[StoredMeasurement]) -> None:
+            if known:
+                self._observer.baseline_known(baseline)
+            self._settle_size(baseline)
+
+        searched = bool(self._observations.trials)
+        if self._baseline_on(self._measurer, self._observer, settle, searched=searched) is None:
             return False
-        if known:
-            self._observer.baseline_known(baseline)
-        self._settle_size(baseline)
-        self._measurer.lengths = size.lengths(self._spec, self._size, self._defaults)
-        calibrate_study(
-            self._spec,
-            self._baseline,
-            self._measurer,
-            self._observer,
-            round_s=self._baseline_wall_s or 0.0,
-            searched=bool(self._observations.trials),
-        )
         self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
         return not self._stop.is_set()
+
+    def _baseline_on(
+        self,
+        measurer: Measurer,
+        observer: TuneObserver,
+        settle: Callable[[Sequence[StoredMeasurement]], None],
+        *,
+        searched: bool,
+    ) -> Sequence[StoredMeasurement] | None:
+        """The baseline by `measurer`, then against itself; None when interrupted.
+
+        `settle` decides in between on the size of the runs. Where trials are known (`searched`),
+        no calibration begins.
+        """
+        baseline = measure_baseline(self._spec, self._baseline, measurer)
+        if baseline is None:
+            return None
+        settle(baseline)
+        measurer.lengths = self._lengths()
+        calibrate_study(
+            *(self._spec, self._baseline, measurer, observer),
+            round_s=sum(row.wall_s for row in baseline),
+            searched=searched,
+        )
+        return baseline
+
+    def _lengths(self) -> size.TrialLengths | None:
+        return size.lengths(self._spec, self._size, self._defaults)
 
     def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
         """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
@@ -363,18 +385,25 @@ class Tuning:
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
-        noise = self._spec.noise
         repeated = self._rounds.unfinished_trial()
         if repeated is None:
-            repeated = self._observations.judgement.next_repeat(noise.repeats_max)
+            repeated = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
         if repeated is not None:
             return partial(self._repeat, repeated)
-        next_s = self._baseline_wall_s or 0.0
-        due = self._observations.anchor_due(noise.anchor_every, next_s)
-        if self._rounds.unfinished_anchor() or (due and self._budget.holds(next_s, *self._spent)):
+        if self._rounds.unfinished_anchor() or self._anchor_due():
             return self._run_anchor
+        return self._trials_end(self._progress.trials()) or self._run_trial
+
+    def _anchor_due(self, host: str = "") -> bool:
+        """Whether the baseline is to be run once more, and there is time for it."""
+        next_s = self._baseline_wall_s or 0.0
+        due = self._observations.anchor_due(self._spec.noise.anchor_every, next_s, host)
+        return due and self._budget.holds(next_s, *self._spent)
+
+    def _trials_end(self, trials: int) -> str:
+        """Why there is no new trial after so many, in one line; empty where there is one."""
         known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
-        return self._budget.trials_end(self._progress.trials(), *known) or self._run_trial
+        return self._budget.trials_end(trials, *known)
 
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
@@ -429,34 +458,47 @@ class Tuning:
         until_s = self._measurer.now_s() + self._budget.search_s(*self._spent)
         return self._budget.longest_run_s(*self._spent), until_s
 
-    def _ask(self) -> tuple[int, Mapping[str, OptionValue]]:
-        """Begin a trial: its number and its values."""
+    def _new_trial(
+        self, host: str = "", tell: Callable[[Callable[[], bool]], bool] = lambda what: what()
+    ) -> tuple[int, Mapping[str, OptionValue], Callable[[Measurer], TrialRuns | None]]:
+        """Begin a trial on `host`: its number, its values, and what runs it.
+
+        What the pruner is told is given to `tell`, which does it and says what came of it.
+        """
         self._begin()
         self._trials.rejudge(self._observations.for_searcher())
-        return self._trials.ask()
+        number, values = self._trials.ask()
+        # As if the machine were as fast as it was in the beginning.
+        scale = self._observations.judgement.drift.factor_now(host)
+        deadline_s, until_s = self._run_ends()
+        arm = Arm(self._engine, candidate_config(self._spec, number, values))
+        index = self._progress.trials()
+
+        def report(step: int, value: float) -> bool:
+            return tell(lambda: self._trials.report(number, step, value * scale))
+
+        def run(measurer: Measurer) -> TrialRuns | None:
+            return run_trial(
+                *(self._spec, measurer, arm, report),
+                number=number,
+                index=index,
+                deadline_s=deadline_s,
+                until_s=until_s,
+            )
+
+        return number, values, run
 
     def _run_trial(self) -> bool:
-        number, values = self._ask()
-        scale = self._observations.judgement.drift.factor_now()
-        deadline_s, until_s = self._run_ends()
-        trial = run_trial(
-            self._spec,
-            self._measurer,
-            Arm(self._engine, candidate_config(self._spec, number, values)),
-            # As if the machine were as fast as it was in the beginning.
-            lambda step, value: self._trials.report(number, step, value * scale),
-            number=number,
-            index=self._progress.trials(),
-            deadline_s=deadline_s,
-            until_s=until_s,
-        )
+        number, values, run = self._new_trial()
+        return self._end_trial(number, values, run(self._measurer))
+
+    def _end_trial(
+        self, number: int, values: Mapping[str, OptionValue], trial: TrialRuns | None
+    ) -> bool:
+        """What a trial came to; one that was cut off (None) is put back, and then it is False."""
         if trial is None:
             self._trials.put_back(number, values)
             return False
-        self._end_trial(number, trial)
-        return True
-
-    def _end_trial(self, number: int, trial: TrialRuns) -> None:
         # A trial that was pruned between two sizes has no run that says so.
         rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
         if rounds is None:
@@ -470,6 +512,7 @@ class Tuning:
             raise mistyped
         self._observer.trial_finished(number, end, best=judgement.best == number)
         self._announce_best()
+        return True
 
     def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
@@ -485,31 +528,61 @@ class Tuning:
 
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and what it survives; None when interrupted."""
-        measurer, promotion = self._measurer, None
+        spec, promotion = self._spec, None
         if self._size.grows:
-            scale = self._size.proof_scale
-            measurer = measurer.at(*size.at_scale(self._spec, scale), scale)
-            left_s = self._budget.proof_s(measurer.spent_s())
-            searched = (self._baseline, self._observations.judgement, measurer, self._defaults)
-            rows = self._folder.measurements.all()
-            promotion = promote(self._spec, *searched, rows=rows, deadline_s=left_s)
+            judgement, rows = self._observations.judgement, self._folder.measurements.all()
+            left_s = self._budget.proof_s(self._spent[0])
+            promotion = self._promoted(
+                lambda measurer, host: promote(
+                    *(spec, self._baseline, judgement, self._at_proof(measurer), self._defaults),
+                    rows=rows,
+                    host=host,
+                    deadline_s=left_s,
+                )
+            )
             if promotion is None:
                 return None
             self._observations.promote(promotion.values)
             self._announce_best()
         best = self._progress.best
-        why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
+        why_not = nothing_to_prove(spec, self._progress, self._defaults)
         if best is None or why_not:
-            return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
-        judgement, left_s = self._observations.judgement, self._budget.proof_s(measurer.spent_s())
-        measurer = size.for_proof(self._spec, measurer, self._size, best.number, left_s)
+            return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
+        left_s = self._budget.proof_s(self._spent[0])
+        measurer = self._at_proof(self._measurer, best.number, left_s)
+        notes = notes_on_sizes(
+            *(self._size, self._observations.judgement, promotion, self._baseline_value),
+            proved_scale=measurer.scale,
+        )
+        return self._proved(best, measurer, notes, left_s)
+
+    def _at_proof(
+        self, measurer: Measurer, finalist: int | None = None, left_s: float | None = None
+    ) -> Measurer:
+        """`measurer` with runs of the size of the proof: that of the trial `finalist`, once known.
+
+        The first to ask that decides on it, by the time that is left.
+        """
+        scale = self._size.proof_scale
+        measurer = measurer.at(*size.at_scale(self._spec, scale), scale)
+        if finalist is None:
+            return measurer
+        return size.for_proof(self._spec, measurer, self._size, finalist, left_s)
+
+    def _promoted(self, work: Callable[[Measurer, str], Promotion | None]) -> Promotion | None:
+        """What `work` comes to, which is given what measures, and the name of its host."""
+        self._measurer = self._at_proof(self._measurer)
+        return work(self._measurer, "")
+
+    def _proved(
+        self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float | None
+    ) -> Survived | None:
+        """The verdict on the trial `best`, by runs of the size of those of `measurer`."""
+        self._measurer = measurer
         return prove_finalist(
             *(self._spec, self._baseline, Arm(self._engine, best.config)),
             *(measurer, self._observer, self._feasibility),
-            notes=notes_on_sizes(
-                *(self._size, judgement, promotion, self._baseline_value),
-                proved_scale=measurer.scale,
-            ),
+            notes=notes,
             deadline_s=left_s,
         )
 
