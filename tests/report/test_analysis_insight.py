@@ -19,7 +19,7 @@ from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
 from lsmtune.report.tables import GAIN, Place
 from lsmtune.search.searcher import PUT_BACK
-from lsmtune.study.loop import REFUSED
+from lsmtune.study.session import REFUSED
 
 Make = Callable[[str], SampleStudy]
 

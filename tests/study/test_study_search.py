@@ -21,7 +21,7 @@ from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
-from lsmtune.study.loop import REFUSED
+from lsmtune.study.session import REFUSED
 from lsmtune.study.spec import Spec
 
 STUDY = """\

@@ -124,7 +124,7 @@ class PairRunner(Protocol):
 
 
 def run_pair(
-    runner: NativeRunner,
+    runner: NativeRunner | PairRunner,
     first: RunRequest,
     second: RunRequest,
     method: PairMethod,
@@ -147,6 +147,8 @@ def run_pair(
     of a workload that has none (`slices_obstacle`). When it returns or raises, no process of either
     run is left, stopped or not.
     """
+    if not isinstance(runner, NativeRunner):
+        return runner.run_pair(first, second, method, on_message=on_message, cancel=cancel)
     requests = _requests(first, second, method)
     listeners = [None if on_message is None else partial(on_message, arm) for arm in (0, 1)]
     if method is PairMethod.WHOLE:

@@ -301,15 +301,12 @@ class Measurer:
                                 on_message = partial(events.message, index)
                                 request = asked(index, directory)
                                 measured.append(self.runner.run(request, on_message, cancel))
-                elif isinstance(self.runner, NativeRunner):
+                elif isinstance(self.runner, NativeRunner | PairRunner):
                     with self.folder.run_directory() as one, self.folder.run_directory() as other:
                         both = asked(0, one), asked(1, other)
                         measured += run_pair(
                             self.runner, *both, method, on_message=events.message, cancel=cancel
                         )
-                elif isinstance(self.runner, PairRunner):
-                    both = asked(0, self.folder.path), asked(1, self.folder.path)
-                    measured += self.runner.run_pair(*both, method, cancel=cancel)
                 else:
                     raise ValueError(f"only lsmtune's own driver can pair runs by {method.value}")
             finally:

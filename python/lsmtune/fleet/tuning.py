@@ -42,9 +42,10 @@ from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial
-from lsmtune.study.loop import FLEET_HOSTS, Tuning
+from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneObserver, TuneResult
 from lsmtune.study.promotion import Promotion
+from lsmtune.study.session import FLEET_HOSTS
 from lsmtune.study.start import stored_baseline
 from lsmtune.study.stored import trial_runs
 from lsmtune.study.trials import Rounds

@@ -32,8 +32,8 @@ from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
-from lsmtune.study.loop import REFUSED
 from lsmtune.study.promotion import promotion_of
+from lsmtune.study.session import REFUSED
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config

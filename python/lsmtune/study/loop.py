@@ -9,62 +9,47 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from lsmtune.driver.runner import Runner
-from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
+from lsmtune.errors import InputError, InterruptedByUserError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Measurer, loaded_databases
+from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
-from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import Verdict
-from lsmtune.proof.survival import UNTESTED, Survival, Survived
+from lsmtune.proof.survival import Survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import (
-    Feasibility,
-    engine_defaults,
     unknown_option,
-    without_mean,
 )
 from lsmtune.study.finalist import (
     budget_now,
     nothing_to_prove,
     prove_finalist,
-    size_budget,
-    survival_s,
 )
-from lsmtune.study.judging import JudgedTrial, Judgement, Observations
-from lsmtune.study.live import LiveFile, Observers, begin_live
+from lsmtune.study.judging import JudgedTrial
+from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import (
-    ChangeReporter,
-    Progress,
     TuneObserver,
     TuneResult,
     result_document,
 )
-from lsmtune.study.promotion import Promotion, notes_on_sizes, promote, promotion_of
+from lsmtune.study.promotion import Promotion, notes_on_sizes, promote
+from lsmtune.study.session import REFUSED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
-    allowed_points,
-    baseline_config,
-    calibrate_study,
     candidate_config,
-    make_searcher,
-    measure_baseline,
     points_by_hand,
-    stored_baseline,
 )
-from lsmtune.study.stored import TrialRuns, round_of, trial_rounds, trial_runs
-from lsmtune.study.trials import Rounds, Trials, run_trial
+from lsmtune.study.stored import TrialRuns, round_of, trial_rounds
+from lsmtune.study.trials import run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
-REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
 _TIME_ENDED = "search_ended_by"
-FLEET_HOSTS = "fleet_hosts"  # the stored fact: the hosts of a fleet, by name
 
 
 def tune(
@@ -113,77 +98,12 @@ def tune(
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
 
 
-class Tuning:
-    """One session of a study with runs of one size, one after the other on this machine.
+class Tuning(Session):
+    """Runs a Session, one run after the other on this machine.
 
     A kind of it that performs them elsewhere has its own `_refuse_other_kind`, `_measure_baseline`,
     `_search`, `_promoted` and `_proved`: the others say what is run, these say where.
     """
-
-    def __init__(
-        self,
-        spec: Spec,
-        folder: StudyFolder,
-        runner: Runner,
-        engine: EngineIdentity,
-        observer: TuneObserver,
-        live: LiveFile,
-        clock: Clock,
-        startup_s: float,
-    ) -> None:
-        self._spec = spec
-        self._folder = folder
-        self._observer = observer
-        self._live, self._stop = live, live.stop
-        self._startup_s = startup_s
-        self._engine = engine
-        self._baseline = Arm(engine, baseline_config(spec))
-        self._baseline_value: float | None = None
-        self._baseline_values: tuple[float, ...] | None = None
-        self._defaults = engine_defaults(spec, engine.version)
-        self._feasibility = Feasibility(spec, self._defaults)
-        self._size = size.stored_size(folder)
-        self._refused: Counter[str] = Counter()
-        # The report at the end loads as much as the start of the program did, and then ends it.
-        self._other_s = 2 * startup_s + survival_s(spec, runner)
-        self._budget = size_budget(spec, self._size, self._other_s)
-        self._observations = Observations(spec.goal)
-        self._baseline_wall_s: float | None = None
-        self._known_progress: tuple[Judgement, Progress] | None = None
-        self._announced_best: tuple[int, int] | None = None
-        searcher = make_searcher(spec, self._defaults, self._refusal)
-        self._trials = Trials(folder, spec.space, searcher)
-        databases = None
-        if spec.databases.reuse:
-            databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
-        workloads, limits = size.at_scale(spec, self._size.scale)
-        self._measurer = Measurer(
-            *(folder, runner, workloads, limits, observer, live.stop, clock, databases),
-            scale=self._size.scale,
-        )
-        self._measurer.refuse_other_build(engine)
-        self._refuse_other_kind()
-        self._rounds = Rounds(spec, self._measurer)
-        self._changes = ChangeReporter(spec.goal, observer)
-        self._anchors = 0
-        self._search_begun = False
-
-    def _refuse_other_kind(self) -> None:
-        """Raises InputError where the folder's runs were made by another kind of Tuning."""
-        if self._folder.measurements.fact(FLEET_HOSTS) is not None:
-            raise InputError(
-                str(self._folder.path),
-                why="was begun on a fleet, and cannot go on on one machine",
-                allowed="--fleet, or another folder (--dir DIR)",
-            )
-
-    def _refusal(self, values: Mapping[str, OptionValue]) -> str:
-        """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
-        if self._stop.is_set():  # where nearly all is refused, an ask can take minutes
-            raise InterruptedByUserError("stopped")
-        refusal = self._feasibility.refusal(values)
-        self._refused.update([refusal] if refusal else [])
-        return refusal
 
     def run(self) -> TuneResult:
         """Search and prove, from what is stored on. Raises as `tune` does, and ResizedError."""
@@ -208,141 +128,6 @@ class Tuning:
         if exceeded := self._budget.exceeded(self._startup_s + self._spent[0]):
             self._observer.warning(exceeded)
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
-
-    @property
-    def _progress(self) -> Progress:
-        judgement = self._observations.judgement
-        if self._known_progress is None or self._known_progress[0] is not judgement:
-            self._known_progress = judgement, Progress(judgement, self._baseline_wall_s)
-        return self._known_progress[1]
-
-    @property
-    def _spent(self) -> tuple[float, Sequence[float]]:
-        """Seconds of the time budget that are gone, and what each run of a trial took."""
-        return self._measurer.spent_s(), self._progress.trial_walls_s
-
-    def _resume(self) -> None:
-        """Bring folder, Searcher and memory to the same state, whatever a kill left."""
-        self._folder.sweep_leftovers()
-        spec, rows = self._spec, self._folder.measurements.all()
-        self._feasibility = Feasibility(spec, self._defaults, rows)
-        runs = trial_runs(rows)
-        self._folder.note_origin(spec.path)
-        self._remember_anchors()
-        self._observations.promote(promotion_of(rows, spec, self._defaults).values)
-        for trial in runs.values():
-            self._remember(trial)
-        judged = self._observations.judgement.trials
-        ends = {number: judged[number].end if number in judged else None for number in runs}
-        reports = {number: trial.reports for number, trial in judged.items()}
-        ran = {number: trial.config.options for number, trial in runs.items()}
-        first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
-        outcomes = self._trials.restore(ends, ran, reports, first_points)
-        for number in outcomes.keys() - judged.keys():
-            # A trial that was pruned between two sizes has no run that says so.
-            self._remember(runs[number], pruned=True)
-        self._changes.known(self._observations.judgement)
-        self._observer.study_started(spec, self._progress.trials())
-        for note in spec.notes:
-            self._observer.warning(note)
-
-    def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
-        """What is stored of a trial, and what a kill left of a repeat."""
-        rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
-        if rounds is None:
-            return
-        self._observations.add_trial(rounds)
-        last = trial.repeats.get(max(trial.repeats, default=0), [])
-        if last and round_of(last, self._spec, self._feasibility) is None:
-            self._rounds.keep_unfinished(last)
-
-    def _remember_anchors(self) -> Sequence[StoredMeasurement]:
-        """The whole series of anchors, and what a kill left of the last one; all its rows."""
-        store = self._folder.measurements
-        rows = [row for role in OF_BASELINE for row in store.of(role)]
-        self._observations.set_anchors(rows)
-        anchors = [row for row in rows if row.role is Role.ANCHOR]
-        self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
-        last = [row for row in anchors if row.repeat == self._anchors - 1]
-        well = all(row.measurement.outcome is Outcome.OK for row in last)
-        if last and well and len(last) < len(self._spec.workloads):
-            self._rounds.keep_unfinished(last)
-            self._anchors -= 1
-        return rows
-
-    def _measure_baseline(self) -> bool:
-        """The values that trials are shown against; False when interrupted."""
-        rows = self._folder.measurements.of(Role.BASELINE)
-        known = stored_baseline(rows, self._spec.goal, 1)
-
-        def settle(baseline: Sequence[StoredMeasurement]) -> None:
-            if known:
-                self._observer.baseline_known(baseline)
-            self._settle_size(baseline)
-
-        searched = bool(self._observations.trials)
-        if self._baseline_on(self._measurer, self._observer, settle, searched=searched) is None:
-            return False
-        self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
-        return not self._stop.is_set()
-
-    def _baseline_on(
-        self,
-        measurer: Measurer,
-        observer: TuneObserver,
-        settle: Callable[[Sequence[StoredMeasurement]], None],
-        *,
-        searched: bool,
-    ) -> Sequence[StoredMeasurement] | None:
-        """The baseline by `measurer`, then against itself; None when interrupted.
-
-        `settle` decides in between on the size of the runs. Where trials are known (`searched`),
-        no calibration begins.
-        """
-        baseline = measure_baseline(self._spec, self._baseline, measurer)
-        if baseline is None:
-            return None
-        settle(baseline)
-        measurer.lengths = self._lengths()
-        calibrate_study(
-            *(self._spec, self._baseline, measurer, observer),
-            round_s=sum(row.wall_s for row in baseline),
-            searched=searched,
-        )
-        return baseline
-
-    def _lengths(self) -> size.TrialLengths | None:
-        return size.lengths(self._spec, self._size, self._defaults)
-
-    def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
-        """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
-        self._use_baseline(baseline)
-        if self._observations.trials:
-            short = size.smaller_than_could_be(self._spec, self._size)
-        else:
-            short = size.resize(self._spec, self._folder, baseline, self._spent[0])
-        self._size = size.stored_size(self._folder)
-        self._budget = size_budget(self._spec, self._size, self._other_s)
-        if short:
-            self._observer.warning(short)
-        self._refuse_short()
-
-    def _refuse_short(self) -> None:
-        """Raises LsmtuneError where nothing was tried, and no time is left to try anything."""
-        short = self._budget.too_short(*self._spent)
-        if short and not self._observations.trials:
-            raise LsmtuneError(f"{self._spec.path}: {short}")
-
-    def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
-        runs = [row.measurement for row in baseline]
-        self._baseline_values = self._spec.goal.values(runs)
-        self._baseline_value = self._spec.goal.value(runs)
-        if self._baseline_values is None:
-            raise without_mean(self._spec, runs)
-        self._baseline_wall_s = sum(row.wall_s for row in baseline)
-        self._known_progress = None
-        for what in self._feasibility.complaints(self._baseline.config.options, runs):
-            self._observer.warning(f"the baseline {what}; it is compared with all the same")
 
     def _search(self) -> str | None:
         """Run trials until the budget ends; returns why, or None when interrupted."""
@@ -514,18 +299,6 @@ class Tuning:
         self._announce_best()
         return True
 
-    def _announce_best(self) -> None:
-        """Where another trial is the best now, or the best one was run again."""
-        best = self._progress.best
-        now = None if best is None else (best.number, best.runs)
-        if best is None or now == self._announced_best:
-            return
-        self._announced_best = now
-        value, base = self._progress.best_value, self._baseline_value
-        # Of values that are not above zero a ratio says nothing.
-        ratio = value / base if base is not None and min(base, value) > 0 else None
-        self._observer.best_changed(best.number, value, ratio)
-
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and what it survives; None when interrupted."""
         spec, promotion = self._spec, None
@@ -584,21 +357,4 @@ class Tuning:
             *(measurer, self._observer, self._feasibility),
             notes=notes,
             deadline_s=left_s,
-        )
-
-    def _result(
-        self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
-    ) -> TuneResult:
-        labels = [objective.label for objective in self._spec.goal.objectives]
-        return TuneResult(
-            **self._progress.best_fields(labels),
-            baseline=self._baseline.config,
-            baseline_value=self._baseline_value,
-            baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),
-            verdict=verdict,
-            survival=survival,
-            counts=dict(self._progress.counts),
-            refused=dict(self._folder.measurements.fact(REFUSED) or {}),
-            interrupted=interrupted,
-            spent_s=self._folder.measurements.spent_s(),
         )
