@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, phase
 from fleet_parts import fleet_of, speed, tuned_on
@@ -15,7 +17,7 @@ from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.head import HostRunner
 from lsmtune.fleet.host import HostLostError, Work
-from lsmtune.fleet.proof import fleet_verdict
+from lsmtune.fleet.proof import fleet_verdict, is_unstable
 from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import Config
@@ -23,6 +25,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import Pair
+from lsmtune.stats.random_effects import random_effects
 from lsmtune.study.feasible import Feasibility, engine_defaults
 from lsmtune.study.promotion import promote, promotion_of
 
@@ -221,3 +224,22 @@ def test_ray_is_not_imported_unless_it_is_asked_for() -> None:
     import lsmtune.fleet.on_ray  # noqa: F401
 
     assert "ray" not in sys.modules
+
+
+def called_unstable(rng: np.random.Generator, effects: list[float]) -> tuple[bool, bool]:
+    """By our rule, of 4 pairs a host; and by TUNA's, of one run a host. Runs vary by 10 %."""
+    finalist = rng.normal(np.array(effects)[:, None], 0.1, (len(effects), 4))
+    ratios = finalist - rng.normal(0.0, 0.1, finalist.shape)
+    ours = is_unstable(random_effects([list(own) for own in ratios]), None)
+    values = np.exp(finalist[:, 0])
+    return ours, float(np.ptp(values) / values.mean()) >= 0.3
+
+
+def test_noise_makes_fewer_configurations_unstable_than_by_the_rule_of_tuna() -> None:
+    rng, studies = np.random.default_rng(1), 400
+    same = [called_unstable(rng, [0.0] * 10) for _ in range(studies)]
+    ours, tuna = (sum(each) / studies for each in zip(*same, strict=True))
+    assert ours <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
+    assert tuna > 4 * ours
+    differ = [called_unstable(rng, [math.log(0.6), *[0.0] * 9]) for _ in range(studies)]
+    assert sum(each[0] for each in differ) > 0.95 * studies

@@ -29,7 +29,7 @@ from lsmtune.proof.pairs import (
 )
 from lsmtune.proof.verdict import judge, secondary_ratios
 from lsmtune.stats.intervals import RatioInterval
-from lsmtune.stats.random_effects import random_effects
+from lsmtune.stats.random_effects import RandomEffects, random_effects
 from lsmtune.study.finalist import judged_by_price
 from lsmtune.study.spec import Spec
 
@@ -92,6 +92,12 @@ def pairs_by_host(
     return found
 
 
+def is_unstable(found: RandomEffects, smallest_effect: float | None) -> bool:
+    """Whether an effect differs from host to host beyond chance, and by as much as matters."""
+    matters = math.log1p(smallest_effect or EFFECT_DEFAULT)
+    return found.p_same < UNSTABLE_P and found.between_sd > matters
+
+
 def fleet_verdict(
     spec: Spec,
     pairs: Mapping[str, Sequence[Pair]],
@@ -119,8 +125,7 @@ def fleet_verdict(
         interval = RatioInterval(*bounds, proof.confidence, sum(map(len, effects.values())))
         means = {host: math.exp(math.fsum(v) / len(v)) for host, v in effects.items()}
         notes.append(_hosts_text(means))
-        matters = math.log1p(proof.smallest_effect or EFFECT_DEFAULT)
-        if found.p_same < UNSTABLE_P and found.between_sd > matters:
+        if is_unstable(found, proof.smallest_effect):
             why = (
                 f"unstable: its effect differs from host to host beyond chance (p = "
                 f"{found.p_same:.2g}, standard deviation {100 * math.expm1(found.between_sd):.2g} "
