@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.host import HostFacts, HostLostError, Work, differences, refusal
 from lsmtune.fleet.lease import Leases
-from lsmtune.fleet.simulated import LocalFleet, LocalHost
+from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
+from lsmtune.fleet.worker import Worker
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.study.trials import TrialEnd
 
@@ -223,3 +225,24 @@ def test_other_software_is_refused_and_other_hardware_is_told() -> None:
     assert differences(other, one) == (
         "differs, and is compared with its own baseline: memory 16 (elsewhere 8)"
     )
+
+
+def test_a_trial_that_is_clearly_the_best_goes_to_a_second_host_before_the_proof(
+    tmp_path: Path,
+) -> None:
+    def steep(options: Mapping[str, object]) -> float:
+        return 1000.0 * 2.0 ** (int(str(options.get("write_buffer_size", 2 << 20))) >> 20)
+
+    fleet = LocalFleet(
+        [
+            LocalHost(name, Worker(tmp_path / name, SimulatedRunner(steep, run_s=0.02)))
+            for name in "abc"
+        ]
+    )
+    noise = "{calibration: 0, anchors: 0, repeats: 3}"
+    spec = make_spec(tmp_path, budget="{trials: 8}", noise=noise)
+    like = SimulatedRunner(steep)
+    result, _ = tuned_on(spec, tmp_path / "s", fleet, like=like)
+    best = [row for row in trials_of(tmp_path / "s") if row.trial == result.best_trial]
+    assert len({row.measurement.host for row in best}) > 1
+    assert result.counts == {"ok": 8}

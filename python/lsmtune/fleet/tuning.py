@@ -358,13 +358,20 @@ class FleetTuning(Tuning):
         return Step(run, ended, lost)
 
     def _repeat_on(self, member: Member) -> Step | None:
-        """A trial that is to be run again: on a host that has not had it, where there is one."""
-        number = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
+        """A trial that is to be run again: on a host that has not had it, where there is one.
+
+        The best is, until it was on two: what one host alone is good at is no finalist for all.
+        """
+        judgement, runs_max = self._observations.judgement, self._spec.noise.repeats_max
+        number = judgement.next_repeat(runs_max)
+        alone = number is None and runs_max > 1 and not self._spec.goal.several
+        number = judgement.best if alone else number
         if number is None or number in self._running:
             return None
         trial = self._observations.trials[number]
         had = {each.host for each in trial.rounds}
-        if member.name in had and any(m.name not in had and m.ready for m in self._members):
+        others = any(m.name not in had and m.ready for m in self._members)
+        if (alone and (len(had) > 1 or not others)) or (member.name in had and others):
             return None
         self._begin()
         self._running[number] = member
