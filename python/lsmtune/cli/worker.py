@@ -15,18 +15,21 @@ from pathlib import Path
 
 import typer
 
-from lsmtune.cli.flags import command, option
+from lsmtune.cli.flags import command, duration_of, option
 from lsmtune.engines.library import lsmtune_home
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.fleet.on_ray import DIRECTORY, NAME, SLOT
+from lsmtune.fleet.slurm import submit_jobs
 from lsmtune.machine.files import write_whole
 
 EXAMPLES = (
     "lsmtune worker --begin 10.0.0.1        # begin a fleet; this machine does not measure",
     "lsmtune worker --join 10.0.0.1:6379    # measure for it on this machine",
     "lsmtune tune study.yaml --fleet auto   # where the fleet was begun",
+    "lsmtune worker --join 10.0.0.1:6379 --slurm 8 --time 4h --partition short",
 )
 PORT = 6379
+SLURM_MAX = 1000  # Slurm's own limit of an array is 1,001 (MaxArraySize)
 _ADDRESS = re.compile(r"[^:]+:\d{1,5}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 # The least that Ray takes: it carries requests and answers of a few kilobytes.
@@ -43,6 +46,14 @@ def _worker(
     port: int = option("--port N", "Where a fleet begins.", PORT, number=(1024, 65535)),
     name: str | None = option("--name NAME", "This host's name; the machine's if unset.", None),
     directory: Path | None = option("--dir DIR", "Where it measures.", None),
+    slurm: int | None = option(
+        "--slurm N",
+        "Submit N jobs of Slurm, each a host with a node of its own.",
+        None,
+        number=(1, SLURM_MAX),
+    ),
+    time: str | None = option("--time TIME", "How long a job of Slurm may take: 30m, 8h.", None),
+    partition: str | None = option("--partition NAME", "Where Slurm runs the jobs.", None),
 ) -> None:
     """Measure for a fleet on this machine, or begin one. Runs until Ctrl-C."""
     if (begin is None) == (join is None):
@@ -50,6 +61,11 @@ def _worker(
     need_ray("lsmtune worker")
     if join is not None and not _ADDRESS.fullmatch(join):
         raise InputError("--join", found=join, allowed="HOST:PORT, as `lsmtune worker` prints it")
+    if slurm is not None:
+        _submit(slurm, join, name, directory, time, partition)
+        return
+    if time is not None or partition is not None:
+        raise InputError("--partition" if time is None else "--time", why="is for --slurm N alone")
     name = name or socket.gethostname()
     if not _NAME.fullmatch(name):
         raise InputError("--name", found=name, allowed="letters, digits, '.', '_' and '-'")
@@ -79,6 +95,36 @@ def _worker(
     if ray.returncode:
         last = [line for line in said.splitlines() if line.strip()][-1:] or ["it said nothing"]
         raise LsmtuneError(f"Ray ended with status {ray.returncode}: {last[0]}")
+
+
+def _submit(
+    jobs: int,
+    join: str | None,
+    name: str | None,
+    directory: Path | None,
+    time: str | None,
+    partition: str | None,
+) -> None:
+    """Have Slurm run `lsmtune worker --join` on nodes of its own."""
+    if join is None:
+        raise InputError(
+            "--slurm", why="needs the fleet to measure for", allowed="--join HOST:PORT"
+        )
+    if name is not None:
+        raise InputError("--name", found=name, why="a host of --slurm has the name of its node")
+    if time is None:
+        raise InputError("--slurm", why="needs to know how long the jobs may take: --time 8h")
+    minutes, rest = divmod(duration_of("--time", time), 60)
+    if rest:
+        raise InputError("--time", found=time, allowed="whole minutes: 30m, 8h")
+    fleet_environment(begin=False)  # there is a token; Slurm hands this environment to the jobs
+    worker = [sys.executable, "-m", "lsmtune.cli.main", "worker", "--join", join]
+    if directory is not None:
+        worker += ["--dir", str(directory.absolute())]
+    folder = lsmtune_home() / "slurm"
+    submitted = submit_jobs(worker, jobs, folder, minutes=int(minutes), partition=partition)
+    for job in submitted:
+        typer.echo(f"submitted job {job.job_id}; what it prints: {job.paths.stdout}")
 
 
 def ray_arguments(join: str | None, address: str, port: int, name: str) -> list[str]:

@@ -1,0 +1,92 @@
+"""`lsmtune worker --slurm`: what Slurm is asked for, and submitit's local jobs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsmtune.fleet import slurm
+from lsmtune.fleet.slurm import submit_jobs
+
+ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "3")
+# In the place of Slurm's: keeps what it was given, and says what Slurm says.
+SBATCH = """\
+#!/bin/sh
+cp "$1" "$(dirname "$0")/submitted"
+echo "Submitted batch job 71"
+"""
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with programs of Slurm that do nothing, at the head of PATH; a token is set."""
+    pytest.importorskip("submitit", reason="submitit is not installed: make dev")
+    programs = tmp_path / "slurm-programs"
+    programs.mkdir()
+    for name, text in (("sbatch", SBATCH), ("srun", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    monkeypatch.setenv("LSMTUNE_HOME", str(tmp_path / "home"))
+    return programs
+
+
+def test_slurm_is_asked_for_so_many_nodes_of_their_own(lsmtune: Any, nodes: Path) -> None:
+    said = lsmtune(*ASKED, "--time", "8h", "--partition", "short")
+    assert (said.status, said.err) == (0, "")
+    assert [line.split(";")[0] for line in said.out.splitlines()] == [
+        f"submitted job 71_{n}" for n in range(3)
+    ]
+    lines = (nodes / "submitted").read_text().splitlines()
+    for wanted in ("array=0-2%3", "exclusive", "partition=short", "time=480", "nodes=1"):
+        assert f"#SBATCH --{wanted}" in lines
+
+
+def test_what_slurm_refuses_is_one_line(lsmtune: Any, nodes: Path) -> None:
+    (nodes / "sbatch").write_text(
+        "#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n"
+    )
+    said = lsmtune(*ASKED, "--time", "8h")
+    assert said.status == 1
+    assert "invalid partition" in said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ((), "--time 8h"),
+        (("--time", "90s"), "whole minutes"),
+        (("--time", "1h", "--name", "a"), "the name of its node"),
+    ],
+)
+def test_what_slurm_cannot_be_asked_for_is_one_line(
+    lsmtune: Any, nodes: Path, more: tuple[str, ...], why: str
+) -> None:
+    assert why in lsmtune(*ASKED, *more).refusal
+    assert not (nodes / "submitted").exists()
+
+
+def test_without_slurm_or_submitit_one_line_says_so(
+    lsmtune: Any, nodes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (nodes / "srun").unlink()
+    assert "no srun here" in lsmtune(*ASKED, "--time", "8h").refusal
+    monkeypatch.setattr(slurm, "find_spec", lambda _: None)
+    assert "pip install 'lsmtune[slurm]'" in lsmtune(*ASKED, "--time", "8h").refusal
+
+
+def test_flags_of_slurm_alone_say_so(lsmtune: Any) -> None:
+    said = lsmtune("worker", "--join", "10.0.0.1:6379", "--time", "8h")
+    assert "--slurm N" in said.refusal
+
+
+def test_jobs_on_this_machine_run_the_command(tmp_path: Path) -> None:
+    pytest.importorskip("submitit", reason="submitit is not installed: make dev")
+    command = ["sh", "-c", 'echo "job $SUBMITIT_LOCAL_JOB_ID"']
+    jobs = submit_jobs(command, 2, tmp_path, minutes=1, cluster="local")
+    said = [str(job.result()).strip() for job in jobs]
+    assert said == [f"job {job.job_id}" for job in jobs]
