@@ -49,8 +49,9 @@ from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
+from lsmtune.fleet.simulated import simulated_phase
 from lsmtune.model.config import Build, Config, EngineIdentity, OptionValue
-from lsmtune.model.measurement import Interval, Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.measurement import Interval, Latency, Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.report.analysis import StudyAnalysis
@@ -118,15 +119,14 @@ class SimulatedRunner:
         rate = speed_of(config.options) * random.Random(seed).gauss(1.0, 0.02)
         latency = Latency(1_000_000, 8.0, 9000.0, _histogram(), **dict.fromkeys(_PERCENTILES, 9.0))
         steps = (Interval(k / 4, 0.25, 25_000, 25_000 * k, rate, 150_000_000) for k in range(1, 13))
-        phase = PhaseMeasurement(
-            *("fillrandom", "measure", "fillrandom", 1, 1_000_000, self.run_s, 0.1, rate, rate),
-            cut_short=False,
+        phase = simulated_phase(
+            rate,
+            operations=1_000_000,
+            elapsed_s=self.run_s,
+            drain_s=0.1,
             user_bytes_written=116_000_000,
-            user_bytes_read=0,
             rss_bytes_max=200_000_000,
             database_bytes=74_000_000,
-            started_unix_us=0,
-            finished_unix_us=1,
             latencies={"put": latency},
             intervals=tuple(steps),
             stall_s=0.1,

@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.goal import Direction
 from lsmtune.model.workload import Workload
-from lsmtune.search.auto import KIND, Coordinates, FewerTrials, Known
+from lsmtune.search.auto import KIND, Coordinates, Known
 from lsmtune.search.cost_models import (
     OptionColumns,
     draw_constants,
@@ -21,6 +21,7 @@ from lsmtune.search.cost_models import (
     unitless,
 )
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
+from lsmtune.search.optuna_samplers import FewerTrials
 from lsmtune.search.sampler import Problem, SamplerContext
 from lsmtune.search.starts import model_optima, preset_starts, projected
 from lsmtune.search.unit_space import make_unit_space

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lsmtune.driver.messages import Hello, Message
+from lsmtune.fleet.simulated import simulated_phase, simulated_run
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
@@ -70,20 +71,11 @@ class FakeRunner:
         return self._measurement(request, outcome or Outcome.OK)
 
     def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        failed = outcome is not Outcome.OK
         noise = random.Random(f"{request.seed} {request.config.options}").gauss(1.0, self.noise)
         value = self.speed(dict(request.config.options)) * noise
-        return Measurement(
-            outcome=outcome,
-            engine=self.engine,
-            options=request.config.engine_options(),
-            workload=request.workload.name,
-            seed=request.seed,
-            started_unix_s=1_795_226_400.0,
-            elapsed_s=self.fake_s,
-            phases=() if failed else (phase(value),),
-            error=RunError(outcome.value, f"made to end {outcome.value}") if failed else None,
-        )
+        began_unix_s = 1_795_226_400.0
+        times = {"began_unix_s": began_unix_s, "elapsed_s": self.fake_s}
+        return simulated_run(request, self.engine, outcome, phase(value), **times)
 
 
 class SpeedBySeed(FakeRunner):
@@ -116,22 +108,5 @@ class Refusing(FakeRunner):
 
 
 def phase(value: float) -> PhaseMeasurement:
-    return PhaseMeasurement(
-        name="fillrandom",
-        kind="measure",
-        operation="fillrandom",
-        threads=1,
-        operations=1000,
-        elapsed_s=1.0,
-        drain_s=0.0,
-        throughput_ops_s=value,
-        sustained_throughput_ops_s=value,
-        cut_short=False,
-        user_bytes_written=1000,
-        user_bytes_read=0,
-        rss_bytes_max=1,
-        database_bytes=1,
-        started_unix_us=0,
-        finished_unix_us=1,
-        stall_s=0.0,
-    )
+    """With a throughput that does not follow from its time."""
+    return simulated_phase(value, elapsed_s=1.0)

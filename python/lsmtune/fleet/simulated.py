@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from lsmtune.driver.messages import Message
 from lsmtune.fleet.host import Answer, Host, HostFacts, HostLostError, Work
@@ -81,17 +82,13 @@ class SimulatedRunner:
         self._note(outcome.value, request)
         speed = self.speed(request.config.options)
         value = speed * self.effect * math.exp(chance.gauss(0.0, self.noise))
-        failed = outcome is not Outcome.OK
-        return Measurement(
-            outcome=outcome,
-            engine=self.engine,
-            options=request.config.engine_options(),
-            workload=request.workload.name,
-            seed=request.seed,
-            started_unix_s=began_unix_s,
+        last = request.workload.phases[-1]
+        of = {"name": last.name, "kind": last.kind.value, "operation": last.name}
+        return simulated_run(
+            *(request, self.engine, outcome),
+            simulated_phase(value, **of, threads=last.threads),
+            began_unix_s=began_unix_s,
             elapsed_s=self.run_s,
-            phases=() if failed else (_phase(request, value),),
-            error=RunError(outcome.value, "simulated") if failed else None,
         )
 
     def _note(self, what: str, request: RunRequest) -> None:
@@ -103,14 +100,10 @@ class SimulatedRunner:
             file.write(json.dumps({**line, **more}) + "\n")
 
 
-def _phase(request: RunRequest, value: float) -> PhaseMeasurement:
-    last = request.workload.phases[-1]
-    return PhaseMeasurement(
-        name=last.name,
-        kind=last.kind.value,
-        operation=last.name,
-        threads=last.threads,
-        operations=1000,
+def simulated_phase(value: float, **figures: Any) -> PhaseMeasurement:
+    """A phase of 1000 writes with `value` operations a second; `figures` in place of its own."""
+    phase = PhaseMeasurement(
+        *("fillrandom", "measure", "fillrandom", 1, 1000),
         elapsed_s=1000 / value,
         drain_s=0.0,
         throughput_ops_s=value,
@@ -123,6 +116,31 @@ def _phase(request: RunRequest, value: float) -> PhaseMeasurement:
         started_unix_us=0,
         finished_unix_us=1,
         stall_s=0.0,
+    )
+    return replace(phase, **figures)
+
+
+def simulated_run(
+    request: RunRequest,
+    engine: EngineIdentity,
+    outcome: Outcome,
+    phase: PhaseMeasurement,
+    *,
+    began_unix_s: float,
+    elapsed_s: float,
+) -> Measurement:
+    """A run of `request` that ended so: with its `phase`, or with an error."""
+    failed = outcome is not Outcome.OK
+    return Measurement(
+        outcome=outcome,
+        engine=engine,
+        options=request.config.engine_options(),
+        workload=request.workload.name,
+        seed=request.seed,
+        started_unix_s=began_unix_s,
+        elapsed_s=elapsed_s,
+        phases=() if failed else (phase,),
+        error=RunError(outcome.value, f"made to end {outcome.value}") if failed else None,
     )
 
 

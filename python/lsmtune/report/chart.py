@@ -159,9 +159,10 @@ _SAME = 1e-9  # of a value: what is closer to it is drawn as one with it
 class _Scale:
     """Turns places of an axis into shares of its length, from 0 to 1."""
 
-    def __init__(self, axis: Axis, values: Iterable[float], centre: float = 0.5) -> None:
+    def __init__(self, axis: Axis, values: Iterable[Place], centre: float = 0.5) -> None:
         self.axis, self._centre = axis, centre
-        known = [v for v in values if self._has_place(v)] or [1.0]
+        numbers = [value for value in values if isinstance(value, int | float)]
+        known = [value for value in numbers if self._has_place(value)] or [1.0]
         low = axis.low if axis.low is not None and self._has_place(axis.low) else min(known)
         high = axis.high if axis.high is not None and self._has_place(axis.high) else max(known)
         if axis.zero and not axis.log:
@@ -279,8 +280,8 @@ def draw(chart: Chart, label: str) -> str:
     xs = [v for point in all_points for v in (point.x, *_bounds(chart, point, "x"))]
     ys = [v for point in all_points for v in (point.y, *_bounds(chart, point, "y"))]
     rules = [[rule.at for rule in chart.rules if rule.upright is way] for way in (True, False)]
-    x = _Scale(chart.x, [*_numbers(xs), *rules[0], *(s.low for s in chart.spans)])
-    y = _Scale(chart.y, [*_numbers(ys), *rules[1]], _ROW_CENTRE)
+    x = _Scale(chart.x, [*xs, *rules[0], *(s.low for s in chart.spans)])
+    y = _Scale(chart.y, [*ys, *rules[1]], _ROW_CENTRE)
     stretched, above = list(_grid(chart, x, y)), list(_words(chart, x, y))
     shown = _as_drawn(chart.series)
     for series in shown:
@@ -318,10 +319,6 @@ def _bounds(chart: Chart, point: Point, way: str) -> tuple[float | None, ...]:
     """The ends of an interval, which lie along x where y has names."""
     along = "x" if chart.y.names else "y"
     return (point.low, point.high) if way == along else ()
-
-
-def _numbers(places: Iterable[Place]) -> list[float]:
-    return [place for place in places if isinstance(place, int | float)]
 
 
 def _grid(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
@@ -398,20 +395,18 @@ def _down(share: float) -> str:
 
 def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]:
     """What of a series is stretched, and what is not."""
-    flip = bool(y.axis.names)
-    placed: list[tuple[Point, float, float] | None] = []
-    for point in series.points:
-        across = x.share(point.x)
-        share = y.share(point.y)
+
+    def place(point: Point) -> tuple[Point, float, float] | None:
+        across, share = x.share(point.x), y.share(point.y)
         if across is None or share is None:
-            placed.append(None)
-        else:
-            placed.append((point, across, 1 - share if flip else share))
+            return None
+        return point, across, 1 - share if y.axis.names else share
+
+    placed = [place(point) for point in series.points]
     classes = f"{series.form} {series.tone} {series.style}".strip()
     if series.form in (Form.LINE, Form.STEPS):
-        return [
-            f'<path class="line {series.tone} {series.style}" d="{_path(placed, series.form)}"/>'
-        ], []
+        line = f"line {series.tone} {series.style}"
+        return [f'<path class="{line}" d="{_path(placed, series.form)}"/>'], []
     known = [each for each in placed if each is not None]
     if series.form is Form.BAND:
         return [_band(known, y, series)], []
@@ -498,10 +493,8 @@ def _legend(series: Sequence[Series]) -> str:
         elif form in (Form.DOT, Form.RING):
             shape = f'<circle class="{classes}" cx="8" cy="6" r="4"/>'
         else:
-            kind = (
-                f"band {each.tone}" if each.form is Form.BAND else f"line {each.tone} {each.style}"
-            )
-            shape = f'<path class="{kind}" d="M0 6H16"/>'
+            kind = "band" if each.form is Form.BAND else f"line {each.style}"
+            shape = f'<path class="{kind} {each.tone}" d="M0 6H16"/>'
         mark = f'<svg width="16" height="12" overflow="visible" aria-hidden="true">{shape}</svg>'
         items.append(f"<li>{mark} {escape(each.name, quote=False)}</li>")
     return f'<ul class="legend" aria-hidden="true">{"".join(items)}</ul>' if items else ""

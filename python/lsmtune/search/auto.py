@@ -29,7 +29,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 from optuna.distributions import BaseDistribution
-from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.study import Study
+from optuna.trial import FrozenTrial
 from threadpoolctl import threadpool_limits
 
 from lsmtune.model.goal import Direction
@@ -60,7 +60,7 @@ from lsmtune.search.model_based import (
     ranked,
     startup_setting,
 )
-from lsmtune.search.optuna_samplers import TPE
+from lsmtune.search.optuna_samplers import TPE, FewerTrials
 from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind, generator_of_trial
 from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
 
@@ -227,30 +227,6 @@ class AutoSampler(ModelSampler):
         mean, _ = objective.predict(shared.inner[own], shared.prior)
         best = float(mean[kept].min()) if kept.any() else math.inf
         return Model(self._features, shared, objective, chances, lost, seconds, best, spread)
-
-
-class FewerTrials(Study):
-    """A study as if it had the best and the latest of its trials alone, half of each."""
-
-    def __init__(self, study: Study, most: int) -> None:
-        vars(self).update(vars(study))
-        self._kept = study.get_trials(deepcopy=False)
-        if len(self._kept) <= most:
-            return
-        early, late = self._kept[: -most // 2], self._kept[-most // 2 :]
-        valued = [t for t in early if t.state == TrialState.COMPLETE]
-        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        order = np.argsort([sign * t.values[0] for t in valued], kind="stable")
-        best = set(order[: most // 2].tolist())
-        self._kept = [*(t for place, t in enumerate(valued) if place in best), *late]
-
-    def _get_trials(
-        self,
-        deepcopy: bool = True,  # noqa: ARG002
-        states: Container[TrialState] | None = None,
-        use_cache: bool = False,  # noqa: ARG002
-    ) -> list[FrozenTrial]:
-        return [t for t in self._kept if states is None or t.state in states]
 
 
 class Layouts:

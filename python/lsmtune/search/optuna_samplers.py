@@ -19,10 +19,11 @@ generation, not to the trial that happens to need it first.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Any
 
+import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import (
@@ -32,7 +33,7 @@ from optuna.samplers import (
     RandomSampler,
     TPESampler,
 )
-from optuna.study import Study
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.model.setting import real_setting, whole_setting
@@ -73,6 +74,30 @@ class PerTrialSampler(BaseSampler):
     ) -> Any:
         """See `BaseSampler`."""
         return self._inner.sample_independent(study, trial, param_name, param_distribution)
+
+
+class FewerTrials(Study):
+    """A study as if it had the best and the latest of its trials alone, half of each."""
+
+    def __init__(self, study: Study, most: int) -> None:
+        vars(self).update(vars(study))
+        self._kept = study.get_trials(deepcopy=False)
+        if len(self._kept) <= most:
+            return
+        early, late = self._kept[: -most // 2], self._kept[-most // 2 :]
+        valued = [t for t in early if t.state == TrialState.COMPLETE]
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        order = np.argsort([sign * t.values[0] for t in valued], kind="stable")
+        best = set(order[: most // 2].tolist())
+        self._kept = [*(t for place, t in enumerate(valued) if place in best), *late]
+
+    def _get_trials(
+        self,
+        deepcopy: bool = True,  # noqa: ARG002
+        states: Container[TrialState] | None = None,
+        use_cache: bool = False,  # noqa: ARG002
+    ) -> list[FrozenTrial]:
+        return [t for t in self._kept if states is None or t.state in states]
 
 
 # --- random

@@ -368,31 +368,25 @@ def candidate_config(spec: Spec, number: int, values: Mapping[str, OptionValue])
     return Config({**spec.fixed, **values}, f"{spec.path.name}#{number}")
 
 
-def starting_points(spec: Spec, defaults: Defaults) -> list[tuple[str, dict[str, OptionValue]]]:
-    """The configurations to try first, each with its label, as points of the space.
-
-    The baseline, then those of `start`; none twice. `defaults` are the engine's. One that lies
-    outside the space is left out (`outside` says which of `start` do).
-    """
-    points: list[tuple[str, dict[str, OptionValue]]] = []
-    for config in (spec.baseline, *spec.start):
-        point = spec.space.point_of(config.options, defaults)
-        if point is not None and point not in [known for _, known in points]:
-            points.append((config.label, point))
-    return points
-
-
 def allowed_points(
     spec: Spec, defaults: Defaults, feasibility: Feasibility, observer: TuneObserver
 ) -> list[dict[str, OptionValue]]:
-    """The points of the space to try first; `observer` is told what keeps one of `start` out."""
+    """The points of the space to try first: the baseline, those of `start`, then textbook ones.
+
+    `observer` is told what keeps one of `start` out. `defaults` are the engine's.
+    """
     for line in outside(spec, defaults):
         observer.warning(line)
+    known: list[dict[str, OptionValue]] = []
     allowed = []
-    for label, point in starting_points(spec, defaults):
+    for config in (spec.baseline, *spec.start):
+        point = spec.space.point_of(config.options, defaults)
+        if point is None or point in known:
+            continue
+        known.append(point)
         refusal = feasibility.refusal(point)
         if refusal:
-            observer.warning(f"{label} {refusal} and is not tried")
+            observer.warning(f"{config.label} {refusal} and is not tried")
         else:
             allowed.append(point)
     if spec.sampler.name == AUTO.name:
