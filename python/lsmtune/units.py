@@ -169,6 +169,11 @@ def format_duration(seconds: float) -> str:
     return "".join(parts)
 
 
+def format_share(share: float) -> str:
+    """Two digits that matter, as per cent: `3.2 %`, `57 %`, `1,571 %`."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
+
+
 def whole_number(value: str | int) -> int:
     """`value` as a number. Raises ValueError for one that is longer than any number of ours."""
     if (isinstance(value, str) and len(value) > DIGITS_MAX) or abs(int(value)) >= 10**DIGITS_MAX:

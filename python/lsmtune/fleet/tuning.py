@@ -352,7 +352,6 @@ class FleetTuning(Tuning):
             self._end_trial(number, values, trial)
 
         def lost() -> None:
-            self._running.pop(number, None)
             self._trials.put_back(number, values)
 
         return Step(run, ended, lost)
@@ -383,14 +382,7 @@ class FleetTuning(Tuning):
             self._running.pop(number)
             self._end_repeat(number, runs)
 
-        return Step(
-            lambda m: Rounds(self._spec, m).trial(number, repeat, arm, *ends),
-            ended,
-            lambda: self._forget(number),
-        )
-
-    def _forget(self, number: int) -> None:
-        self._running.pop(number, None)
+        return Step(lambda m: Rounds(self._spec, m).trial(number, repeat, arm, *ends), ended)
 
     def _anchor_on(self, member: Member) -> Step | None:
         if not self._anchor_due(member.name):

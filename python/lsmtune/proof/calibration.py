@@ -21,6 +21,7 @@ from lsmtune.model.goal import Goal, Objective, default_direction
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.request import PairMethod
 from lsmtune.proof.pairs import (
+    FAILURES_TOLERATED,
     Pair,
     PairSeries,
     Planned,
@@ -34,8 +35,6 @@ from lsmtune.stats.sequential import pairs_at_least
 
 # Two pairs have a spread; fewer say nothing of one.
 PAIRS_LEAST = 2
-# A baseline that fails more often than this is no baseline.
-FAILURES_TOLERATED = 2
 
 
 @dataclass(frozen=True)

@@ -174,13 +174,15 @@ def load_of(workload: Workload, limits: Limits, load_bytes: int = LOAD_BYTES) ->
 
 def crash_line(test: CrashTest) -> str:
     """The result in one line, as in `passed (12,345 acknowledged writes; process crash; ...)`."""
-    if test.outcome is CrashOutcome.NOT_DONE:
-        return f"not done: {test.why}"
-    why = f": {test.why}" if test.why else ""
-    return (
-        f"{test.outcome.value}{why} ({test.acknowledged:,} acknowledged writes under durability "
-        f"{test.durability.value}; {WHAT_IT_IS})"
-    )
+    writes = f"{test.acknowledged:,} acknowledged writes under durability {test.durability.value}"
+    return outcome_line(test.outcome, test.why, f"{writes}; {WHAT_IT_IS}")
+
+
+def outcome_line(outcome: CrashOutcome, why: str, figures: str) -> str:
+    """How a test ended, why, and what it rests on."""
+    if outcome is CrashOutcome.NOT_DONE:
+        return f"not done: {why}"
+    return f"{outcome.value}{f': {why}' if why else ''} ({figures})"
 
 
 def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -> CrashTest | None:

@@ -37,7 +37,14 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import POWER_STATES_DEFAULT, RunRequest
 from lsmtune.model.workload import Durability
-from lsmtune.proof.crash_test import CrashOutcome, keep_test, kept_tests, strictest, tested
+from lsmtune.proof.crash_test import (
+    CrashOutcome,
+    keep_test,
+    kept_tests,
+    outcome_line,
+    strictest,
+    tested,
+)
 from lsmtune.proof.file_log import History
 from lsmtune.proof.power_model import (
     Cut,
@@ -392,14 +399,10 @@ def judged(test: PowerTest) -> PowerTest:
 
 def power_line(test: PowerTest) -> str:
     """The result in one line, as in `passed (40 computed states after a power loss, ...)`."""
-    if test.outcome is CrashOutcome.NOT_DONE:
-        return f"not done: {test.why}"
-    why = f": {test.why}" if test.why else ""
-    return (
-        f"{test.outcome.value}{why} ({test.states:,} computed states after a power loss, "
-        f"{test.states_ordered:,} of them such as ext4 leaves; durability "
-        f"{test.durability.value})"
-    )
+    states = f"{test.states:,} computed states after a power loss"
+    ordered = f"{test.states_ordered:,} of them such as ext4 leaves"
+    figures = f"{states}, {ordered}; durability {test.durability.value}"
+    return outcome_line(test.outcome, test.why, figures)
 
 
 def power_sentences(test: PowerTest) -> list[str]:

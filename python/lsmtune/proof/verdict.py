@@ -13,7 +13,7 @@ from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.stats.intervals import MINIMUM_PAIRS, RatioInterval
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
-from lsmtune.units import format_duration
+from lsmtune.units import format_duration, format_share
 
 Judged = Objective | Goal
 
@@ -233,17 +233,13 @@ def sample_size_wanted(
     pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
     if pairs == least:
         return at_least
-    text = f"at this noise a difference of {_percent(wanted)} takes about {pairs:,} pairs"
+    text = f"at this noise a difference of {format_share(wanted)} takes about {pairs:,} pairs"
     if verdict.pairs >= least:
         detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
-        text = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; {text}"
+        text = f"{verdict.pairs} pairs show a difference of {format_share(detectable)}; {text}"
     if pairs <= PAIRS_MAX:
         return SampleSize(pairs, f"{text}, {more_than_now(pairs)}")
     advice = "make the runs longer, or the machine quieter"
     if smallest_effect is None:
         advice = f"say what is too small to matter (smallest effect), {advice}"
     return SampleSize(pairs, f"{text}: {advice}")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"

@@ -10,7 +10,7 @@ from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import METRICS, label_of, unit_of
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report.tables import GAIN, Censored
-from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
+from lsmtune.units import UnitError, format_bytes, format_duration, format_share, parse_bytes
 
 _PRODUCT = " * "  # in the metric of a goal with several objectives
 _NOT_KNOWN = "\N{EN DASH}"
@@ -85,7 +85,7 @@ def deviation(fraction: float | None) -> str:
         return _NOT_KNOWN
     if 0 < fraction < 1e-4:
         return "< 0.01 %"
-    return f"{100 * fraction:.2g} %" if fraction < 0.995 else f"{100 * fraction:,.0f} %"
+    return format_share(fraction)
 
 
 def spread(fraction: float | None) -> str:

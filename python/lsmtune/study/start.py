@@ -30,7 +30,7 @@ from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
-from lsmtune.units import format_duration
+from lsmtune.units import format_duration, format_share
 
 # --- The baseline of a study: measured once under every workload, before the search.
 
@@ -189,7 +189,7 @@ class SearchBudget:
             return ""
         return (
             f"the next tenth of the budget promises a gain of {100 * more * promise:.2g} %, and "
-            f"{_per_cent(smallest_effect)} is the smallest that matters"
+            f"{format_share(smallest_effect)} is the smallest that matters"
         )
 
     def time_ends(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
@@ -328,7 +328,7 @@ def calibration_line(calibration: Calibration, spec: Spec) -> str:
         return (
             f"calibration: {calibration.pairs} pairs{of}, too few to say how noisy the machine is"
         )
-    varies = f"{spec.goal.metric} varies by {_per_cent(noise.run_log_sd)} from run to run"
+    varies = f"{spec.goal.metric} varies by {format_share(noise.run_log_sd)} from run to run"
     pairs = f"{calibration.pairs} pairs by {calibration.method.value}{of}"
     text = f"calibration: {pairs}: {varies}"
     seconds = calibration.seconds_per_pair or 0.0
@@ -337,13 +337,8 @@ def calibration_line(calibration: Calibration, spec: Spec) -> str:
     )
     if effect is None:
         return text
-    shown = f"a proof of {spec.proof.pairs} pairs can show a difference of {_per_cent(effect)}"
+    shown = f"a proof of {spec.proof.pairs} pairs can show a difference of {format_share(effect)}"
     return f"{text}; {shown}"
-
-
-def _per_cent(share: float) -> str:
-    """Two digits that matter: `3.2 %`, `57 %`, `571 %`."""
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
 
 # --- The configurations that a study compares, made from its Spec.
