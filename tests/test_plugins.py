@@ -95,7 +95,9 @@ def test_a_package_of_broken_plugins_is_listed_and_every_command_still_works(
     package: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(package, "".join(f"[{group}]\nbroken = no_such:KIND\n" for group in GROUPS))
+    from lsmtune.cli.doctor import plugin_findings
     from lsmtune.cli.main import main
+    from lsmtune.cli.plugins import listed as listed_plugins
 
     assert main(["plugins", "--json"]) == 0
     listed = [p for p in json.loads(capsys.readouterr().out)["plugins"] if p["name"] == "broken"]
@@ -104,6 +106,9 @@ def test_a_package_of_broken_plugins_is_listed_and_every_command_still_works(
     }
     assert {(p["package"], p["version"]) for p in listed} == {("lsmtune-broken", "1.2")}
     assert all("ModuleNotFoundError" in p["problem"] for p in listed)
+    found = [f for f in plugin_findings(listed_plugins()) if "lsmtune-broken 1.2: the" in f.text]
+    assert len(found) == len(GROUPS)
+    assert all(f.level == "warning" and "ModuleNotFoundError" in f.text for f in found)
     config = ["write_buffer_size=4MiB", "--engine", "leveldb", "--format"]
     assert main(["export", *config, "properties"]) == 0
     assert main(["workload", "list"]) == 0
@@ -112,3 +117,20 @@ def test_a_package_of_broken_plugins_is_listed_and_every_command_still_works(
     said = capsys.readouterr().err
     assert said.startswith("lsmtune: --format: cannot be loaded from no_such:KIND of the package")
     assert "lsmtune-broken 1.2" in said
+
+
+def test_doctor_has_a_line_for_each_package(package: Path) -> None:
+    from lsmtune.cli.doctor import plugin_findings
+    from lsmtune.cli.plugins import listed
+
+    lines = "[lsmtune.samplers]\ngp = lsmtune.search.gp:KIND\n"
+    install(package, f"{lines}annealing = {__name__}:ANNEALING\n")
+    found = [f for f in plugin_findings(listed()) if f.text.startswith("lsmtune-broken 1.2: ")]
+    assert [(f.level.value, f.text) for f in found] == [
+        (
+            "warning",
+            "lsmtune-broken 1.2: the sampler gp has a name that is taken: it is lsmtune's own",
+        ),
+        ("ok", "lsmtune-broken 1.2: sampler annealing"),
+    ]
+    assert found[0].next_step == "install another version of lsmtune-broken, or uninstall it"

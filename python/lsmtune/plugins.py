@@ -162,6 +162,11 @@ def collect(group: str, builtin: Mapping[str, Kind | str]) -> Plugins[Kind]:
     return Plugins(group, builtin, functools.partial(_installed, group))
 
 
+def is_any_installed() -> bool:
+    """Whether a package adds anything. Imports nothing."""
+    return any(_installed(group) for group in GROUPS)
+
+
 @functools.cache
 def _installed(group: str) -> tuple[EntryPoint, ...]:
     # A package whose metadata is on the path twice has each of them once.

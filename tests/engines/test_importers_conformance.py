@@ -1,121 +1,71 @@
-"""One suite for every format: each is a file of `importers_good/`, with what it gives beside it.
+"""lsmtune's own import formats in the suite for all of them, and what each file gives.
 
-To make the expected text anew after a change that is wanted: LSMTUNE_GOLDEN=write.
+Each is a file of `importers_good/`, with what it gives beside it. To make the expected text anew
+after a change that is wanted: LSMTUNE_GOLDEN=write.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from importer_parts import GOOD
 
-from lsmtune.engines.formats import IMPORTERS, chosen_format, import_file
-from lsmtune.engines.formats.base import Imported, ImportedConfig, ImportRequest
-from lsmtune.errors import InputError
+from lsmtune.engines.formats import IMPORTERS
+from lsmtune.testing.importers import ImporterSuite, described
 
 
-@dataclass(frozen=True)
-class Case:
-    """A file, its format, and the engine where the file does not say it."""
-
-    file: str
-    format: str
-    engine: str | None = None
-
-    def __str__(self) -> str:
-        return self.file
-
-    @property
-    def path(self) -> Path:
-        return GOOD / self.file
-
-    def text(self) -> str:
-        return self.path.read_text(encoding="utf-8")
-
-    def imported(self) -> Imported:
-        return import_file(self.path, engine=self.engine)
+class TestNniSpace(ImporterSuite):
+    name, engine, files = "nni-space", "rocksdb", (GOOD / "nni-space.json",)
 
 
-CASES = (
-    Case("nni-space.json", "nni-space", "rocksdb"),
-    Case("mlos.jsonc", "mlos", "rocksdb"),
-    Case("rocksdb-options.ini", "rocksdb-options"),
-    Case("rocksdb-options-102.ini", "rocksdb-options"),
-    Case("rocksdb-log-78.LOG", "rocksdb-log"),
-    Case("rocksdb-log-102.LOG", "rocksdb-log"),
-    Case("properties.properties", "properties", "rocksdb"),
-    Case("nni-config.yml", "nni-config"),
-    Case("nni-config-v2.yml", "nni-config"),
-    Case("db_bench.flags", "db_bench", "rocksdb"),
+class TestMlos(ImporterSuite):
+    name, engine, files = "mlos", "rocksdb", (GOOD / "mlos.jsonc",)
+
+
+class TestRocksdbOptions(ImporterSuite):
+    name = "rocksdb-options"
+    files = (GOOD / "rocksdb-options.ini", GOOD / "rocksdb-options-102.ini")
+
+
+class TestRocksdbLog(ImporterSuite):
+    name = "rocksdb-log"
+    files = (GOOD / "rocksdb-log-78.LOG", GOOD / "rocksdb-log-102.LOG")
+
+
+class TestProperties(ImporterSuite):
+    name, engine, files = "properties", "rocksdb", (GOOD / "properties.properties",)
+
+
+class TestNniConfig(ImporterSuite):
+    name = "nni-config"
+    files = (GOOD / "nni-config.yml", GOOD / "nni-config-v2.yml")
+
+
+class TestDbBench(ImporterSuite):
+    name, engine, files = "db_bench", "rocksdb", (GOOD / "db_bench.flags",)
+
+
+SUITES = ImporterSuite.__subclasses__()
+
+
+def test_every_format_of_lsmtunes_own_is_in_the_suite() -> None:
+    own = {name for name in IMPORTERS if IMPORTERS.origin(name) is None}
+    assert own <= {suite.name for suite in SUITES}
+
+
+@pytest.mark.parametrize(
+    ("suite", "file"),
+    [(suite, file) for suite in SUITES for file in suite.files],
+    ids=lambda each: each.name,
 )
-cases = pytest.mark.parametrize("case", CASES, ids=str)
-
-
-def described(found: Imported) -> dict[str, Any]:
-    """What is imported, as JSON; places without the folder."""
-    notes = [note.replace(f"{GOOD}/", "") for note in found.notes]
-    if isinstance(found, ImportedConfig):
-        what = {"engine": found.engine, "version": found.version, "options": dict(found.options)}
-        return {**what, "notes": notes}
-    return {"study": found.study, "comments": found.comments, "notes": notes}
-
-
-def test_every_format_has_a_case() -> None:
-    assert {case.format for case in CASES} == set(IMPORTERS)
-
-
-@cases
-def test_a_file_is_recognised_by_its_content(case: Case) -> None:
-    assert chosen_format(case.text(), case.path).name == case.format
-
-
-@cases
-def test_what_a_file_gives(case: Case) -> None:
-    expected = case.path.with_name(f"{case.file}.expected")
-    found = json.dumps(described(case.imported()), indent=1) + "\n"
+def test_what_a_file_gives(suite: type[ImporterSuite], file: Path) -> None:
+    expected = file.with_name(f"{file.name}.expected")
+    gives = described(suite().read(file))
+    gives["notes"] = [note.replace(f"{GOOD}/", "") for note in gives["notes"]]
+    found = json.dumps(gives, indent=1) + "\n"
     if os.environ.get("LSMTUNE_GOLDEN") == "write":
         expected.write_text(found, encoding="utf-8")
     assert found == expected.read_text(encoding="utf-8")
-
-
-@cases
-def test_nothing_is_lost_in_silence(case: Case) -> None:
-    """Each case has something that cannot be carried over, and every note names its place."""
-    notes = described(case.imported())["notes"]
-    assert notes
-    assert len(set(notes)) == len(notes)
-    assert all(note.startswith(tuple(c.file for c in CASES)) for note in notes)
-
-
-@cases
-def test_a_file_gives_the_same_with_other_line_ends(case: Case) -> None:
-    text = case.text().replace("\n", "\r\n").replace("\\\r\n", "\\\n")
-    request = ImportRequest(text, case.path, case.engine)
-    assert described(IMPORTERS[case.format].read(request)) == described(case.imported())
-
-
-@cases
-@settings(max_examples=40)
-@given(data=st.data())
-def test_a_damaged_file_is_read_or_refused_in_one_line(case: Case, data: st.DataObject) -> None:
-    text = case.text()
-    start = data.draw(st.integers(0, len(text)))
-    cut = data.draw(st.integers(0, 40))
-    added = data.draw(st.text(alphabet='{}[]":,=#\\\n\t -0aé/*', max_size=4))
-    damaged = text[:start] + added + text[start + cut :]
-    for format_ in IMPORTERS.values():
-        format_.recognises(damaged)
-    try:
-        found = IMPORTERS[case.format].read(ImportRequest(damaged, case.path, case.engine))
-        said = json.dumps([found.notes, described(found)]).replace("\\n", "")
-    except InputError as error:
-        said = str(error).removeprefix(f"{GOOD}/")
-    assert "\n" not in said
-    assert said

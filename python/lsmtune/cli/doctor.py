@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -135,6 +135,7 @@ def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
 
 def examine(directory: Path) -> Iterator[Finding]:
     """Every finding, for studies kept in `directory`."""
+    from lsmtune.cli.plugins import listed
     from lsmtune.driver.library_facts import driver_finding, engine_findings, known_libraries
     from lsmtune.machine import findings
 
@@ -142,11 +143,33 @@ def examine(directory: Path) -> Iterator[Finding]:
     quiet = list(findings.quiet_findings())
     yield driver_finding()
     yield from engine_findings(known_libraries())
+    yield from plugin_findings(listed())
     yield from findings.disk_findings(directory)
     yield from findings.memory_findings()
     yield from findings.cpu_findings()
     yield from quiet
     yield findings.clock_finding()
+
+
+def plugin_findings(plugins: Iterable[Mapping[str, str | None]]) -> Iterator[Finding]:
+    """What each package adds, and what cannot be used of it; `plugins` as `lsmtune plugins` says.
+
+    A warning and no problem: a broken plugin breaks only the commands that ask for it.
+    """
+    from lsmtune.machine.findings import Finding, Level
+
+    usable: dict[str, list[str]] = {}
+    for plugin in plugins:
+        package, what = plugin["package"], f"{plugin['kind']} {plugin['name']}"
+        named = f"{package} {plugin['version']}"
+        if plugin["problem"] is None:
+            usable.setdefault(named, []).append(what)
+        else:
+            step = f"install another version of {package}, or uninstall it"
+            text = f"{named}: the {what} {plugin['problem']}"
+            yield Finding(Level.WARNING, "plugins", text, step)
+    for named, names in usable.items():
+        yield Finding(Level.OK, "plugins", f"{named}: {', '.join(names)}")
 
 
 def _looked_at(directory: Path, *, calibrating: bool, quiet: bool) -> list[Finding]:

@@ -6,7 +6,7 @@ import typer
 
 from lsmtune.cli.flags import JsonOption, command
 from lsmtune.cli.output import print_json, print_view
-from lsmtune.plugins import GROUPS
+from lsmtune.plugins import GROUPS, is_any_installed
 
 EXAMPLES = ("lsmtune plugins", "lsmtune plugins --json")
 app = typer.Typer()
@@ -32,6 +32,8 @@ def _plugins(as_json: JsonOption = False) -> None:
 
 def listed() -> list[dict[str, str | None]]:
     """Each plugin, imported; `problem` is None for one that can be used."""
+    if not is_any_installed():
+        return []  # without a second for importing what they would be added to
     from lsmtune.engines.formats import EXPORTERS, IMPORTERS
     from lsmtune.engines.library import PLUGIN_ENGINES
     from lsmtune.programs.registry import PROGRAMS

@@ -13,5 +13,6 @@ They need pytest.
 import pytest
 
 # So that what fails is shown with its values, as in a file of tests.
-for _suite in ("samplers", "pruners", "exporters", "programs", "engines"):
+_SUITES = ("samplers", "pruners", "programs", "importers", "exporters", "workloads", "reports")
+for _suite in (*_SUITES, "engines"):
     pytest.register_assert_rewrite(f"lsmtune.testing.{_suite}")
