@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from lsmtune.cli.main import main
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.report.study import FORMATS, ReportFormat, write_as
 
@@ -43,7 +44,10 @@ class ReportSuite:
         """The folders of studies: one of `echo` in `home`, which takes a second."""
         study = home / "study.yaml"
         study.write_text(_STUDY, encoding="utf-8")
-        assert main(["tune", str(study), "--quiet"]) in (0, 3, 4)
+        lsmtune = "import sys; from lsmtune.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", lsmtune, "tune", str(study), "--quiet"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode in (0, 3, 4), done.stderr
         return [home / "study.lsmtune"]
 
     def test_it_says_what_it_is(self) -> None:
@@ -52,10 +56,10 @@ class ReportSuite:
 
     def test_a_study_is_told_and_the_same_each_time(self, tmp_path: Path) -> None:
         for number, study in enumerate(self.folders(tmp_path)):
-            by_command = tmp_path / f"{number}.{self.name}"
-            flags = ["--format", self.name, "--importance", "none", "--output", str(by_command)]
-            assert main(["report", str(study), *flags]) == 0
-            assert by_command.stat().st_size > 0
-            with StudyFolder.open(study) as folder:
-                again, _ = write_as(folder, self.name, tmp_path / f"{number}-again", None)
-            assert again.read_bytes() == by_command.read_bytes()
+            told = set()
+            for time in ("first", "again"):
+                with StudyFolder.open(study) as folder:
+                    path, _ = write_as(folder, self.name, tmp_path / f"{number}-{time}", None)
+                told.add(path.read_bytes())
+            assert len(told) == 1
+            assert b"" not in told

@@ -1,4 +1,4 @@
-"""The export format `tikv`: what of a RocksDB configuration TiKV's configuration file says.
+"""The format `tikv`: what of a RocksDB configuration TiKV's configuration file says, both ways.
 
 Fields from TiKV's `src/config/mod.rs` (`DbConfig`, the macro `cf_config`) and from its template:
 sizes are numbers of bytes or texts with a unit; a compression is one for each of seven levels;
@@ -7,9 +7,20 @@ priorities and styles are RocksDB's numbers. The block cache is shared by all co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
 
-from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, spelled
+from lsmtune.engines.formats.base import (
+    Exported,
+    ExportFormat,
+    ExportRequest,
+    ImportedConfig,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+    spelled,
+)
 from lsmtune.engines.formats.spelling import (
     BLOOM,
     COMPACTION_PRIORITY,
@@ -19,11 +30,13 @@ from lsmtune.engines.formats.spelling import (
     Spelling,
     boolean,
     filter_bits,
+    filter_policy,
     number,
     word,
 )
 from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
 
 DB, FAMILY, CACHE = "rocksdb", "rocksdb.defaultcf", "storage.block-cache"
 _LEVELS = 7
@@ -35,6 +48,10 @@ def _say_bits(option: str, text: str) -> str:
     if kind != BLOOM:
         raise InputError(SOURCE, option, found=text, allowed="nullptr, bloomfilter:BITS in TiKV")
     return str(bits)
+
+
+def _read_bits(text: str) -> str:
+    return filter_policy(BLOOM, int(number(_BITS).read(text)))
 
 
 def _compression(name: str) -> Spelling:
@@ -85,7 +102,7 @@ FIELDS: Mapping[str, Spelling] = {
     f"{TABLE_OPTION}.optimize_filters_for_memory": boolean(f"{FAMILY} optimize-filters-for-memory"),
     f"{TABLE_OPTION}.read_amp_bytes_per_bit": number(f"{FAMILY} read-amp-bytes-per-bit"),
     f"{TABLE_OPTION}.format_version": number(f"{FAMILY} format-version", 2, 5, " in TiKV"),
-    f"{TABLE_OPTION}.filter_policy": Spelling(_BITS, _say_bits, str),
+    f"{TABLE_OPTION}.filter_policy": Spelling(_BITS, _say_bits, _read_bits),
     f"{TABLE_OPTION}.block_cache": number(f"{CACHE} capacity"),
 }
 _LACKS = "TiKV has no field for {option}"
@@ -107,6 +124,67 @@ def write(request: ExportRequest) -> Exported:
     return Exported("\n\n".join(parts) + "\n", left_out)
 
 
+# --- from TiKV
+
+_OPTIONS = {spelling.name: (option, spelling) for option, spelling in FIELDS.items()}
+_BLOOM_USED = f"{FAMILY} use-bloom-filter"
+# `ReadableSize` in TiKV's `components/tikv_util/src/config.rs`: units are binary, `KB` as `KiB`.
+_SIZE = re.compile(r"(\d{1,18}) ?([KMGTP]?)(?:i?B)?")
+_SHIFT = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
+
+
+def recognises(text: str) -> bool:
+    """Whether a line begins a section of RocksDB's options, as TiKV names them."""
+    return re.search(r"^\[rocksdb(\.\w+)?\]", text, re.MULTILINE) is not None
+
+
+def read(request: ImportRequest) -> ImportedConfig:
+    """The options of the column family `default`, of the database and of the block cache.
+
+    Raises InputError for what is not TOML, and for values that TiKV would refuse.
+    """
+    try:
+        fields = dict(_fields(tomllib.loads(request.text)))
+    except (ValueError, RecursionError) as error:
+        raise InputError(request.source, why=f"not TOML: {error}") from None
+    notes, options = Notes(request.source), dict[str, OptionValue]()
+    if fields.pop(_BLOOM_USED, True) is False:
+        fields[_BITS] = 0
+    for place, value in fields.items():
+        if place not in _OPTIONS:
+            notes.add(None, place, "left out: no option of RocksDB that lsmtune knows by this name")
+        elif isinstance(value, list) and len({str(each) for each in value}) != 1:
+            notes.add(None, place, "left out: levels that differ; RocksDB has one compression here")
+        else:
+            option, spelling = _OPTIONS[place]
+            try:
+                options[option] = spelling.read(_text(value))
+            except ValueError as error:
+                allowed = str(error)
+                raise InputError(request.source, place, found=value, allowed=allowed) from None
+    return ImportedConfig("rocksdb", options, notes.taken())
+
+
+def _fields(table: Mapping[str, object], section: str = "") -> Iterator[tuple[str, object]]:
+    """Each field of a document as `section field`, and its value."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _fields(value, f"{section}.{name}" if section else name)
+        else:
+            yield f"{section} {name}".strip(), value
+
+
+def _text(value: object) -> str:
+    """A value as the spellings above have it: sizes in bytes, words in quotes."""
+    if isinstance(value, list):
+        value = value[0]
+    size = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if size is not None:
+        return str(int(size[1]) << _SHIFT[size[2]])
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+IMPORT = ImportFormat("tikv", "a configuration file of TiKV", recognises, read)
 EXPORT = ExportFormat(
     name="tikv",
     engines=("rocksdb",),
