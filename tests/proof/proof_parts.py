@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from fake_runner import ENGINE, MIB, FakeRunner
+from fake_runner import ENGINE, MIB, FakeRunner, Recording
 
-from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Databases, Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Config
@@ -55,39 +52,17 @@ def folder(tmp_path: Path) -> Iterator[StudyFolder]:
         yield opened
 
 
-class Recorder(Observer):
-    """Remembers what it was told, and can stop the proof at one of these moments."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[object, ...]] = []
-        self.stop = threading.Event()
-        self.stop_at: tuple[object, ...] | None = None
-
-    def _note(self, *what: object) -> None:
-        self.told.append(what)
-        if self.stop_at == what:
-            self.stop.set()
-
-    def of(self, kind: str) -> list[tuple[object, ...]]:
-        return [what[1:] for what in self.told if what[0] == kind]
+class Recorder(Recording):
+    """What a proof says."""
 
     def run_started(self, place: Slot, _arm: Arm, _workload: Workload) -> None:
         self._note("run_started", place.role, place.pair, place.workload)
 
-    def run_message(self, message: Message) -> None:
-        self._note("run_message", message)
-
     def run_finished(self, stored: StoredMeasurement) -> None:
         self._note("run_finished", stored.role, stored.pair, stored.workload)
 
-    def proof_started(self, pairs: int) -> None:
-        self._note("proof_started", pairs)
-
     def pair_judged(self, verdict: Verdict) -> None:
         self._note("pair_judged", verdict)
-
-    def warning(self, text: str) -> None:
-        self._note("warning", text)
 
 
 def measurer_of(

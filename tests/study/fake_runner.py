@@ -1,4 +1,4 @@
-"""A Runner without an engine: a known function of the options, with noise from the seed."""
+"""A Runner without an engine, a known function of options and seed; an observer that remembers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from lsmtune.driver.messages import Hello, Message
+from lsmtune.experiment.observer import Observer
 from lsmtune.fleet.simulated import simulated_phase, simulated_run
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
@@ -110,3 +111,36 @@ class Refusing(FakeRunner):
 def phase(value: float) -> PhaseMeasurement:
     """With a throughput that does not follow from its time."""
     return simulated_phase(value, elapsed_s=1.0)
+
+
+class Recording(Observer):
+    """Remembers what it was told; `stop` is set when it is told something that begins `stop_at`."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+        self.stop = threading.Event()
+        self.stop_at: tuple[object, ...] | None = None
+
+    def _note(self, *what: object) -> None:
+        self.told.append(what)
+        if self.stop_at and self.stop_at == what[: len(self.stop_at)]:
+            self.stop.set()
+
+    def of(self, kind: str) -> list[tuple[object, ...]]:
+        return [what[1:] for what in self.told if what[0] == kind]
+
+    def names(self) -> list[object]:
+        return [what[0] for what in self.told]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [str(text) for (text,) in self.of("warning")]
+
+    def run_message(self, message: Message) -> None:
+        self._note("run_message", message)
+
+    def proof_started(self, pairs: int) -> None:
+        self._note("proof_started", pairs)
+
+    def warning(self, text: str) -> None:
+        self._note("warning", text)

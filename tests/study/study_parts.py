@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
-from fake_runner import ENGINE, FakeRunner
+from fake_runner import ENGINE, FakeRunner, Recording
 
-from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.schedule import Arm, Slot
-from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.workload import Workload
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
@@ -68,30 +66,14 @@ def make_spec(
     return parse_spec(text, path / "small.yaml")
 
 
-class Recorder(TuneObserver):
-    """Remembers what it was told, and can stop the study at one of these moments."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[object, ...]] = []
-        self.stop = threading.Event()
-        self.stop_at: tuple[object, ...] | None = None
-
-    def _note(self, *what: object) -> None:
-        self.told.append(what)
-        if self.stop_at == what[: len(self.stop_at or ())] and self.stop_at:
-            self.stop.set()
-
-    def names(self) -> list[object]:
-        return [what[0] for what in self.told]
+class Recorder(Recording, TuneObserver):
+    """What a study says."""
 
     def study_started(self, spec: Spec, resumed: int) -> None:
         self._note("study_started", spec.name, resumed)
 
     def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
         self._note("run_started", place.role, place.index, place.trial, arm.config, workload)
-
-    def run_message(self, message: Message) -> None:
-        self._note("run_message", message)
 
     def run_finished(self, stored: StoredMeasurement) -> None:
         self._note("run_finished", stored.role, stored.trial, stored.pair)
@@ -105,14 +87,8 @@ class Recorder(TuneObserver):
     def search_finished(self, reason: str) -> None:
         self._note("search_finished", reason)
 
-    def proof_started(self, pairs: int) -> None:
-        self._note("proof_started", pairs)
-
     def finished(self, result: TuneResult) -> None:
         self._note("finished", result)
-
-    def warning(self, text: str) -> None:
-        self._note("warning", text)
 
 
 def tuned(
@@ -129,3 +105,7 @@ def tuned(
 def stored(folder: Path) -> list[StoredMeasurement]:
     with StudyFolder.open(folder) as opened:
         return opened.measurements.all()
+
+
+def trials_of(folder: Path) -> list[StoredMeasurement]:
+    return [row for row in stored(folder) if row.role is Role.TRIAL]

@@ -10,21 +10,17 @@ from typing import Any
 import pytest
 from fleet_parts import fleet_of, local_host, tuned_on
 from optuna.trial import TrialState
-from study_parts import Recorder, make_spec, stored, tuned
+from study_parts import Recorder, make_spec, stored, trials_of, tuned
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.experiment.store import Role
 from lsmtune.fleet.host import HostFacts, HostLostError, Work, differences, refusal
 from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.study.trials import TrialEnd
-
-
-def trials_of(folder: Path) -> list[StoredMeasurement]:
-    return [row for row in stored(folder) if row.role is Role.TRIAL]
 
 
 def runs_of(log: Path) -> list[tuple[float, float]]:
@@ -95,7 +91,7 @@ def test_a_host_that_is_lost_costs_no_trial_and_doubles_none(tmp_path: Path, sil
     assert result.counts == {"ok": 10}
     numbers = Counter(row.trial for row in trials_of(tmp_path / "s"))
     assert set(numbers.values()) == {1}
-    warnings = [what[1] for what in observer.told if what[0] == "warning"]
+    warnings = observer.warnings
     assert any("b is given up" in str(text) for text in warnings)
     with StudyFolder.open(tmp_path / "s") as folder:
         states = Counter(trial.state for trial in folder.optuna_study().trials)

@@ -47,15 +47,11 @@ def of_trial(number: int) -> Callable[[RunRequest], bool]:
     return lambda request: request.trial == number
 
 
-def warnings(observer: Recorder) -> list[str]:
-    return [str(told[1]) for told in observer.told if told[0] == "warning"]
-
-
 def test_a_trial_that_was_killed_from_outside_is_measured_again(tmp_path: Path) -> None:
     runner, observer = Disturbed(which=of_trial(3), times=TRIES - 1), Recorder()
     result = tuned(make_spec(tmp_path), tmp_path / "s", runner, observer)
     assert result.counts == {"ok": 8}
-    assert [text for text in warnings(observer) if "measured again" in text] == [
+    assert [text for text in observer.warnings if "measured again" in text] == [
         "a run was killed by SIGKILL, by whom is not known: that is not held against it, and it is "
         "measured again"
     ] * (TRIES - 1)

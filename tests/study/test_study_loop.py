@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, Refusing, SpeedBySeed
 from optuna.trial import TrialState
-from study_parts import Recorder, make_spec, stored, tuned
+from study_parts import Recorder, make_spec, stored, trials_of, tuned
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment import files as scratch
@@ -26,10 +26,6 @@ from lsmtune.study.start import allowed_points
 def states(folder: Path) -> Counter[TrialState]:
     with StudyFolder.open(folder) as opened:
         return Counter(trial.state for trial in opened.optuna_study().trials)
-
-
-def trials_of(folder: Path) -> list[StoredMeasurement]:
-    return [row for row in stored(folder) if row.role is Role.TRIAL]
 
 
 def size_mib(request: RunRequest) -> float:
@@ -240,7 +236,7 @@ def test_time_is_not_kept_for_a_proof_of_nothing(tmp_path: Path) -> None:
     assert result.verdict is not None
     assert (result.verdict.outcome, result.verdict.pairs) == (VerdictOutcome.BETTER, 6)
     assert result.spent_s == pytest.approx(20.0)
-    warnings = [what[1] for what in observer.told if what[0] == "warning"]
+    warnings = observer.warnings
     assert [text for text in warnings if "has room for about" in text]
 
 

@@ -46,10 +46,6 @@ def roles(folder: Path) -> Counter[Role]:
     return Counter(row.role for row in stored(folder))
 
 
-def warnings(observer: Recorder) -> list[str]:
-    return [str(what[1]) for what in observer.told if what[0] == "warning"]
-
-
 def search_of(rows: list[StoredMeasurement]) -> list[tuple[object, ...]]:
     """What was run in the search, and on which seeds, in order."""
     return [
@@ -70,7 +66,7 @@ def test_an_anchor_follows_every_few_trials(tmp_path: Path) -> None:
     assert result.counts == {"ok": 25}
     assert [dict(rows[index].config.options) for index in where] == [{}, {}]
     assert len({row.measurement.seed for row in rows[:28]}) == 28
-    assert warnings(observer) == []
+    assert observer.warnings == []
 
 
 def test_anchors_take_no_more_than_their_share_and_none_that_the_budget_does_not_hold(
@@ -93,7 +89,7 @@ def test_a_baseline_that_fails_in_between_is_said_and_no_anchor(tmp_path: Path) 
     observer.stop_at = ("search_finished",)
     tuned(make_spec(tmp_path, budget="{trials: 16}", noise=noise), tmp_path / "s", runner, observer)
     assert roles(tmp_path / "s")[Role.ANCHOR] == 2
-    assert warnings(observer)[0] == "anchor 0, a baseline run, ended crashed"
+    assert observer.warnings[0] == "anchor 0, a baseline run, ended crashed"
 
 
 def changing_study(path: Path, trials: int = 42) -> Spec:
@@ -110,7 +106,7 @@ def test_a_machine_that_slows_down_makes_no_trial_bad_and_those_beside_are_run_a
 ) -> None:
     runner, observer = Changing(at=26), Recorder()
     result = tuned(changing_study(tmp_path), tmp_path / "s", runner, observer)
-    (line,) = [text for text in warnings(observer) if "the machine changed" in text]
+    (line,) = [text for text in observer.warnings if "the machine changed" in text]
     assert "of the baseline is 0.50 of what it was before; 7 trials are run again" in line
     again = [row for row in stored(tmp_path / "s") if row.role is Role.TRIAL and row.repeat]
     assert len(again) == 7
@@ -161,7 +157,7 @@ def test_a_trial_that_fails_when_it_is_repeated_has_failed(tmp_path: Path) -> No
     result = tuned(spec, tmp_path / "s", FakeRunner(noise=0.08, fails=fails), observer)
     lost = result.counts["data_loss"]
     assert lost > 0
-    assert len([text for text in warnings(observer) if "counts as such" in text]) == lost
+    assert len([text for text in observer.warnings if "counts as such" in text]) == lost
     again = {row.trial for row in stored(tmp_path / "s") if row.role is Role.TRIAL and row.repeat}
     assert result.best_trial not in again
 
@@ -189,7 +185,7 @@ def test_a_calibration_takes_no_more_than_a_tenth_of_the_time(tmp_path: Path) ->
     tuned(short, tmp_path / "t", FakeRunner(), observer)
     assert roles(tmp_path / "t")[Role.CALIBRATION] == 0
     told = "no calibration: a pair of runs takes 2s"
-    assert any(line.startswith(told) for line in warnings(observer))
+    assert any(line.startswith(told) for line in observer.warnings)
 
 
 class Calibrated(Recorder):

@@ -110,7 +110,7 @@ def test_what_may_use_more_memory_than_the_limit_costs_no_run(tmp_path: Path) ->
         options = request.config.options
         size, number = options["write_buffer_size"], options["max_write_buffer_number"]
         assert int(size) * int(number) < 100 * MIB
-    warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
+    warnings = observer.warnings
     assert any("the baseline may come to use more memory" in text for text in warnings)
 
 
@@ -394,7 +394,7 @@ def test_start_configurations_are_tried_first_and_what_cannot_be_is_said(tmp_pat
     tuned(study(tmp_path, start=start), tmp_path / "s", runner, observer)
     sizes = [int(r.config.options["write_buffer_size"]) // MIB for r in runner.requests[1:4]]
     assert sizes == [2, 7, 9]
-    warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
+    warnings = observer.warnings
     outside = "start[1] lies outside the space and is not tried: write_buffer_size is 1073741824"
     assert any(text.startswith(outside) for text in warnings)
     assert "start[2] is tried without compression: no parameters of the space" in warnings
@@ -444,5 +444,5 @@ def test_an_option_file_of_a_study_is_found_from_where_the_study_file_lies(tmp_p
         records = read_study(folder)
     assert records.spec.baseline.label == "mine.properties"
     assert records.spec.baseline.options["write_buffer_size"] == 3 * MIB
-    warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
+    warnings = observer.warnings
     assert any("colour" in text for text in warnings)

@@ -52,10 +52,6 @@ class Flushing(FakeRunner):
         return replace(found, phases=phases)
 
 
-def warnings(observer: Recorder) -> list[str]:
-    return [str(what[1]) for what in observer.told if what[0] == "warning"]
-
-
 def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Path) -> None:
     spec, runner, observer = make_spec(tmp_path), Flushing(500), Recorder()
     result = tuned(spec, tmp_path / "study", runner, observer)
@@ -66,7 +62,7 @@ def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Pa
     assert result.verdict.outcome is VerdictOutcome.BETTER
     assert result.verdict.proved_at[0].records == 3000
     assert result.verdict.proved_at[0].baseline_flushes == 6
-    assert any("3 times as long" in line for line in warnings(observer))
+    assert any("3 times as long" in line for line in observer.warnings)
     # The short run is no baseline, and its time is spent all the same.
     rows = stored(tmp_path / "study")
     assert [row.role for row in rows].count(Role.BASELINE) == 1
@@ -98,7 +94,7 @@ def test_a_deadline_that_does_not_hold_longer_runs_is_told_of(tmp_path: Path) ->
     spec = replace(spec, limits=replace(spec.limits, deadline_s=3.0))
     result = tuned(spec, tmp_path / "study", runner, observer)
     assert {request.workload.num for request in runner.requests} == {1000}
-    assert any("nothing can be proved better so" in line for line in warnings(observer))
+    assert any("nothing can be proved better so" in line for line in observer.warnings)
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
     assert "at least 5 are wanted" in result.verdict.why
@@ -227,10 +223,10 @@ def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path:
     told = verdict_document(result.verdict)
     assert told["proved_at"] == [encode(at)], "scripts read it, too"
     assert any("of the target, where it was found" in note for note in result.verdict.notes)
-    assert any("searches a model" in line for line in warnings(observer))
+    assert any("searches a model" in line for line in observer.warnings)
     # The time of the proof counts once.
     assert result.spent_s <= 1200.0
-    assert not any("more than its time budget" in line for line in warnings(observer))
+    assert not any("more than its time budget" in line for line in observer.warnings)
 
 
 class FoldsWhenLarge(ByBytes):
@@ -335,7 +331,7 @@ def test_a_model_that_is_as_small_as_the_first_run_is_told_of(tmp_path: Path) ->
     spec, runner, observer = large(tmp_path, "{time: 7m}"), ByBytes(), Recorder()
     run_large(spec, tmp_path / "study", runner, observer)
     assert len({request.workload.num for request in runner.requests[:5]}) == 1
-    assert any("searches a model" in line for line in warnings(observer))
+    assert any("searches a model" in line for line in observer.warnings)
 
 
 def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
@@ -344,7 +340,7 @@ def test_a_model_that_was_stopped_goes_on_at_its_sizes(tmp_path: Path) -> None:
     assert run_large(spec, tmp_path / "study", runner, observer).interrupted
     again = ByBytes()
     run_large(spec, tmp_path / "study", again, Recorder())
-    assert not any("began with a time budget" in line for line in warnings(observer))
+    assert not any("began with a time budget" in line for line in observer.warnings)
     searched = {request.workload.num for request in runner.requests[1:]}
     assert searched <= {request.workload.num for request in again.requests}
     assert len({request.workload.num for request in again.requests}) == 2
@@ -359,7 +355,7 @@ def test_a_model_that_gets_more_time_says_that_it_stays_a_model(tmp_path: Path) 
     again.stop_at = ("trial_finished", 4)
     more = replace(spec, budget=replace(spec.budget, time_s=36_000.0))
     run_large(more, tmp_path / "study", ByBytes(), again)
-    assert any("began with a time budget of 20m" in line for line in warnings(again))
+    assert any("began with a time budget of 20m" in line for line in again.warnings)
 
 
 def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: Path) -> None:
