@@ -174,6 +174,11 @@ def format_share(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
 
+def format_ratio(ratio: float) -> str:
+    """Two decimals; three close to 1, where the second does not tell better from equal."""
+    return f"{ratio:.3f}" if 0.95 < ratio < 1.05 else f"{ratio:.2f}"
+
+
 def whole_number(value: str | int) -> int:
     """`value` as a number. Raises ValueError for one that is longer than any number of ours."""
     if (isinstance(value, str) and len(value) > DIGITS_MAX) or abs(int(value)) >= 10**DIGITS_MAX:

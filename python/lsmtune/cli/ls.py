@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.flags import JsonOption, command
-from lsmtune.cli.output import digits, print_json, print_view
+from lsmtune.cli.output import print_json, print_view
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import is_owned
+from lsmtune.units import format_ratio
 
 EXAMPLES = ("lsmtune ls", "lsmtune ls /data/studies --json")
 STUDY_FILE = "study.yaml"
@@ -92,7 +93,7 @@ def _print(listed: list[Listed]) -> None:
     rows = []
     for each in listed:
         verdict = each.error or (_NONE_YET if each.verdict is None else outcome(each.verdict))
-        ratio = "" if each.ratio is None else f" {digits(each.ratio)}x"
+        ratio = "" if each.ratio is None else f" {format_ratio(each.ratio)}x"
         facts = (each.engine, each.workload, f"{each.trials:,}", f"{verdict}{ratio}")
         rows.append((each.path, each.name, *facts, moment(each.changed_unix_s)))
     columns = (*words("study", "name", "engine", "workload"), *numbers("trials"))

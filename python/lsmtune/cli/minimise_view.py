@@ -9,7 +9,7 @@ from functools import partial
 from rich.console import RenderableType
 
 from lsmtune.cli.config_text import config_document, config_text, value_text
-from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
+from lsmtune.cli.output import NOT_KNOWN, interval, verdict_line, verdict_lines
 from lsmtune.cli.verify_result import OPT_IN
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats import export, own_format
@@ -23,6 +23,7 @@ from lsmtune.proof.standalone import Verification
 from lsmtune.report.document import Column, Paragraph, Table
 from lsmtune.report.terminal import blocks_view
 from lsmtune.study.observer import verdict_document
+from lsmtune.units import format_ratio
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,7 @@ def _effect(verdict: Verdict) -> str:
     """With the option over without it, as in `1.12x (1.08 to 1.17)`."""
     if verdict.ratio is None:
         return NOT_KNOWN
-    if verdict.ratio_low is None or verdict.ratio_high is None:
-        return f"{digits(verdict.ratio)}x (no interval)"
-    low, high = digits(verdict.ratio_low), digits(verdict.ratio_high)
-    return f"{digits(verdict.ratio)}x ({low} to {high})"
+    return f"{format_ratio(verdict.ratio)}x ({interval(verdict) or 'no interval'})"
 
 
 def _became(effect: OptionEffect) -> str:

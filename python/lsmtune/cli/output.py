@@ -13,6 +13,7 @@ from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
+from lsmtune.units import format_ratio
 
 NOT_KNOWN = "-"
 
@@ -125,7 +126,7 @@ def verdict_line(verdict: Verdict) -> str:
     if verdict.ratio is not None:
         better = ", lower is better" if verdict.direction == "minimize" else ""
         pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
-        ratio = f"{digits(verdict.ratio)}x the baseline ({verdict.metric}{better})"
+        ratio = f"{format_ratio(verdict.ratio)}x the baseline ({verdict.metric}{better})"
         ratio = f"{ratio}, {_interval(verdict)}, {pairs}"
         if verdict.share_of_target < 1.0:
             ratio = f"{ratio}, at {verdict.share_of_target:.2g} of the target's size"
@@ -186,25 +187,21 @@ def running_line(verdict: Verdict) -> str:
     pairs = f"after {verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
     if verdict.ratio is None:
         return f"{pairs}: no ratio yet"
-    return f"{pairs}: {digits(verdict.ratio)}x, {_interval(verdict)}"
+    return f"{pairs}: {format_ratio(verdict.ratio)}x, {_interval(verdict)}"
 
 
 def _interval(verdict: Verdict) -> str:
-    if verdict.ratio_low is None or verdict.ratio_high is None:
-        return "no interval"
-    low, high = (digits(value) for value in (verdict.ratio_low, verdict.ratio_high))
-    return f"{100 * verdict.confidence:.4g} % CI {low} to {high}"
+    ends = interval(verdict)
+    return f"{100 * verdict.confidence:.4g} % CI {ends}" if ends else "no interval"
 
 
 def other_line(other: MetricRatio) -> str:
     """One metric of several in one line, as in `latency_us_p99: 0.93x (0.91 to 0.95)`."""
     if other.ratio is None:
         return f"{other.metric}: no ratio"
-    interval = "no interval"
-    if other.ratio_low is not None and other.ratio_high is not None:
-        interval = f"{digits(other.ratio_low)} to {digits(other.ratio_high)}"
     better = ", lower is better" if other.direction == "minimize" else ""
-    return f"{other.metric}: {digits(other.ratio)}x ({interval}{better})"
+    ends = interval(other) or "no interval"
+    return f"{other.metric}: {format_ratio(other.ratio)}x ({ends}{better})"
 
 
 def guard_line(guard: GuardResult) -> str:
@@ -212,12 +209,14 @@ def guard_line(guard: GuardResult) -> str:
     if guard.held is None:
         return f"{guard.guard}: not known, as no pair observed it"
     ended = "held" if guard.held else f"broken in {guard.broken} of {guard.pairs} pairs"
-    ratio = "" if guard.ratio is None else f", {digits(guard.ratio)}x"
-    if guard.ratio_low is not None and guard.ratio_high is not None:
-        ratio += f" ({digits(guard.ratio_low)} to {digits(guard.ratio_high)})"
+    ratio = "" if guard.ratio is None else f", {format_ratio(guard.ratio)}x"
+    if ends := interval(guard):
+        ratio += f" ({ends})"
     return f"{guard.guard}: {ended}{ratio}{f' in {guard.where}' if guard.where else ''}"
 
 
-def digits(ratio: float) -> str:
-    """Two decimals; three close to 1, where the second does not tell better from equal."""
-    return f"{ratio:.3f}" if 0.95 < ratio < 1.05 else f"{ratio:.2f}"
+def interval(of: Verdict | MetricRatio | GuardResult) -> str:
+    """The interval of a ratio, as in `0.91 to 0.95`; empty where there is none."""
+    if of.ratio_low is None or of.ratio_high is None:
+        return ""
+    return f"{format_ratio(of.ratio_low)} to {format_ratio(of.ratio_high)}"

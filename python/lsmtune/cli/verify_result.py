@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lsmtune.cli.config_text import config_document, differences, value_text
 from lsmtune.cli.gate import History
 from lsmtune.cli.output import (
-    digits,
     guard_line,
+    interval,
     others_hold,
     proved_at_line,
     verdict_line,
@@ -24,6 +24,7 @@ from lsmtune.proof.survival import Survived
 from lsmtune.report.document import Block, Document, Paragraph, Section, Table, words
 from lsmtune.report.render import to_markdown
 from lsmtune.study.observer import verdict_document
+from lsmtune.units import format_ratio
 
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 # In a comment, so that the next run finds the one that it may replace.
@@ -115,10 +116,7 @@ def _price(verdict: Verdict) -> Iterator[Block]:
 
 
 def _ratio(of: MetricRatio) -> tuple[str, str]:
-    ratio = "" if of.ratio is None else f"{digits(of.ratio)}x"
-    if of.ratio_low is None or of.ratio_high is None:
-        return ratio, "none"
-    return ratio, f"{digits(of.ratio_low)} to {digits(of.ratio_high)}"
+    return "" if of.ratio is None else f"{format_ratio(of.ratio)}x", interval(of) or "none"
 
 
 def _word(of: MetricRatio) -> str:

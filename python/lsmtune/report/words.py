@@ -10,7 +10,14 @@ from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import METRICS, label_of, unit_of
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report.tables import GAIN, Censored
-from lsmtune.units import UnitError, format_bytes, format_duration, format_share, parse_bytes
+from lsmtune.units import (
+    UnitError,
+    format_bytes,
+    format_duration,
+    format_ratio,
+    format_share,
+    parse_bytes,
+)
 
 _PRODUCT = " * "  # in the metric of a goal with several objectives
 _NOT_KNOWN = "\N{EN DASH}"
@@ -60,13 +67,12 @@ def number(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio with its sign; three decimals close to 1, where two do not tell better from equal."""
+    """A ratio with its sign."""
     if value is None or not math.isfinite(value):
         return _NOT_KNOWN
     if abs(value) >= 100:
         return f"{value:,.0f}{TIMES}"
-    digits = 3 if 0.95 < value < 1.05 else 2
-    return f"{value:.{digits}f}{TIMES}"
+    return f"{format_ratio(value)}{TIMES}"
 
 
 def interval(measured: Verdict | MetricRatio | GuardResult) -> str:
