@@ -117,17 +117,6 @@ class Cluster:
         for name in [n for n, daemon in self.daemons.items() if daemon.poll() is not None]:
             self.start(name)
 
-    def fleet(self, runner: Runner) -> RayFleet:
-        """Connects to it, once it answers."""
-        until_s = time.monotonic() + 60.0
-        while True:
-            try:
-                return RayFleet(self.join, runner)
-            except LsmtuneError:
-                if time.monotonic() > until_s:
-                    raise
-                time.sleep(1.0)
-
     def __enter__(self) -> Cluster:
         self.start("head")
         time.sleep(5.0)
@@ -141,6 +130,18 @@ class Cluster:
                 daemon.wait(45.0)
             except subprocess.TimeoutExpired:
                 daemon.kill()
+
+
+def fleet_at(address: str, runner: Runner) -> RayFleet:
+    """Connects to it, once it answers."""
+    until_s = time.monotonic() + 600.0
+    while True:
+        try:
+            return RayFleet(address, runner)
+        except LsmtuneError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(1.0)
 
 
 def simulated(run_s: float, log: Path, **more: float) -> SimulatedRunner:

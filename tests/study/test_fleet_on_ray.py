@@ -1,9 +1,10 @@
-"""What a fleet does of its own on Ray, without Ray: one node, whose actor works or dies."""
+"""What a fleet does of its own on Ray, without Ray: one node, whose actor works, or does not."""
 
 from __future__ import annotations
 
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 
 from lsmtune.fleet.host import Answer, FleetLostError, HostLostError, Work
 from lsmtune.fleet.on_ray import NAME, SLOT, RayFleet
+from lsmtune.machine.files import Clock
 
 
 class _RayError(Exception):
@@ -20,12 +22,13 @@ class _RayError(Exception):
 
 
 class FakeRay:
-    """Ray with one node; `dies`: its actor dies in the place of answering."""
+    """Ray with one node; its actor `dies` in the place of answering, or is `silent`."""
 
     exceptions = SimpleNamespace(RayError=_RayError, GetTimeoutError=type("T", (_RayError,), {}))
 
     def __init__(self) -> None:
-        self.dies = False
+        self.dies = self.silent = False
+        self.asked: list[Future[Answer]] = []
 
     def init(self, **_: object) -> None:
         pass
@@ -56,7 +59,10 @@ class FakeRay:
     def _perform(self, token: int, work: Work) -> Any:
         assert work == Work(())
         future: Future[Answer] = Future()
-        if self.dies:
+        self.asked.append(future)
+        if self.silent:
+            pass
+        elif self.dies:
             future.set_exception(_RayError("the actor died"))
         else:
             future.set_result(Answer(token, ()))
@@ -79,8 +85,8 @@ def head() -> Iterator[socket.socket]:
         yield server
 
 
-def fleet_at(head: socket.socket) -> RayFleet:
-    return RayFleet("{}:{}".format(*head.getsockname()))
+def fleet_at(head: socket.socket, clock: Clock = time.monotonic) -> RayFleet:
+    return RayFleet("{}:{}".format(*head.getsockname()), clock=clock)
 
 
 def lost_next(ray: FakeRay, fleet: RayFleet) -> bool:
@@ -124,3 +130,22 @@ def test_a_fleet_whose_head_has_ended_says_so_before_ray_ends_the_program(
     head.close()
     with pytest.raises(FleetLostError, match=r"ConnectionRefusedError.*start the fleet again"):
         fleet.hosts()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_host_that_is_silent_keeps_its_slot_until_it_answered_or_had_time_to(
+    ray: FakeRay, head: socket.socket, answers: bool
+) -> None:
+    """Its actor was killed at once, and Ray kept its late answer from being counted."""
+    ray.silent, now_s = True, [0.0]
+    fleet = fleet_at(head, lambda: now_s[0])
+    (host,) = fleet.hosts()
+    late = host.submit(1, Work(()))
+    host.give_up()
+    assert fleet.hosts() == []
+    if answers:
+        ray.asked[0].set_result(Answer(1, ()))
+        assert late.result(timeout=10) == Answer(1, ())
+    else:
+        now_s[0] = 61.0
+    assert [again.name for again in fleet.hosts()] == ["a"]

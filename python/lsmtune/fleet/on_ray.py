@@ -37,6 +37,8 @@ _POLL_S = 1.0
 # A host that was lost so often, and did nothing between, is left alone.
 _LOSSES_MAX = 5
 _KNOCK_S = 2.0
+# So long an actor that was given up at work may still answer; then it is killed.
+_LATE_S = 60.0
 
 
 class _Actor:
@@ -72,6 +74,8 @@ class RayHost:
         self._fleet = fleet
         self._clock = clock
         self._polled_s = clock()
+        self._answer: Future[Answer] = Future()
+        self._answer.cancel()  # nothing was asked
 
     def facts(self, engine: EngineIdentity) -> HostFacts:
         """See `Host`."""
@@ -80,7 +84,7 @@ class RayHost:
 
     def submit(self, token: int, work: Work) -> Future[Answer]:
         """See `Host`."""
-        outer: Future[Answer] = Future()
+        outer = self._answer = Future()
         self._polled_s = self._clock()
 
         def done(inner: Future[Answer]) -> None:
@@ -108,8 +112,8 @@ class RayHost:
         self._asked(self._actor.cancel.remote(token, number))
 
     def give_up(self) -> None:
-        """See `Host`: its actor is killed, as soon as it can be reached."""
-        self._fleet.lost(self._node, self._actor)
+        """See `Host`: its actor is killed, after it could answer once more."""
+        self._fleet.gave_up(self._node, self._actor, self._answer)
 
     def _asked(self, answer: Any) -> Any:
         ray = _ray()
@@ -143,6 +147,7 @@ class RayFleet:
                 "`lsmtune worker` on this machine"
             ) from None
         self._actors: dict[str, tuple[str, Any, Any]] = {}  # by node: those that start
+        self._given_up: list[tuple[float, str, Any, Future[Answer]]] = []
         self._taken: set[str] = set()
         self._losses: Counter[str] = Counter()
 
@@ -156,6 +161,7 @@ class RayFleet:
                 f"the fleet is gone ({_line(error)}); the study is kept: start the fleet again, "
                 "and repeat the command"
             ) from None
+        self._let_go()
         for node in nodes:
             key, resources = str(node["NodeID"]), node["Resources"]
             if key not in self._taken and resources.get(SLOT) and self._losses[key] < _LOSSES_MAX:
@@ -172,8 +178,27 @@ class RayFleet:
         with suppress(TimeoutError):  # the head is busy; Ray has its own patience
             socket.create_connection((host, int(port)), _KNOCK_S).close()
 
-    def lost(self, node: str, actor: Any) -> None:
-        """The host at `node` was given up; it may come back with a new actor."""
+    def gave_up(self, node: str, actor: Any, answer: Future[Answer]) -> None:
+        """The host at `node` is lost; it may come back with a new actor.
+
+        Of an actor that is killed Ray passes no answer on, so that nobody could count it. One that
+        works still gets the time for it, and keeps its host's slot.
+        """
+        self._given_up.append((self._clock(), node, actor, answer))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Kill the actors that were given up and answered, or did not for too long."""
+        waiting = []
+        for given_up in self._given_up:
+            since_s, node, actor, answer = given_up
+            if answer.done() or self._clock() - since_s > _LATE_S:
+                self._lost(node, actor)
+            else:
+                waiting.append(given_up)
+        self._given_up = waiting
+
+    def _lost(self, node: str, actor: Any) -> None:
         self._ray.kill(actor, no_restart=True)
         self._losses[node] += 1
         self._taken.discard(node)
@@ -206,10 +231,10 @@ class RayFleet:
                     self._ray.get(ready)
                     started.append(RayHost(name, node, actor, self, self._clock))
                 except self._error:
-                    self.lost(node, actor)
+                    self._lost(node, actor)
             elif node not in alive:
                 del self._actors[node]
-                self.lost(node, actor)
+                self._lost(node, actor)
         return started
 
 
