@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -69,7 +69,7 @@ def audited(base: Path, trials: int) -> dict[str, Any]:
     """All of it, for the study in `base`; what must not be is in `faults`, each a number."""
     with StudyFolder.open(base / "study") as folder:
         rows = folder.measurements.all()
-        states = Counter(trial.state for trial in folder.optuna_study().trials)
+        study = folder.optuna_study().trials
     runs, ends = noted(base / "runs.jsonl"), given_up(base / "told.jsonl")
     found = [_run_of(row, runs) for row in rows]
     stored = Counter(id(run) for run in found if run is not None)
@@ -80,9 +80,14 @@ def audited(base: Path, trials: int) -> dict[str, Any]:
         and any(h == run.host and run.began_unix_s < t < run.last_unix_s for h, t in ends)
     ]
     numbers = {row.trial for row in rows if row.role is Role.TRIAL}
+    complete = [trial for trial in study if trial.state is TrialState.COMPLETE]
+    # A trial that is put back fails, and its configuration comes again under another number.
+    measured = {_values(trial) for trial in complete}
+    put_back = [trial for trial in study if trial.state is TrialState.FAIL]
     places = Counter(map(_place, rows))
     return {
         "trials": len(numbers),
+        "trials_put_back": len(put_back),
         "runs_begun": len(runs),
         "runs_ended": sum(run.ended for run in runs),
         "runs_stored": len(rows),
@@ -90,9 +95,10 @@ def audited(base: Path, trials: int) -> dict[str, Any]:
         "why": Counter(_reason(base / "told.jsonl")),
         "runs_ended_after_their_host_was_given_up": len(late),
         "faults": {
-            "trials_lost": abs(trials - len(numbers)) + len(set(range(trials)) - numbers),
-            "trials_not_complete": trials - states[TrialState.COMPLETE],
-            "trials_left_running": states[TrialState.RUNNING],
+            "trials_lost": trials - len(numbers & {trial.number for trial in complete}),
+            "trials_too_many": max(len(numbers), len(complete)) - trials,
+            "trials_left_running": sum(trial.state is TrialState.RUNNING for trial in study),
+            "put_back_and_never_measured": sum(_values(t) not in measured for t in put_back),
             "rows_doubled": sum(count - 1 for count in places.values()),
             "runs_stored_twice": sum(count - 1 for count in stored.values()),
             "rows_without_a_run": sum(run is None for run in found),
@@ -101,6 +107,10 @@ def audited(base: Path, trials: int) -> dict[str, Any]:
         },
         **json.loads((base / "tuned.json").read_text()),
     }
+
+
+def _values(trial: FrozenTrial) -> frozenset[tuple[str, object]]:
+    return frozenset(trial.params.items())
 
 
 def _run_of(row: StoredMeasurement, runs: Sequence[Run]) -> Run | None:

@@ -1,6 +1,7 @@
 """Network namespaces of this machine, one a host, joined by a bridge; their links can be cut.
 
-Needs root. Addresses exist only inside the namespaces, all of which are removed in the end.
+Needs root. Addresses exist only inside the namespaces, all of which are removed in the end. One
+fleet at a time: Ray begins no second head of the same address on a machine.
 """
 
 from __future__ import annotations
