@@ -42,6 +42,7 @@ def test_what_is_added_is_there_after_reopening(store: MeasurementStore, tmp_pat
     assert rows[1].measurement == measurement(seed=9)
     assert rows[1].config == CONFIG
     assert reader.of(Role.TRIAL) == rows[1:]
+    assert reader.of(Role.TRIAL, rows[1].id) == rows[2:]
     assert reader.spent_s() == pytest.approx(2.5 + 3.5)
     with pytest.raises(LsmtuneError):
         reader.set_verdict(None)

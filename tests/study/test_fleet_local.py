@@ -14,7 +14,7 @@ from study_parts import Recorder, make_spec, stored, trials_of, tuned
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.fleet.host import HostFacts, HostLostError, Work, differences, refusal
 from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
@@ -242,3 +242,21 @@ def test_a_trial_that_is_clearly_the_best_goes_to_a_second_host_before_the_proof
     best = [row for row in trials_of(tmp_path / "s") if row.trial == result.best_trial]
     assert len({row.measurement.host for row in best}) > 1
     assert result.counts == {"ok": 8}
+
+
+def test_a_host_that_joins_costs_no_reading_of_what_others_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: Counter[int] = Counter()
+    of = MeasurementStore.of
+
+    def counted(store: MeasurementStore, role: Role, after: int = 0) -> list[StoredMeasurement]:
+        rows = of(store, role, after)
+        read.update(row.id for row in rows if role is Role.CALIBRATION)
+        return rows
+
+    monkeypatch.setattr(MeasurementStore, "of", counted)
+    spec = make_spec(tmp_path, noise="{calibration: 3, anchors: 0, repeats: 1}")
+    tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 4))
+    assert {row.id for row in stored(tmp_path / "s") if row.role is Role.CALIBRATION} == set(read)
+    assert set(read.values()) == {1}

@@ -287,9 +287,9 @@ class MeasurementStore:
         """Every row, in the order in which they were stored."""
         return list(self._select("ORDER BY id"))
 
-    def of(self, role: Role) -> list[StoredMeasurement]:
-        """The rows of one role, in the order in which they were stored."""
-        return list(self._select("WHERE role = ? ORDER BY id", (role.value,)))
+    def of(self, role: Role, after: int = 0) -> list[StoredMeasurement]:
+        """The rows of one role, in the order in which they were stored: those `after` a row."""
+        return list(self._select("WHERE role = ? AND id > ? ORDER BY id", (role.value, after)))
 
     def last_pair(self) -> int | None:
         """The largest number of a proof's pair, of which any run is stored; None without one."""

@@ -201,9 +201,9 @@ class HostStore(MeasurementStore):
             self._known = host_rows(self._ask(self._store.all), self._member().name)
         return list(self._known)
 
-    def of(self, role: Role) -> list[StoredMeasurement]:
-        """Those of one role."""
-        return [row for row in self.all() if row.role is role]
+    def of(self, role: Role, after: int = 0) -> list[StoredMeasurement]:
+        """Those of one role, stored `after` a row."""
+        return [row for row in self.all() if row.role is role and row.id > after]
 
     def last_pair(self) -> int | None:
         """The host's last pair of a proof."""

@@ -100,6 +100,7 @@ class Session:
         self._rounds = Rounds(spec, self._measurer)
         self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
+        self._of_baseline: list[StoredMeasurement] = []  # decoded once: every new host asks
         self._search_begun = False
 
     def _refuse_other_kind(self) -> None:
@@ -168,8 +169,10 @@ class Session:
 
     def _remember_anchors(self) -> Sequence[StoredMeasurement]:
         """The whole series of anchors, and what a kill left of the last one; all its rows."""
-        store = self._folder.measurements
-        rows = [row for role in OF_BASELINE for row in store.of(role)]
+        store, known = self._folder.measurements, self._of_baseline
+        last_id = max((row.id for row in known), default=0)
+        new = [row for role in OF_BASELINE for row in store.of(role, last_id)]
+        rows = self._of_baseline = sorted([*known, *new], key=lambda row: row.id)
         self._observations.set_anchors(rows)
         anchors = [row for row in rows if row.role is Role.ANCHOR]
         self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
