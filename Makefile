@@ -93,13 +93,15 @@ test: dev test-tools lint docs plugins ## lint, build the site, then every test 
 	$(TIMED) "testing the driver" cargo test --quiet --locked --no-fail-fast --manifest-path driver/Cargo.toml; \
 	$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 -q
 
-# The packages lie in a folder of their own, so that lsmtune's tests see lsmtune alone.
+# The packages lie in a folder of their own, so that lsmtune's tests see lsmtune alone. An engine that
+# is only tested is compiled without optimisation: 21 s of a processor in the place of 57.
+QUICK_CARGO := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0
 PLUGIN_ENGINE := LSMTUNE_TEST_PLUGIN_NAME=fjall LSMTUNE_TEST_PLUGIN_LIBRARY=$(CURDIR)/build/plugins/lsmtune_fjall/libfjall_lsmtune.so \
   LSMTUNE_TEST_PLUGIN_SMALL=max_memtable_size=1048576 LSMTUNE_TEST_PLUGIN_DURABILITIES=sync,wal \
   LSMTUNE_TEST_PLUGIN_MISTYPED=max_memtabel_size=max_memtable_size LSMTUNE_TEST_PLUGIN_BAD_VALUES=block_size=1000,compression=snappy
 plugins: dev ## build and test the packages of examples/plugins
 	@rm -rf build/plugins
-	@$(TIMED) "building the plugins" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/plugins examples/plugins/*/
+	@$(QUICK_CARGO) $(TIMED) "building the plugins" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/plugins examples/plugins/*/
 	@PYTHONPATH=build/plugins $(TIMED) "testing the plugins" $(BIN)/python -m pytest -n 2 -q examples/plugins
 	@$(PLUGIN_ENGINE) $(TIMED) "testing the plugin's engine" \
 	  cargo test --quiet --locked --manifest-path driver/Cargo.toml --test conformance plugin
