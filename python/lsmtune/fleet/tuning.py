@@ -328,8 +328,10 @@ class FleetTuning(Tuning):
             return step
         new = sum(number not in self._observations.trials for number in self._running)
         if end := self._trials_end(self._progress.trials() + new):
-            # A trial that is lost now is tried again.
-            self._reason = None if self._running else end
+            # A trial that is lost now is tried again, and a repeat may be for another free host.
+            free = (m for m in self._members if m.ready and m.token is None)
+            waits = self._running or any(self._repeat_for(m) is not None for m in free)
+            self._reason = None if waits else end
             return None
         try:
             return self._trial_on(member)
@@ -356,7 +358,7 @@ class FleetTuning(Tuning):
 
         return Step(run, ended, lost)
 
-    def _repeat_on(self, member: Member) -> Step | None:
+    def _repeat_for(self, member: Member) -> int | None:
         """A trial that is to be run again: on a host that has not had it, where there is one.
 
         The best is, until it was on two: what one host alone is good at is no finalist for all.
@@ -367,16 +369,21 @@ class FleetTuning(Tuning):
         number = judgement.best if alone else number
         if number is None or number in self._running:
             return None
-        trial = self._observations.trials[number]
-        had = {each.host for each in trial.rounds}
+        had = {each.host for each in self._observations.trials[number].rounds}
         others = any(m.name not in had and m.ready for m in self._members)
         if (alone and (len(had) > 1 or not others)) or (member.name in had and others):
+            return None
+        return number
+
+    def _repeat_on(self, member: Member) -> Step | None:
+        number = self._repeat_for(member)
+        if number is None:
             return None
         self._begin()
         self._running[number] = member
         self._repeats[number] += 1
         ends, repeat = self._run_ends(), self._repeats[number]
-        arm = Arm(self._engine, trial.config)
+        arm = Arm(self._engine, self._observations.trials[number].config)
 
         def ended(runs: Any) -> None:
             self._running.pop(number)
