@@ -20,6 +20,7 @@ from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.study.build import parse_spec
 from lsmtune.study.trials import TrialEnd
 
 
@@ -97,6 +98,20 @@ def test_a_host_that_is_lost_costs_no_trial_and_doubles_none(tmp_path: Path, sil
         states = Counter(trial.state for trial in folder.optuna_study().trials)
     assert states[TrialState.COMPLETE] == 10
     assert states[TrialState.RUNNING] == 0
+
+
+def test_a_search_of_a_small_space_tries_again_what_its_last_host_lost(tmp_path: Path) -> None:
+    """The other host had asked for more, heard that nothing was left, and the search had ended."""
+    lost = Dying(local_host(tmp_path, "b", run_s=0.6), 2, silent=True)
+    fleet = LocalFleet([local_host(tmp_path, "a", run_s=0.1), lost])
+    text = make_spec(tmp_path, budget="{trials: 50}").text
+    text = text.replace("high: 16MiB", "high: 3MiB").replace("high: 16,", "high: 5,")
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    result, _ = tuned_on(spec, tmp_path / "s", fleet)
+    alone = tuned(spec, tmp_path / "alone")
+    assert result.counts == alone.counts == {"ok": 8}
+    tried = [row.config.options for row in trials_of(tmp_path / "s")]
+    assert all(tried.count(options) == 1 for options in tried)
 
 
 def test_what_a_silent_host_says_later_is_discarded_and_counted(tmp_path: Path) -> None:

@@ -327,20 +327,21 @@ class FleetTuning(Tuning):
         if step is not None:
             return step
         new = sum(number not in self._observations.trials for number in self._running)
-        if end := self._trials_end(self._progress.trials() + new):
-            # A trial that is lost now is tried again, and a repeat may be for another free host.
-            free = (m for m in self._members if m.ready and m.token is None)
-            waits = self._running or any(self._repeat_for(m) is not None for m in free)
-            self._reason = None if waits else end
-            return None
         try:
-            return self._trial_on(member)
+            end = self._trials_end(self._progress.trials() + new)
+            if not end:
+                return self._trial_on(member)
         except SpaceExhaustedError as error:
-            self._reason = str(error)
+            end = str(error)
         except InterruptedByUserError:
             self._stop.set()
+            return None
         except InputError as error:
             raise self._placed(error) from None
+        # A trial that is lost now is tried again, and a repeat may be for another free host.
+        free = (m for m in self._members if m.ready and m.token is None)
+        waits = self._running or any(self._repeat_for(m) is not None for m in free)
+        self._reason = None if waits else end
         return None
 
     def _trial_on(self, member: Member) -> Step:
