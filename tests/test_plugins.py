@@ -119,6 +119,18 @@ def test_a_package_of_broken_plugins_is_listed_and_every_command_still_works(
     assert "lsmtune-broken 1.2" in said
 
 
+def test_a_plugin_that_ends_the_program_when_it_is_imported_is_a_broken_one(
+    package: Path,
+) -> None:
+    """`lsmtune doctor` said that line alone, and ended."""
+    (package / "leaves_at_once.py").write_text("raise SystemExit('needs a licence')\n")
+    install(package, "[lsmtune.samplers]\nbroken = leaves_at_once:KIND\n")
+    from lsmtune.cli.plugins import listed
+
+    (found,) = [plugin for plugin in listed() if plugin["name"] == "broken"]
+    assert "SystemExit: needs a licence" in found["problem"]
+
+
 def test_doctor_has_a_line_for_each_package(package: Path) -> None:
     from lsmtune.cli.doctor import plugin_findings
     from lsmtune.cli.plugins import listed

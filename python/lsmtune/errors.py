@@ -217,11 +217,13 @@ def by_name(
 EXTRAS = {
     "psycopg": ("psycopg", "postgres"),
     "pyarrow": ("pyarrow", "parquet"),
+    "ray": ("ray", "fleet"),
     "scikit-learn": ("sklearn", "forest"),
+    "submitit": ("submitit", "slurm"),
 }
 
 
-def need_package(package: str, source: str, field: str, *, found: object) -> None:
+def need_package(package: str, source: str, field: str = "", *, found: object = None) -> None:
     """Raises InputError at `source` and `field` where `package`, which `found` needs, is absent."""
     module, extra = EXTRAS[package]
     if find_spec(module) is None:

@@ -145,7 +145,8 @@ class Plugins(Mapping[str, Kind]):
         origin = Origin.of(entry)
         try:
             kind = entry.load()
-        except Exception as error:  # whatever somebody else's package does when it is imported
+        # Whatever somebody else's package does when it is imported.
+        except (Exception, SystemExit) as error:
             problem = f"cannot be loaded from {origin}: {type(error).__name__}: {error}"
             raise FieldError(found=entry.name, why=" ".join(problem.split())) from error
         if not isinstance(kind, expected):

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from lsmtune.fleet import slurm
 from lsmtune.fleet.slurm import submit_jobs
 
-ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "3")
+ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "300", "--dir", "/scratch")
 # In the place of Slurm's: keeps what it was given, and says what Slurm says.
 SBATCH = """\
 #!/bin/sh
@@ -39,10 +38,10 @@ def test_slurm_is_asked_for_so_many_nodes_of_their_own(lsmtune: Any, nodes: Path
     said = lsmtune(*ASKED, "--time", "8h", "--partition", "short")
     assert (said.status, said.err) == (0, "")
     assert [line.split(";")[0] for line in said.out.splitlines()] == [
-        f"submitted job 71_{n}" for n in range(3)
+        f"submitted job 71_{n}" for n in range(300)
     ]
     lines = (nodes / "submitted").read_text().splitlines()
-    for wanted in ("array=0-2%3", "exclusive", "partition=short", "time=480", "nodes=1"):
+    for wanted in ("array=0-299%300", "exclusive", "partition=short", "time=480", "nodes=1"):
         assert f"#SBATCH --{wanted}" in lines
 
 
@@ -59,7 +58,8 @@ def test_what_slurm_refuses_is_one_line(lsmtune: Any, nodes: Path) -> None:
     ("more", "why"),
     [
         ((), "--time 8h"),
-        (("--time", "90s"), "whole minutes"),
+        (("--time", "330s"), "whole minutes"),
+        (("--time", "4m"), "from 5m"),
         (("--time", "1h", "--name", "a"), "the name of its node"),
     ],
 )
@@ -70,12 +70,19 @@ def test_what_slurm_cannot_be_asked_for_is_one_line(
     assert not (nodes / "submitted").exists()
 
 
+def test_hosts_need_a_disk_of_their_own(lsmtune: Any, nodes: Path) -> None:
+    """The default folder is below a home that all nodes share."""
+    said = lsmtune("worker", "--join", "10.0.0.1:6379", "--slurm", "2", "--time", "8h")
+    assert "--dir DIR" in said.refusal
+    assert not (nodes / "submitted").exists()
+
+
 def test_without_slurm_or_submitit_one_line_says_so(
     lsmtune: Any, nodes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (nodes / "srun").unlink()
     assert "no srun here" in lsmtune(*ASKED, "--time", "8h").refusal
-    monkeypatch.setattr(slurm, "find_spec", lambda _: None)
+    monkeypatch.setattr("lsmtune.errors.find_spec", lambda name: name != "submitit" or None)
     assert "pip install 'lsmtune[slurm]'" in lsmtune(*ASKED, "--time", "8h").refusal
 
 
@@ -87,6 +94,6 @@ def test_flags_of_slurm_alone_say_so(lsmtune: Any) -> None:
 def test_jobs_on_this_machine_run_the_command(tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed: make dev")
     command = ["sh", "-c", 'echo "job $SUBMITIT_LOCAL_JOB_ID"']
-    jobs = submit_jobs(command, 2, tmp_path, minutes=1, cluster="local")
+    jobs = submit_jobs(command, 2, tmp_path, minutes=60, cluster="local")
     said = [str(job.result()).strip() for job in jobs]
     assert said == [f"job {job.job_id}" for job in jobs]

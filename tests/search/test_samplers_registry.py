@@ -10,7 +10,7 @@ import pytest
 from lsmtune.errors import InputError
 from lsmtune.model.goal import Direction
 from lsmtune.search.sampler import SamplerContext
-from lsmtune.search.samplers import SAMPLERS, check_sampler, check_settings
+from lsmtune.search.samplers import SAMPLERS, check_installed, check_sampler, check_settings
 from lsmtune.testing.search import MAXIMIZE, NUMBERS, RICH, TINY
 
 
@@ -112,11 +112,10 @@ def test_one_objective_only() -> None:
 
 
 def test_forest_without_scikit_learn_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = SamplerContext(NUMBERS, 0, check_settings("forest", {}, "s", "sampler"), MAXIMIZE)
     monkeypatch.setattr("lsmtune.errors.find_spec", lambda _name: None)
     line = r"sampler.name: needs the package scikit-learn.*pip install 'lsmtune\[forest\]'"
     with pytest.raises(InputError, match=line):
-        check_sampler("forest", context, "s", "sampler")
+        check_installed("forest", "s", "sampler")
 
 
 _WITHOUT = """

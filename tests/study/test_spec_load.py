@@ -122,6 +122,17 @@ def test_the_comparable_parts_hold_the_space() -> None:
     assert spelled.comparable_parts() == minimal().comparable_parts()
 
 
+def test_a_study_of_forest_can_be_read_where_scikit_learn_is_absent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reports of older studies of `forest` ended with status 2 once it was an extra."""
+    text = f"{MINIMAL}sampler: {{name: forest}}\n"
+    monkeypatch.setattr("lsmtune.errors.find_spec", lambda _name: None)
+    assert parse_stored_spec(text, Path("study.yaml")).sampler.name == "forest"
+    with pytest.raises(InputError, match=r"study.yaml:\d+: sampler.name: needs the package"):
+        parse_spec(text, Path("study.yaml"))
+
+
 def test_what_is_asked_of_the_budget_is_in_the_place_of_the_files() -> None:
     none = MINIMAL.replace("budget: {trials: 10}", "")
     assert parse_spec(none, Path("study.yaml"), Budget(time_s=5.0)).budget == Budget(5.0, None)

@@ -25,7 +25,7 @@ from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
-from lsmtune.errors import ExitStatus, InputError
+from lsmtune.errors import ExitStatus, InputError, need_package
 from lsmtune.model.config import EngineIdentity
 from lsmtune.programs.command import CommandRunner
 from lsmtune.programs.output import NATIVE
@@ -185,9 +185,9 @@ def _fleet(
     if address is None:
         yield None
         return
-    from lsmtune.cli.worker import address_of, fleet_environment, need_ray
+    from lsmtune.cli.worker import address_of, fleet_environment
 
-    need_ray("--fleet")
+    need_package("ray", "--fleet")
     if not isinstance(chosen.runner, NativeRunner):
         why = "a fleet measures with lsmtune's own driver alone"
         raise InputError("--fleet", found=chosen.name, why=why, allowed="a study without runner:")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -17,7 +16,7 @@ import typer
 
 from lsmtune.cli.flags import command, duration_of, option
 from lsmtune.engines.library import lsmtune_home
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError, need_package
 from lsmtune.fleet.on_ray import DIRECTORY, NAME, SLOT
 from lsmtune.fleet.slurm import submit_jobs
 from lsmtune.machine.files import write_whole
@@ -26,9 +25,11 @@ EXAMPLES = (
     "lsmtune worker --begin 10.0.0.1        # begin a fleet; this machine does not measure",
     "lsmtune worker --join 10.0.0.1:6379    # measure for it on this machine",
     "lsmtune tune study.yaml --fleet auto   # where the fleet was begun",
-    "lsmtune worker --join 10.0.0.1:6379 --slurm 8 --time 4h --partition short",
+    "lsmtune worker --join 10.0.0.1:6379 --slurm 8 --time 4h --dir /scratch/me",
 )
 PORT = 6379
+# submitit has a job end itself 90 s before its time is over.
+SLURM_MINUTES_MIN = 5
 SLURM_MAX = 1000  # Slurm's own limit of an array is 1,001 (MaxArraySize)
 _ADDRESS = re.compile(r"[^:]+:\d{1,5}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -58,7 +59,7 @@ def _worker(
     """Measure for a fleet on this machine, or begin one. Runs until Ctrl-C."""
     if (begin is None) == (join is None):
         raise InputError("lsmtune worker", allowed="--begin ADDRESS or --join HOST:PORT")
-    need_ray("lsmtune worker")
+    need_package("ray", "lsmtune worker")
     if join is not None and not _ADDRESS.fullmatch(join):
         raise InputError("--join", found=join, allowed="HOST:PORT, as `lsmtune worker` prints it")
     if slurm is not None:
@@ -114,13 +115,17 @@ def _submit(
         raise InputError("--name", found=name, why="a host of --slurm has the name of its node")
     if time is None:
         raise InputError("--slurm", why="needs to know how long the jobs may take: --time 8h")
+    if directory is None:
+        # The default is below a home that all nodes share.
+        why, allowed = "needs a disk of the nodes' own to measure on", "--dir DIR"
+        raise InputError("--slurm", why=why, allowed=allowed)
     minutes, rest = divmod(duration_of("--time", time), 60)
-    if rest:
-        raise InputError("--time", found=time, allowed="whole minutes: 30m, 8h")
+    if rest or minutes < SLURM_MINUTES_MIN:
+        allowed = f"whole minutes from {SLURM_MINUTES_MIN}m: 30m, 8h"
+        raise InputError("--time", found=time, allowed=allowed)
     fleet_environment(begin=False)  # there is a token; Slurm hands this environment to the jobs
     worker = [sys.executable, "-m", "lsmtune.cli.main", "worker", "--join", join]
-    if directory is not None:
-        worker += ["--dir", str(directory.absolute())]
+    worker += ["--dir", str(directory.absolute())]
     folder = lsmtune_home() / "slurm"
     submitted = submit_jobs(worker, jobs, folder, minutes=int(minutes), partition=partition)
     for job in submitted:
@@ -144,12 +149,6 @@ def ray_arguments(join: str | None, address: str, port: int, name: str) -> list[
         "--disable-usage-stats",
         "--block",
     ]
-
-
-def need_ray(what: str) -> None:
-    """Raises InputError where Ray is not installed."""
-    if importlib.util.find_spec("ray") is None:
-        raise InputError(what, why="Ray is not installed: pip install 'lsmtune[fleet]'")
 
 
 def token_path() -> Path:

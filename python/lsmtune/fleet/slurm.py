@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError, need_package
 
 
 def submit_jobs(
@@ -26,11 +25,9 @@ def submit_jobs(
 
     Raises InputError where submitit or Slurm is not installed, LsmtuneError where Slurm refuses.
     """
-    if find_spec("submitit") is None:
-        why = "submitit is not installed: pip install 'lsmtune[slurm]'"
-        raise InputError("lsmtune worker --slurm", why=why)
+    need_package("submitit", "lsmtune worker", "--slurm", found=jobs)
     import submitit
-    from submitit.core.utils import FailedJobError
+    from submitit.core.utils import FailedJobError, FailedSubmissionError
 
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster)
@@ -43,13 +40,14 @@ def submit_jobs(
         nodes=1,
         tasks_per_node=1,
         slurm_exclusive=True,
+        slurm_array_parallelism=jobs,  # else 256 at once
         **({} if partition is None else {"slurm_partition": partition}),
     )
     work = submitit.helpers.CommandFunction(list(command))
     try:
         with executor.batch():
             submitted = [executor.submit(work) for _ in range(jobs)]
-    except (FailedJobError, OSError) as error:
+    except (FailedJobError, FailedSubmissionError, OSError) as error:
         last = str(error).strip().splitlines()[-1:]
         raise LsmtuneError(f"Slurm took no job: {''.join(last)}") from None
     return submitted

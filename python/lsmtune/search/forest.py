@@ -32,7 +32,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from lsmtune.errors import need_package
 from lsmtune.model.setting import real_setting, whole_setting
 from lsmtune.search.model_based import (
     CANDIDATES,
@@ -179,10 +178,6 @@ def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArra
     return bound
 
 
-def _check(context: SamplerContext, source: str, field: str) -> None:  # noqa: ARG001
-    need_package("scikit-learn", source, f"{field}.name", found="forest")
-
-
 KIND = SamplerKind(
     name="forest",
     summary="MLOS's: a random forest and its confidence bound; fast, for spaces of any kind",
@@ -206,5 +201,5 @@ KIND = SamplerKind(
     ),
     several_objectives=False,
     make=ForestSampler,
-    check=_check,
+    package="scikit-learn",
 )

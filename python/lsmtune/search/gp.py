@@ -7,11 +7,11 @@ and half the most recent ones, its length scales on fewer: its time grows with t
 their number, and what decides the next trial is the neighbourhood of the best and what is new.
 
 Kernel: constant x Matern 5/2 with one length scale per feature, plus white noise. It is computed
-here and not by scikit-learn, which gives the same (a test compares them), but brings 37 MB and
-takes five times as long. The length scales are found by maximum a posteriori, not maximum
-likelihood: with few points in 30 dimensions the likelihood alone overfits. Priors (Hvarfner,
-Hellsten and Nardi 2024, "Vanilla Bayesian Optimization Performs Great in High Dimensions",
-arXiv:2402.02229, and BoTorch's defaults after it):
+here and not by scikit-learn, which gives the same (a test compares them), but brings 37 MB; a fit
+on 300 rows of 30 features took 0.56 s there and takes 0.07 s here. The length scales are found by
+maximum a posteriori, not maximum likelihood: with few points in 30 dimensions the likelihood alone
+overfits. Priors (Hvarfner, Hellsten and Nardi 2024, "Vanilla Bayesian Optimization Performs Great
+in High Dimensions", arXiv:2402.02229, and BoTorch's defaults after it):
 
 - length scale: lognormal(sqrt(2) + log(d) / 2, sqrt(3)) in d dimensions;
 - noise variance of standardised targets: lognormal(-4, 1);

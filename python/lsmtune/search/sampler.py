@@ -215,8 +215,9 @@ class SamplerKind:
         listed: Whether it has a list of its own, at whose end it raises SpaceExhaustedError; the
             Searcher adds nothing to it.
         check: Called with (context, source, field) before `make`. Raises `InputError`, under the
-            dotted `field` of `source`, for settings that do not fit the space, and for a package
-            that is not installed.
+            dotted `field` of `source`, for settings that do not fit the space.
+        package: What it needs that not everybody installs, one of `errors.EXTRAS`; or empty. A
+            study that was run can be read without it.
     """
 
     name: str
@@ -227,3 +228,4 @@ class SamplerKind:
     learns: bool = True
     listed: bool = False
     check: Callable[[SamplerContext, str, str], None] = no_check
+    package: str = ""

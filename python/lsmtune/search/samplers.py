@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lsmtune import plugins
-from lsmtune.errors import InputError, by_name
+from lsmtune.errors import InputError, by_name, need_package
 from lsmtune.model.setting import read_settings
 from lsmtune.search import auto, cmaes, forest, gp, grid, optuna_samplers, plans
 from lsmtune.search.sampler import SamplerContext
@@ -52,3 +52,9 @@ def check_sampler(name: str, context: SamplerContext, source: str, field: str) -
         why, allowed = "takes one objective only", f"with several objectives: {able}"
         raise InputError(source, f"{field}.name", found=name, why=why, allowed=allowed)
     kind.check(context, source, field)
+
+
+def check_installed(name: str, source: str, field: str) -> None:
+    """Raises `InputError` where the sampler `name` needs a package that is not installed."""
+    if package := SAMPLERS[name].package:
+        need_package(package, source, f"{field}.name", found=name)

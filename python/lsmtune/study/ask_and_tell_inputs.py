@@ -17,6 +17,7 @@ from lsmtune.model.fields import Option, StrictModel
 from lsmtune.model.files import Document, first_problem
 from lsmtune.model.goal import Direction
 from lsmtune.search.pruners import check_pruner, check_settings
+from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.space import Space, make_space
 from lsmtune.study.build_space import (
@@ -145,6 +146,7 @@ def _checked(
     )
     ways = tuple(directions.values())
     sampler, _ = make_sampler_spec(model.sampler, space, ways, model.seed)
+    check_installed(sampler.name, "", "sampler")
     if model.pruner.rungs != RungsModel():
         why = "has no effect here: the steps are those that trial.report is given"
         raise FieldError("pruner.rungs", why=why)

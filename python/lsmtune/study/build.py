@@ -28,6 +28,7 @@ from lsmtune.model.files import Document, json_schema, parse_document, read_as, 
 from lsmtune.model.metrics import METRICS
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
+from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.space.space import Space, make_space
@@ -358,6 +359,10 @@ def parse_spec(text: str, path: Path, asked: Budget = NO_BUDGET) -> Spec:
     """
     document = parse_document(text, str(path))
     spec = _spec_of(document, path, text)
+    try:
+        check_installed(spec.sampler.name, "", "sampler")
+    except InputError as error:
+        raise document.located(error) from None
     own = spec.budget
     budget = Budget(
         own.time_s if asked.time_s is None else asked.time_s,
