@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,12 +18,14 @@ from study_parts import Recorder, make_spec, stored, trials_of, tuned
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.fleet.host import HostFacts, HostLostError, Work, differences, refusal
+from lsmtune.fleet.host import Answer, HostFacts, HostLostError, Work, differences, refusal
 from lsmtune.fleet.lease import Leases
+from lsmtune.fleet.proof import fleet_verdict
 from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
 from lsmtune.fleet.worker import Worker
-from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.study.build import parse_spec
+from lsmtune.study.observer import TuneResult
 from lsmtune.study.trials import TrialEnd
 
 
@@ -71,6 +76,7 @@ class Dying(LocalHost):
     def __init__(self, host: LocalHost, at: int, *, silent: bool) -> None:
         super().__init__(host.name, host._worker)
         self._left, self._silent = at, silent
+        self.asked: list[Future[Answer]] = []
 
     def submit(self, token: int, work: Work) -> Any:
         self._left -= 1
@@ -79,7 +85,8 @@ class Dying(LocalHost):
                 self.silent.set()
             else:
                 self.alive = False
-        return super().submit(token, work)
+        self.asked.append(super().submit(token, work))
+        return self.asked[-1]
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -130,6 +137,24 @@ def test_what_a_silent_host_says_later_is_discarded_and_counted(tmp_path: Path) 
     assert parts.discarded == 1
     rows = trials_of(tmp_path / "s")
     assert sum(row.measurement.host == "b" for row in rows) <= 2
+
+
+def test_what_a_silent_host_says_after_the_last_step_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = Dying(local_host(tmp_path, "b", run_s=0.6), 3, silent=True)
+
+    def late(*of: Any) -> Verdict:
+        came = threading.Event()
+        silent.asked[-1].add_done_callback(lambda _: came.set())  # after the head was told
+        silent.silent.clear()
+        assert came.wait(timeout=60)
+        return fleet_verdict(*of)
+
+    monkeypatch.setattr("lsmtune.fleet.tuning.fleet_verdict", late)
+    fleet = LocalFleet([local_host(tmp_path, "a", run_s=0.1), silent])
+    _, parts = tuned_on(make_spec(tmp_path, budget="{trials: 8}"), tmp_path / "s", fleet)
+    assert parts.discarded == 1
 
 
 def test_a_head_that_stops_goes_on_from_its_folder_with_other_hosts(tmp_path: Path) -> None:
@@ -238,40 +263,65 @@ def test_other_software_is_refused_and_other_hardware_is_told() -> None:
     )
 
 
+def on_speed(path: Path, names: str, speed: Callable[[int], float], **study: Any) -> TuneResult:
+    """A study with repeats on hosts whose speed follows from the MiB of a write buffer."""
+
+    def of(options: Mapping[str, object]) -> float:
+        return speed(int(str(options.get("write_buffer_size", 2 << 20))) >> 20)
+
+    runner = partial(SimulatedRunner, of)
+    hosts = [LocalHost(name, Worker(path / name, runner(run_s=0.1))) for name in names]
+    spec = make_spec(path, noise="{calibration: 0, anchors: 0, repeats: 3}", **study)
+    return tuned_on(spec, path / "s", LocalFleet(hosts), like=runner())[0]
+
+
+def hosts_of_best(path: Path, result: TuneResult) -> set[str]:
+    best = [row for row in trials_of(path / "s") if row.trial == result.best_trial]
+    return {row.measurement.host for row in best}
+
+
 def test_a_trial_that_is_clearly_the_best_goes_to_a_second_host_before_the_proof(
     tmp_path: Path,
 ) -> None:
-    def steep(options: Mapping[str, object]) -> float:
-        return 1000.0 * 2.0 ** (int(str(options.get("write_buffer_size", 2 << 20))) >> 20)
-
-    fleet = LocalFleet(
-        [
-            LocalHost(name, Worker(tmp_path / name, SimulatedRunner(steep, run_s=0.02)))
-            for name in "abc"
-        ]
-    )
-    noise = "{calibration: 0, anchors: 0, repeats: 3}"
-    spec = make_spec(tmp_path, budget="{trials: 8}", noise=noise)
-    like = SimulatedRunner(steep)
-    result, _ = tuned_on(spec, tmp_path / "s", fleet, like=like)
-    best = [row for row in trials_of(tmp_path / "s") if row.trial == result.best_trial]
-    assert len({row.measurement.host for row in best}) > 1
+    result = on_speed(tmp_path, "abc", lambda mib: 1000.0 * 2.0**mib, budget="{trials: 8}")
+    assert len(hosts_of_best(tmp_path, result)) > 1
     assert result.counts == {"ok": 8}
+
+
+def test_a_search_does_not_end_while_a_repeat_waits_for_another_free_host(tmp_path: Path) -> None:
+    """The host that had the last best trial was asked first, and the search had ended."""
+    result = on_speed(tmp_path, "ab", lambda mib: 1000.0 * 2.0**mib, budget="{trials: 4}", seed=3)
+    assert hosts_of_best(tmp_path, result) == {"a", "b"}
+
+
+def test_a_baseline_that_nothing_beats_is_not_run_again_as_the_best(tmp_path: Path) -> None:
+    result = on_speed(tmp_path, "ab", lambda mib: 1000.0 / 2.0**mib, budget="{trials: 4}")
+    assert result.best_trial == 0
+    assert len(hosts_of_best(tmp_path, result)) == 1
 
 
 def test_a_host_that_joins_costs_no_reading_of_what_others_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: Counter[int] = Counter()
-    of = MeasurementStore.of
+    whole: Counter[str] = Counter()
+    of, every = MeasurementStore.of, MeasurementStore.all
 
     def counted(store: MeasurementStore, role: Role, after: int = 0) -> list[StoredMeasurement]:
         rows = of(store, role, after)
         read.update(row.id for row in rows if role is Role.CALIBRATION)
         return rows
 
-    monkeypatch.setattr(MeasurementStore, "of", counted)
+    def counted_all(store: MeasurementStore) -> list[StoredMeasurement]:
+        whole[store._path.parent.name] += 1
+        return every(store)
+
     spec = make_spec(tmp_path, noise="{calibration: 3, anchors: 0, repeats: 1}")
-    tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 4))
+    with monkeypatch.context() as patched:
+        patched.setattr(MeasurementStore, "all", counted_all)
+        tuned_on(spec, tmp_path / "one", fleet_of(tmp_path, 1))
+        patched.setattr(MeasurementStore, "of", counted)
+        tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 4))
+    assert whole["s"] == whole["one"] > 0
     assert {row.id for row in stored(tmp_path / "s") if row.role is Role.CALIBRATION} == set(read)
     assert set(read.values()) == {1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import time
@@ -130,6 +131,36 @@ def test_a_fleet_whose_head_has_ended_says_so_before_ray_ends_the_program(
     head.close()
     with pytest.raises(FleetLostError, match=r"ConnectionRefusedError.*start the fleet again"):
         fleet.hosts()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EHOSTUNREACH, "No route to host"), TimeoutError("timed out")]
+)
+@pytest.mark.usefixtures("ray")
+def test_a_head_that_is_out_of_reach_for_a_while_ends_no_study(
+    head: socket.socket, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    fleet = fleet_at(head)
+
+    def fails(*_: object) -> socket.socket:
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", fails)
+    assert [host.name for host in fleet.hosts()] == ["a"]
+
+
+def test_a_host_that_is_too_late_again_and_again_is_left_alone(
+    ray: FakeRay, head: socket.socket
+) -> None:
+    fleet, ray.silent = fleet_at(head), True
+    for _ in range(5):
+        (host,) = fleet.hosts()
+        late = host.submit(1, Work(()))
+        host.give_up()
+        ray.asked[-1].set_result(Answer(1, ()))
+        assert late.result(timeout=10) == Answer(1, ())
+    assert fleet.hosts() == []
+    assert fleet.hosts() == []
 
 
 @pytest.mark.parametrize("answers", [True, False])

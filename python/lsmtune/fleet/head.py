@@ -147,6 +147,11 @@ class Head:
             event.result.set_exception(error)
         return None
 
+    def drain(self) -> None:
+        """Do what was asked until now, and wait for nothing."""
+        while not self._events.empty():
+            self.attend(0.0)
+
     def release(self, member: Member) -> None:
         """End what a member does, if it does something: nothing of it counts from now on."""
         if member.token is not None:
@@ -170,16 +175,23 @@ class Head:
 class HostStore(MeasurementStore):
     """The rows of one host, for the thread of that host; the head reads and writes them.
 
-    Numbers of pairs are the host's own here, from 0. Has what a Measurer, a calibration, a
-    promotion and a proof need of a store.
+    `rows` are those that it has already; what is stored is appended, since no other adds rows of
+    this host: so nothing is read for a host that joins, or after a run. Numbers of pairs are the
+    host's own here, from 0. Has what a Measurer, a calibration, a promotion and a proof need of a
+    store.
     """
 
-    def __init__(self, head: Head, store: MeasurementStore, member: Callable[[], Member]) -> None:
+    def __init__(
+        self,
+        head: Head,
+        store: MeasurementStore,
+        member: Callable[[], Member],
+        rows: list[StoredMeasurement],
+    ) -> None:
         self._head = head
         self._store = store
         self._member = member
-        # No other adds rows of this host. Read once: they are asked for after every run.
-        self._known: list[StoredMeasurement] | None = None
+        self._own = rows
 
     def _ask(self, what: Callable[[], T]) -> T:
         return self._head.call(self._member().token, what)
@@ -191,15 +203,12 @@ class HostStore(MeasurementStore):
         pair = None if run.pair is None else run.pair * HOSTS_MAX + member.index
         row = replace(run, measurement=measurement, pair=pair)
         stored = replace(self._ask(lambda: self._store.insert(row)), pair=run.pair)
-        if self._known is not None:
-            self._known.append(stored)
+        self._own.append(stored)
         return stored
 
     def all(self) -> list[StoredMeasurement]:
         """Every row of the host."""
-        if self._known is None:
-            self._known = host_rows(self._ask(self._store.all), self._member().name)
-        return list(self._known)
+        return list(self._own)
 
     def of(self, role: Role, after: int = 0) -> list[StoredMeasurement]:
         """Those of one role, stored `after` a row."""

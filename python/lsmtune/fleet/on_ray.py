@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +75,7 @@ class RayHost:
         self._polled_s = clock()
         self._answer: Future[Answer] = Future()
         self._answer.cancel()  # nothing was asked
+        self._is_given_up = False
 
     def facts(self, engine: EngineIdentity) -> HostFacts:
         """See `Host`."""
@@ -93,7 +93,8 @@ class RayHost:
             except Exception as error:
                 outer.set_exception(HostLostError(_line(error)))
                 return
-            self._fleet.worked(self._node)
+            if not self._is_given_up:  # an answer that comes too late is of no use
+                self._fleet.worked(self._node)
             outer.set_result(answer)
 
         self._actor.perform.remote(token, work).future().add_done_callback(done)
@@ -113,6 +114,7 @@ class RayHost:
 
     def give_up(self) -> None:
         """See `Host`: its actor is killed, after it could answer once more."""
+        self._is_given_up = True
         self._fleet.gave_up(self._node, self._actor, self._answer)
 
     def _asked(self, answer: Any) -> Any:
@@ -170,13 +172,18 @@ class RayFleet:
         return self._started({str(node["NodeID"]) for node in nodes})
 
     def _knock(self) -> None:
-        """Raises ConnectionError where the daemon of the head has ended.
+        """Raises ConnectionRefusedError where the daemon of the head has ended.
 
-        Ray would wait a minute for it, and then end this process without a word of ours.
+        Ray would wait a minute for it, and then end this process without a word of ours. All else
+        (the head is busy, or no way leads to it for a while) is left to Ray's patience.
         """
         host, port = self._address.rsplit(":", 1)
-        with suppress(TimeoutError):  # the head is busy; Ray has its own patience
+        try:
             socket.create_connection((host, int(port)), _KNOCK_S).close()
+        except ConnectionRefusedError:
+            raise
+        except OSError:
+            return
 
     def gave_up(self, node: str, actor: Any, answer: Future[Answer]) -> None:
         """The host at `node` is lost; it may come back with a new actor.
@@ -204,7 +211,7 @@ class RayFleet:
         self._taken.discard(node)
 
     def worked(self, node: str) -> None:
-        """The host at `node` answered; in any thread."""
+        """The host at `node` answered in time; in any thread."""
         self._losses.pop(node, None)
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneObserver, TuneResult
 from lsmtune.study.promotion import Promotion
 from lsmtune.study.session import FLEET_HOSTS
-from lsmtune.study.start import stored_baseline
+from lsmtune.study.start import is_baseline, stored_baseline
 from lsmtune.study.stored import trial_runs
 from lsmtune.study.trials import Rounds
 
@@ -79,6 +79,7 @@ class FleetTuning(Tuning):
         self._parts = parts
         self._head = Head(self._folder)
         self._members: list[Member] = []
+        self._rows: dict[str, list[StoredMeasurement]] = {}  # by host, for its HostStore
         self._clock = self._measurer.clock
         elapsed_s = self._folder.measurements.fact(_ELAPSED)
         self._before_s, self._began_s = float(elapsed_s or 0.0), self._clock()
@@ -106,6 +107,7 @@ class FleetTuning(Tuning):
         finally:
             for member in self._members:
                 self._head.release(member)
+            self._head.drain()  # what came too late is counted
             self._parts.kept = [member.host for member in self._members]
             self._parts.discarded = self._head.leases.discarded
 
@@ -180,7 +182,8 @@ class FleetTuning(Tuning):
         runner = make(
             self._head, member, self._spec.databases.size_bytes if cache is not None else 0, warn
         )
-        store = HostStore(self._head, self._folder.measurements, member)
+        rows = self._rows.setdefault(host.name, [])
+        store = HostStore(self._head, self._folder.measurements, member, rows)
         measurer = replace(
             self._measurer,
             folder=HostFolder(self._folder.path, store),
@@ -254,6 +257,8 @@ class FleetTuning(Tuning):
         super()._resume()
         rows = self._folder.measurements.all()
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in trial_runs(rows).items()})
+        hosts = {row.measurement.host for row in rows}
+        self._rows = {host: host_rows(rows, host) for host in hosts}
         anchors = [row.repeat for row in rows if row.role is Role.ANCHOR]
         self._anchors_begun = 1 + max(anchors, default=-1)
 
@@ -362,7 +367,8 @@ class FleetTuning(Tuning):
     def _repeat_for(self, member: Member) -> int | None:
         """A trial that is to be run again: on a host that has not had it, where there is one.
 
-        The best is, until it was on two: what one host alone is good at is no finalist for all.
+        The best is, until it was on two: what one host alone is good at is no finalist for all. The
+        baseline, the best until it is beaten, was on all of them.
         """
         judgement, runs_max = self._observations.judgement, self._spec.noise.repeats_max
         number = judgement.next_repeat(runs_max)
@@ -370,7 +376,10 @@ class FleetTuning(Tuning):
         number = judgement.best if alone else number
         if number is None or number in self._running:
             return None
-        had = {each.host for each in self._observations.trials[number].rounds}
+        trial = self._observations.trials[number]
+        if alone and is_baseline(self._spec, trial.config, self._defaults):
+            return None
+        had = {each.host for each in trial.rounds}
         others = any(m.name not in had and m.ready for m in self._members)
         if (alone and (len(had) > 1 or not others)) or (member.name in had and others):
             return None

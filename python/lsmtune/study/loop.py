@@ -101,8 +101,10 @@ _Step = Callable[[], bool]  # something to run; False when it was interrupted
 class Tuning(Session):
     """Runs a Session, one run after the other on this machine.
 
-    A kind of it that performs them elsewhere has its own `_refuse_other_kind`, `_measure_baseline`,
-    `_search`, `_promoted` and `_proved`: the others say what is run, these say where.
+    A kind of it that performs them elsewhere says where they run: by its own `_refuse_other_kind`,
+    `_measure_baseline`, `_search`, `_promoted` and `_proved`. And it may go about all of it in its
+    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent`
+    (whose time counts) and `_use_baseline` (which one trials are shown against).
     """
 
     def run(self) -> TuneResult:
