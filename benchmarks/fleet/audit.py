@@ -14,7 +14,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.fleet.head import HOSTS_MAX
 
 _GIVEN_UP = re.compile(r"(\S+) is given up")
 # A run notes that it begins a moment after the time that it reports.
@@ -126,8 +125,7 @@ def _run_of(row: StoredMeasurement, runs: Sequence[Run]) -> Run | None:
 def _place(row: StoredMeasurement) -> tuple[object, ...]:
     """What one row alone may have."""
     host = "" if row.role is Role.TRIAL else row.measurement.host
-    pair = None if row.pair is None else row.pair % HOSTS_MAX, row.pair
-    return row.role, row.trial, row.repeat, pair, row.workload, host
+    return row.role, row.trial, row.repeat, row.pair, row.workload, host
 
 
 def _reason(log: Path) -> list[str]:

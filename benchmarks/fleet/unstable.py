@@ -1,6 +1,7 @@
 """How often a finalist is called unstable by lsmtune's rule and by TUNA's, on simulated hosts.
 
-    .venv/bin/python benchmarks/fleet/unstable.py --output docs/benchmarks/fleet/unstable.jsonl
+    .venv/bin/python benchmarks/fleet/unstable.py --studies 1000 \
+        --output docs/benchmarks/fleet/unstable.jsonl
 
 TUNA (J. Freischuetz and others, "TUNA: Tuning Unstable and Noisy Cloud Applications", EuroSys 2025)
 runs a configuration once on each host and calls it unstable where the range of the values over

@@ -1,6 +1,7 @@
 """Studies of a fleet on a recorded landscape: hours of 1, 4 and 8 hosts in seconds, many seeds.
 
     .venv/bin/python benchmarks/landscape/on_hosts.py docs/benchmarks/landscape/*.jsonl \
+        --seeds 12 --trials 60 --sampler random --kinds equal effects \
         --output docs/benchmarks/fleet/landscape.jsonl
     .venv/bin/python benchmarks/landscape/on_hosts.py --table docs/benchmarks/fleet/landscape.jsonl
 
