@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -236,13 +236,13 @@ class HostStore(MeasurementStore):
         return self._ask(self._store.spent_s)
 
 
-def host_rows(rows: list[StoredMeasurement], host: str) -> list[StoredMeasurement]:
-    """Those of `rows` that `host` measured, with its own numbers of pairs."""
-    return [
-        row if row.pair is None else replace(row, pair=row.pair // HOSTS_MAX)
-        for row in rows
-        if row.measurement.host == host
-    ]
+def rows_by_host(rows: Iterable[StoredMeasurement]) -> dict[str, list[StoredMeasurement]]:
+    """What each host measured, with its own numbers of pairs; hosts in the order of their rows."""
+    found: dict[str, list[StoredMeasurement]] = {}
+    for row in rows:
+        own = row if row.pair is None else replace(row, pair=row.pair // HOSTS_MAX)
+        found.setdefault(row.measurement.host, []).append(own)
+    return found
 
 
 class HostFolder(StudyFolder):

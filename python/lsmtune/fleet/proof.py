@@ -15,7 +15,7 @@ from dataclasses import replace
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Stream, derive_seed
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.fleet.head import host_rows
+from lsmtune.fleet.head import rows_by_host
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.guards import Circumstances
 from lsmtune.proof.pairs import (
@@ -84,8 +84,8 @@ def pairs_by_host(
 ) -> dict[str, list[Pair]]:
     """The pairs of these two arms on each host, by the method that it ended with."""
     found = {}
-    for host in dict.fromkeys(row.measurement.host for row in rows):
-        pairs = pairs_among(host_rows(list(rows), host), baseline, finalist, workloads)
+    for host, own in rows_by_host(rows).items():
+        pairs = pairs_among(own, baseline, finalist, workloads)
         if pairs:
             last = pairs[-1].runs[0].measurement.paired_by
             found[host] = [p for p in pairs if p.runs[0].measurement.paired_by == last]

@@ -32,7 +32,7 @@ from lsmtune.fleet.head import (
     LoadedThere,
     Member,
     Step,
-    host_rows,
+    rows_by_host,
 )
 from lsmtune.fleet.host import Fleet, Host, HostFacts, HostLostError, differences, refusal
 from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_host, pairs_each
@@ -257,8 +257,7 @@ class FleetTuning(Tuning):
         super()._resume()
         rows = self._folder.measurements.all()
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in trial_runs(rows).items()})
-        hosts = {row.measurement.host for row in rows}
-        self._rows = {host: host_rows(rows, host) for host in hosts}
+        self._rows = rows_by_host(rows)
         anchors = [row.repeat for row in rows if row.role is Role.ANCHOR]
         self._anchors_begun = 1 + max(anchors, default=-1)
 
@@ -301,8 +300,8 @@ class FleetTuning(Tuning):
     def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
         """Show trials against the host that began the study, which drift brings values to."""
         rows, spec = self._folder.measurements.of(Role.BASELINE), self._spec
-        for host in dict.fromkeys(row.measurement.host for row in rows):
-            own = stored_baseline(host_rows(rows, host), spec.goal, len(spec.workloads))
+        for known in rows_by_host(rows).values():
+            own = stored_baseline(known, spec.goal, len(spec.workloads))
             if len(own) == len(spec.workloads):
                 baseline = own
                 break
