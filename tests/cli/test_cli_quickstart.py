@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import quickstart
+from lsmtune.cli import quickstart, tune
+from lsmtune.cli.tune import SessionFlags, TuneFlags
+from lsmtune.errors import LsmtuneError
 from lsmtune.study.build import load_spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,9 +20,7 @@ STUDY = ROOT / "examples" / "quickstart" / "study.yaml"
 def tuned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is tuned, in the place of three minutes of it."""
     calls: list[Any] = []
-    monkeypatch.setattr(
-        quickstart, "tune_study", lambda *given, **named: calls.append((given, named))
-    )
+    monkeypatch.setattr(quickstart, "tune_study", lambda *given: calls.append(given))
     return calls
 
 
@@ -29,11 +29,34 @@ def test_it_writes_the_study_file_of_the_examples_here_and_tunes_it(
 ) -> None:
     assert lsmtune("quickstart", "--budget", "5m", "--json").status == 0
     assert (home / "quickstart.yaml").read_bytes() == STUDY.read_bytes()
-    (((file, folder), named),) = tuned
-    assert (str(file), folder) == ("quickstart.yaml", None)
-    assert named["budget"] == "5m"
-    assert named["as_json"]
+    ((file, session, more),) = tuned
+    assert (str(file), session) == ("quickstart.yaml", SessionFlags(budget="5m", as_json=True))
+    assert more == TuneFlags()
     assert load_spec(file).name == "quickstart"
+
+
+@pytest.mark.engine
+def test_it_is_tune_without_any_further_flag(
+    lsmtune: Any, rocksdb_library: Path, driver: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault: each flag of `tune` that it did not name had an object of typer as its value."""
+    assert driver.is_file()
+    assert lsmtune("engines", "add", str(rocksdb_library)).status == 0
+    searched: list[tuple[Any, ...]] = []
+
+    def search(*parts: Any, quiet: bool) -> None:
+        searched.append((*parts, quiet))
+        raise LsmtuneError("the search is left out")
+
+    monkeypatch.setattr(tune, "_search_and_prove", search)
+    said = lsmtune("quickstart", "--budget", "5m", "--quiet")
+    assert (said.status, said.err.splitlines()[-1]) == (1, "lsmtune: the search is left out")
+    ((spec, folder, chosen, _clock, _begun_s, fleet, quiet),) = searched
+    assert (spec.name, folder.path.name, fleet, quiet) == (
+        *("quickstart", "quickstart.lsmtune"),
+        *(None, True),
+    )
+    assert chosen.engine.name == "rocksdb"
 
 
 def test_again_it_goes_on_from_the_file_that_is_there(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
-from lsmtune.cli.flags import BudgetOption, JsonOption, QuietOption, command, option
-from lsmtune.cli.tune import tune_study
+from lsmtune.cli.flags import command
+from lsmtune.cli.tune import SessionFlags, TuneFlags, tune_study
 from lsmtune.errors import InputError
 from lsmtune.machine.files import write_output
 
@@ -21,14 +21,7 @@ app = typer.Typer()
 
 
 @command(app, "quickstart", EXAMPLES)
-def _quickstart(
-    directory: Path | None = option(
-        "--dir DIR", "The study's folder; beside quickstart.yaml if unset.", None
-    ),
-    budget: BudgetOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> None:
+def _quickstart(session: SessionFlags) -> None:
     """Tune RocksDB for three minutes, from a study file that it writes here: quickstart.yaml."""
     ours = (files("lsmtune.cli") / FILE.name).read_text(encoding="utf-8")
     if not FILE.exists():
@@ -38,12 +31,4 @@ def _quickstart(
         why = "is there, and is not the file of this lsmtune"
         allowed = f"a folder without it, or `lsmtune tune {FILE}`"
         raise InputError("quickstart", found=str(FILE.absolute()), why=why, allowed=allowed)
-    tune_study(
-        FILE,
-        directory,
-        trials=None,
-        budget=budget,
-        quiet=quiet,
-        as_json=as_json,
-        require_gain=False,
-    )
+    tune_study(FILE, session, TuneFlags())

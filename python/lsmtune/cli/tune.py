@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +19,7 @@ from lsmtune.cli.flags import (
     TrialsOption,
     command,
     duration_of,
-    option,
+    flag,
 )
 from lsmtune.cli.output import print_json, status_of
 from lsmtune.driver.conversation import find_driver
@@ -56,25 +57,37 @@ EXAMPLES = (
 app = typer.Typer()
 
 
+@dataclass(frozen=True)
+class SessionFlags:
+    """Where the study is kept, how long this session of it may take, and what it prints."""
+
+    directory: Path | None = flag("--dir DIR", "The study's folder; beside its file if unset.")
+    budget: BudgetOption = None
+    quiet: QuietOption = False
+    as_json: JsonOption = False
+
+
+@dataclass(frozen=True)
+class TuneFlags:
+    """What `lsmtune tune` can be told besides."""
+
+    trials: TrialsOption = None
+    require_gain: bool = flag(
+        "--require-gain", "Exit 3 unless a gain is proved, 4 where a loss is.", False
+    )
+    storage: str = flag(
+        "--storage URL", "A PostgreSQL server for the rows of a new study (docs/scale.md).", ""
+    )
+    fleet: str | None = flag(
+        "--fleet HOST:PORT", "Measure on the hosts of this fleet; `auto`: that of here."
+    )
+
+
 @command(app, "tune", EXAMPLES)
 def tune_study(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).")],
-    directory: Path | None = option(
-        "--dir DIR", "The study's folder; beside its file if unset.", None
-    ),
-    storage: str = option(
-        "--storage URL", "A PostgreSQL server for the rows of a new study (docs/scale.md).", ""
-    ),
-    trials: TrialsOption = None,
-    budget: BudgetOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    require_gain: bool = option(
-        "--require-gain", "Exit 3 unless a gain is proved, 4 where a loss is.", False
-    ),
-    fleet: str | None = option(
-        "--fleet HOST:PORT", "Measure on the hosts of this fleet; `auto`: that of here.", None
-    ),
+    session: SessionFlags,
+    more: TuneFlags,
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files
@@ -89,18 +102,19 @@ def tune_study(
 
     clock = AwakeClock()
     begun_s = clock()
-    time_s = None if budget is None else duration_of("--budget", budget)
-    spec = load_spec(study, Budget(time_s, trials))
-    refuse_short(spec, place_of(spec, "budget.time") if budget is None else "--budget")
+    time_s = None if session.budget is None else duration_of("--budget", session.budget)
+    spec = load_spec(study, Budget(time_s, more.trials))
+    refuse_short(spec, place_of(spec, "budget.time") if time_s is None else "--budget")
     chosen = tune_runner(spec)
-    path = directory or default_folder(study)
-    with StudyFolder.create_or_resume(path, spec, storage=storage) as folder:
+    path = session.directory or default_folder(study)
+    with StudyFolder.create_or_resume(path, spec, storage=more.storage) as folder:
         if folder.measurements.fact("machine") is None:
             facts = machine_facts(folder.path)
             folder.measurements.set_fact("machine", {**facts, **_plugins_used(spec)})
         spec = with_winners(spec, folder, chosen.engine.version)
-        with _fleet(fleet, chosen, folder.path) as make:
-            result = _search_and_prove(spec, folder, chosen, clock, begun_s, make, quiet=quiet)
+        with _fleet(more.fleet, chosen, folder.path) as make:
+            parts = (spec, folder, chosen, clock, begun_s, make)
+            result = _search_and_prove(*parts, quiet=session.quiet)
         spec = at_length(spec, folder)
         try:
             remember_winner(spec, result)
@@ -108,7 +122,7 @@ def tune_study(
             typer.echo(f"warning: not kept for later studies: {error}", err=True)
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
-        if as_json:
+        if session.as_json:
             print_json(tune_document(spec, folder, result, files), failure)
         elif not result.interrupted:
             typer.echo(tune_text(spec, folder, result, files, chosen.engine))
@@ -120,7 +134,7 @@ def tune_study(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure
-    if require_gain:
+    if more.require_gain:
         raise typer.Exit(status_of(result.verdict))
 
 
