@@ -23,7 +23,7 @@ from lsmtune.search.cost_models import (
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.search.optuna_samplers import FewerTrials
 from lsmtune.search.sampler import Problem, SamplerContext
-from lsmtune.search.starts import model_optima, preset_starts, projected
+from lsmtune.search.starts import cheapest_first, model_optima, preset_starts, projected
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.testing.search import MIB, choice, make_searcher, number, space_of, when
@@ -183,6 +183,18 @@ def test_presets_become_points_of_the_space() -> None:
     writes = dict(preset_starts(problem("overwrite"), UNIT))
     assert "rocksdb-optimize-level-style-compaction" in writes
     assert "rocksdb-optimize-for-point-lookup" not in writes
+
+
+def test_what_models_expect_most_of_comes_first_and_what_is_equal_for_them_stays_in_order() -> None:
+    about = problem("readrandom")
+    default = TREE.point_of({}, about.defaults)
+    filtered, small = {**default, FILTER: "bloomfilter:10"}, {**default, CACHE: 8 * MIB}
+    ordered = cheapest_first(about, UNIT, [default, small, filtered, dict(default)], 1)
+    assert ordered[0] == filtered
+    first, second = (index for index, point in enumerate(ordered) if point == default)
+    assert ordered[first] is default
+    assert second == first + 1
+    assert cheapest_first(about, UNIT, [], 1) == []
 
 
 def test_what_lies_outside_is_moved_to_the_nearest_value() -> None:

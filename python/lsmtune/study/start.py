@@ -25,7 +25,7 @@ from lsmtune.search.auto import KIND as AUTO
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import Problem
 from lsmtune.search.searcher import Searcher
-from lsmtune.search.starts import model_optima, preset_starts, projected
+from lsmtune.search.starts import cheapest_first, model_optima, preset_starts, projected
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
@@ -452,10 +452,10 @@ def make_searcher(
 def textbook_points(
     spec: Spec, defaults: Defaults, feasibility: Feasibility
 ) -> list[dict[str, OptionValue]]:
-    """What `auto` tries first: presets that suit the workload, then the optima of cost models.
+    """What `auto` tries first: presets that suit the workload, and the optima of cost models.
 
     They hold the constraints on options. Of each kind there are a few, so that a short study gets
-    to learn from them.
+    to learn from them; those come first that models expect the most of.
     """
     problem = problem_of(spec, defaults)
     if problem is None:
@@ -467,9 +467,8 @@ def textbook_points(
             points.append(point)
     origin = projected(unit_space, {**problem.defaults, **spec.baseline.options}, problem.defaults)
     seed = derive_seed(_MODELS_SEED, Stream.SAMPLER, 0)
-    return points + model_optima(
-        problem, unit_space, feasibility.refusal, origin, seed, _OPTIMA_MAX
-    )
+    points += model_optima(problem, unit_space, feasibility.refusal, origin, seed, _OPTIMA_MAX)
+    return cheapest_first(problem, unit_space, points, seed)
 
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:
