@@ -23,6 +23,7 @@ from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.proof import fleet_verdict
 from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
 from lsmtune.fleet.worker import Worker
+from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.observer import TuneResult
@@ -105,6 +106,26 @@ def test_a_host_that_is_lost_costs_no_trial_and_doubles_none(tmp_path: Path, sil
         states = Counter(trial.state for trial in folder.optuna_study().trials)
     assert states[TrialState.COMPLETE] == 10
     assert states[TrialState.RUNNING] == 0
+
+
+def test_a_host_that_dies_before_it_said_what_it_is_lets_its_slot_go(tmp_path: Path) -> None:
+    """The fleet took its slot for one in use, and the host was left out until the tuner ended."""
+
+    class Dead(LocalHost):
+        is_given_up = False
+
+        def facts(self, engine: EngineIdentity) -> HostFacts:  # noqa: ARG002
+            raise HostLostError("the actor died")
+
+        def give_up(self) -> None:
+            self.is_given_up = True
+
+    dead = Dead("b", local_host(tmp_path, "b")._worker)
+    observer, fleet = Recorder(), LocalFleet([local_host(tmp_path, "a"), dead])
+    result, _ = tuned_on(make_spec(tmp_path, budget="{trials: 2}"), tmp_path / "s", fleet, observer)
+    assert result.counts == {"ok": 2}
+    assert "b: the actor died" in observer.warnings
+    assert dead.is_given_up
 
 
 def test_a_search_of_a_small_space_tries_again_what_its_last_host_lost(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ class FleetTuning(Tuning):
             try:
                 self._join(host)
             except HostLostError as error:
+                host.give_up()
                 self._observer.warning(f"{host.name}: {error}")
         if not self._members and not self._lost_note:
             self._observer.warning("no host has a free slot: waiting for one")
@@ -147,11 +148,9 @@ class FleetTuning(Tuning):
         store = self._folder.measurements
         known: dict[str, Any] = store.fact(FLEET_HOSTS) or {}
         if any(member.name == host.name for member in self._members):
-            host.give_up()
             raise HostLostError("another host has this name: give it one of its own (--name NAME)")
         facts, reference = host.facts(self._engine), self._parts.reference
         if why := refusal(facts, reference):
-            host.give_up()
             raise HostLostError(why)
         if host.name not in known and len(known) >= HOSTS_MAX:
             raise HostLostError(f"a study has at most {HOSTS_MAX} hosts")
