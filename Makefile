@@ -28,7 +28,8 @@ SITE_PAGES := build/site-pages
 ENGINES := rocksdb leveldb
 ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$(ENGINES)),cmake c++)
 
-.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools plugins lint docs bench wheel release fresh fresh-wheel clean
+.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools plugins lint lint-python lint-rust docs
+.PHONY: driver-tests test-driver test-tuner bench wheel release fresh fresh-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -82,16 +83,31 @@ engines: $(DRIVER) $(PACKAGE_STAMP)
 
 dev: setup $(TOOLS_STAMP) ## set up, and install what tests and lints need
 
-# The libraries are named before any test runs, because tests have a home of their own.
-test: dev test-tools lint docs plugins ## lint, build the site, then every test of both languages
+# Compiling the driver's tests takes longest of what comes before them. What waits for the network or
+# for one core runs beside it. Then many tests of either language wait for engines and processes, so
+# that both run at once. The libraries are named before, because tests have a home of their own.
+test: setup ## lint, build the site, then every test of both languages
+	@$(MAKE) -s -j3 -o setup driver-tests test-tools lint docs plugins
 	@export LSMTUNE_TEST_ROCKSDB="$$($(BIN)/lsmtune engines path rocksdb)"; \
 	export LSMTUNE_TEST_LEVELDB="$$($(BIN)/lsmtune engines path leveldb)"; \
 	for engine in rocksdb leveldb; do \
 	  library="$$(scripts/distribution-library $$engine)"; \
 	  if [ -n "$$library" ]; then export "LSMTUNE_TEST_$${engine^^}_DEBIAN=$$library"; fi; \
 	done; \
-	$(TIMED) "testing the driver" cargo test --quiet --locked --no-fail-fast --manifest-path driver/Cargo.toml; \
-	$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 -q
+	$(MAKE) -s -j2 test-driver test-tuner
+
+CARGO_TEST := cargo test --quiet --locked --manifest-path driver/Cargo.toml
+
+# After the lints, which say sooner what is wrong.
+driver-tests: lint-rust
+	@$(TIMED) "compiling the driver's tests" $(CARGO_TEST) --no-run
+
+# What it prints comes at its end, in one piece: the tuner's tests print meanwhile.
+test-driver:
+	@$(TIMED) "testing the driver" $(CARGO_TEST) --no-fail-fast | { said="$$(cat)"; echo "$$said"; }
+
+test-tuner:
+	@$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 -q
 
 # The packages lie in a folder of their own, so that lsmtune's tests see lsmtune alone. An engine that
 # is only tested is compiled without optimisation: 21 s of a processor in the place of 57.
@@ -99,12 +115,13 @@ QUICK_CARGO := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0
 PLUGIN_ENGINE := LSMTUNE_TEST_PLUGIN_NAME=fjall LSMTUNE_TEST_PLUGIN_LIBRARY=$(CURDIR)/build/plugins/lsmtune_fjall/libfjall_lsmtune.so \
   LSMTUNE_TEST_PLUGIN_SMALL=max_memtable_size=1048576 LSMTUNE_TEST_PLUGIN_DURABILITIES=sync,wal \
   LSMTUNE_TEST_PLUGIN_MISTYPED=max_memtabel_size=max_memtable_size LSMTUNE_TEST_PLUGIN_BAD_VALUES=block_size=1000,compression=snappy
-plugins: dev ## build and test the packages of examples/plugins
+# After the site, which copies their folders and fails if these change meanwhile.
+plugins: dev | docs ## build and test the packages of examples/plugins
 	@rm -rf build/plugins
 	@$(QUICK_CARGO) $(TIMED) "building the plugins" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/plugins examples/plugins/*/
 	@PYTHONPATH=build/plugins $(TIMED) "testing the plugins" $(BIN)/python -m pytest -n 2 -q examples/plugins
 	@$(PLUGIN_ENGINE) $(TIMED) "testing the plugin's engine" \
-	  cargo test --quiet --locked --manifest-path driver/Cargo.toml --test conformance plugin
+	  $(CARGO_TEST) --test conformance plugin
 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
 test-tools: dev
@@ -115,10 +132,14 @@ test-tools: dev
 	  echo "== no crate rocksdb" >&2; \
 	$(TIMED) "building grocksdb" $$with tests/engines/bindings/go go build github.com/linxGnu/grocksdb || echo "== no grocksdb" >&2
 
-lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
+lint: lint-python lint-rust ## formatting, lints and types of both languages
+
+lint-python: $(TOOLS_STAMP)
 	@$(TIMED) "linting Python" $(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(TIMED) "checking types" $(BIN)/mypy
+
+lint-rust:
 	@cargo fmt --check --manifest-path driver/Cargo.toml
 	@$(TIMED) "linting Rust" cargo clippy --quiet --locked --all-targets --manifest-path driver/Cargo.toml -- -D warnings
 
