@@ -92,6 +92,14 @@ def make_parts(arch: str, work: Path) -> Path:
         shutil.copyfile(library_path, parts / f"{kind.soname_stem}.so")
         if build_type(parts / f"{kind.soname_stem}.so", kind.name) is not Build.RELEASE:
             raise LsmtuneError(f"{library_path}: not a release build of {kind.name}")
+    # 2 of its 15 MB are symbols that only debuggers read. rustc brings a program that takes them
+    # away, for any architecture, and needs its own libraries for it.
+    sysroot = Path(subprocess.check_output(["rustc", "--print", "sysroot"], text=True).strip())
+    (objcopy,) = sysroot.glob("lib/rustlib/*/bin/rust-objcopy")
+    with open_log(work, "strip") as log:
+        command = ["env", f"LD_LIBRARY_PATH={sysroot / 'lib'}", str(objcopy), "--strip-all"]
+        library = str(parts / f"{ENGINE_KINDS['rocksdb'].soname_stem}.so")
+        run_step(f"stripping RocksDB's library for {arch}", [*command, library], log, progress)
     return parts
 
 

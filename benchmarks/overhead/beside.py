@@ -1,13 +1,18 @@
-"""Does an open live page disturb a run? Slices of one run, with the page open and closed.
+"""Does what stands beside a run disturb it? Slices of one run, with it and without it.
 
-    .venv/bin/python benchmarks/overhead/live_page.py --study STUDY.lsmtune --json live_page.json
+    .venv/bin/python benchmarks/overhead/beside.py page --study STUDY.lsmtune --json live_page.json
+    .venv/bin/python benchmarks/overhead/beside.py fleet --json idle_fleet.json
 
-A copy of the folder of a study that ran plays one that is under way: each second its `live.json`
-gets another point of a series, and every five seconds it gets another trial. That goes on all the
-time. Beside it RocksDB reads random keys for some minutes. In one of each two slices of this run
-`lsmtune dashboard` watches the folder and a reader follows the stream of the page; in the other one
-both are stopped. The order within a pair is random. The ratio of the pairs has an interval by
-`stats.intervals.paired_ratio`; it is to lie within 2 % of 1.
+RocksDB reads random keys for some minutes. In one of each two slices of this run the programs
+beside it go on, in the other one they are stopped (SIGSTOP). The order within a pair is random. The
+ratio of the pairs has an interval by `stats.intervals.paired_ratio`; it is to lie within 2 % of 1.
+
+`page`: `lsmtune dashboard` and a reader of its stream. A copy of the folder of a study that ran
+plays one that is under way: each second its `live.json` gets another point of a series, and every
+five seconds it gets another trial. That goes on all the time.
+
+`fleet`: the head of a fleet and a host, as `lsmtune worker` starts them, with all daemons of Ray's.
+No study uses them.
 """
 
 from __future__ import annotations
@@ -18,15 +23,15 @@ import os
 import random
 import re
 import shutil
-import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,12 +46,13 @@ from lsmtune.study.live import LiveRun, begin_live
 
 LSMTUNE = str(Path(sys.executable).with_name("lsmtune"))
 RUN_EVERY_S, SLICE_S = 5.0, 2.0
+PORT = 17679
 
 
 class Slice(NamedTuple):
     """A part of the run; its ends are seconds of the wall's clock."""
 
-    is_open: bool
+    beside: bool
     began_s: float
     ended_s: float
 
@@ -88,8 +94,8 @@ def under_way(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def page(path: Path) -> Iterator[list[psutil.Process]]:
-    """The processes of a live page of `path` that somebody follows."""
+def page(path: Path) -> Iterator[Sequence[subprocess.Popen[str]]]:
+    """A live page of `path`, and somebody who follows it."""
     server = subprocess.Popen(
         [LSMTUNE, "dashboard", str(path), "--port", "0"],
         stdout=subprocess.PIPE,
@@ -108,13 +114,54 @@ def page(path: Path) -> Iterator[list[psutil.Process]]:
     )
     urllib.request.urlopen(address[0]).read()
     reader = subprocess.Popen([sys.executable, "-c", follow, f"{address[0].rstrip('/')}/"])
+    with ended_after(server, reader):
+        yield server, reader
+
+
+@contextmanager
+def fleet(home: Path) -> Iterator[Sequence[subprocess.Popen[str]]]:
+    """The head of a fleet and a host of it, both on this machine. Needs a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # nothing is sent; Ray does not take a loopback
+        address = str(probe.getsockname()[0])
+    head = ("--begin", address, "--port", str(PORT))
+    host = ("--join", f"{address}:{PORT}", "--dir", str(home))
+    started = list[subprocess.Popen[str]]()
+    for arguments in (head, host):
+        worker = subprocess.Popen(
+            [LSMTUNE, "worker", *arguments],
+            env=os.environ | {"LSMTUNE_HOME": str(home)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        started.append(worker)
+        while not any(process.name() == "raylet" for process in family([worker])):
+            if worker.poll() is not None:
+                raise SystemExit(f"lsmtune worker {' '.join(arguments)} ended")
+            time.sleep(0.5)
+    with ended_after(*started):
+        yield started
+
+
+@contextmanager
+def ended_after(*started: subprocess.Popen[str]) -> Iterator[None]:
+    """They and what they started are ended."""
     try:
-        yield [psutil.Process(server.pid), psutil.Process(reader.pid)]
+        yield
     finally:
-        for process in (server, reader):
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-            process.wait()
+        for process in reversed(family(started)):
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+                process.kill()
+        for child in started:
+            child.wait()
+
+
+def family(started: Sequence[subprocess.Popen[str]]) -> list[psutil.Process]:
+    """Those processes and all that descend from them, now."""
+    found = [psutil.Process(child.pid) for child in started]
+    return [each for parent in found for each in (parent, *parent.children(recursive=True))]
 
 
 def cpu_s(processes: list[psutil.Process]) -> float:
@@ -122,21 +169,22 @@ def cpu_s(processes: list[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-def toggled(processes: list[psutil.Process], run: subprocess.Popen[str]) -> list[Slice]:
-    """Opens and closes the page while `run` lasts."""
+def toggled(started: Sequence[subprocess.Popen[str]], run: subprocess.Popen[str]) -> list[Slice]:
+    """Stops and continues them while `run` lasts."""
     dice, slices = random.Random(1), list[Slice]()
     while run.poll() is None:
-        for is_open in dice.sample([True, False], 2):
-            for process in processes:
-                process.resume() if is_open else process.suspend()
+        for beside in dice.sample([True, False], 2):
+            for process in family(started):
+                with suppress(psutil.NoSuchProcess):
+                    process.resume() if beside else process.suspend()
             began_s = time.time()
             time.sleep(SLICE_S)
-            slices.append(Slice(is_open, began_s, time.time()))
+            slices.append(Slice(beside, began_s, time.time()))
     return slices
 
 
 def rates(phase: dict[str, Any], slices: list[Slice]) -> dict[bool, list[float]]:
-    """Operations per second of the slices within `phase`, by whether the page was open.
+    """Operations per second of the slices within `phase`, by whether they were beside it.
 
     Element i of both is of pair i.
     """
@@ -150,41 +198,52 @@ def rates(phase: dict[str, Any], slices: list[Slice]) -> dict[bool, list[float]]
         for each in (first, second):
             ends = [each.began_s - began_s, each.ended_s - began_s]
             low, high = np.interp(ends, times_s, counts)
-            found[each.is_open].append((high - low) / (each.ended_s - each.began_s))
+            found[each.beside].append((high - low) / (each.ended_s - each.began_s))
     return found
 
 
 def main() -> None:
     """Runs it, and prints the interval."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", type=Path, required=True, help="the folder of a study")
+    parser.add_argument("what", choices=("page", "fleet"))
+    parser.add_argument("--study", type=Path, help="page: the folder of a study")
     parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--directory", type=Path, help="where the database is made")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    if (arguments.what == "page") != (arguments.study is not None):
+        parser.error("--study is for page, which needs it")
     command = [LSMTUNE, "bench", "--engine", "rocksdb", "--workload", "readrandom", "--json"]
     sizes = ["-w", "num=200000", "-w", f"duration_s={arguments.seconds}"]
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as root:
-        path, output = Path(root) / "study.lsmtune", Path(root) / "run.json"
-        shutil.copytree(arguments.study, path, symlinks=True)
-        with under_way(path), page(path) as processes, output.open("w") as told:
-            began_s, began_cpu_s = time.monotonic(), cpu_s(processes)
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as root, ExitStack() as stack:
+        output = Path(root) / "run.json"
+        if arguments.study is None:
+            started = stack.enter_context(fleet(Path(root) / "home"))
+        else:
+            path = Path(root) / "study.lsmtune"
+            shutil.copytree(arguments.study, path, symlinks=True)
+            stack.enter_context(under_way(path))
+            started = stack.enter_context(page(path))
+        began_s, began_cpu_s = time.monotonic(), cpu_s(family(started))
+        with output.open("w") as told:
             run = subprocess.Popen([*command, *sizes, "--dir", root], stdout=told, text=True)
-            slices = toggled(processes, run)
-            used_s = cpu_s(processes) - began_cpu_s
-            share = 2 * used_s / (time.monotonic() - began_s)  # it was open for half of the time
+            slices = toggled(started, run)
+        processes = family(started)
+        used_s = cpu_s(processes) - began_cpu_s
         phase = json.loads(output.read_text())["measurements"][0]["phases"][-1]
     found = rates(phase, slices)
     ratio = paired_ratio(found[False], found[True])
     line = {
         "load": os.getloadavg()[0],
         "pairs": ratio.pairs,
-        "open_over_closed": [ratio.ratio, ratio.low, ratio.high],
-        "page_cpu_share": share,
+        "with_over_without": [ratio.ratio, ratio.low, ratio.high],
+        "processes": len(processes),
+        # They went on for half of the time.
+        "cpu_share": 2 * used_s / (time.monotonic() - began_s),
     }
     print(json.dumps(line))
     if arguments.json:
-        named = {"open": found[True], "closed": found[False]}
+        named = {"with": found[True], "without": found[False]}
         arguments.json.write_text(json.dumps(line | named) + "\n")
 
 
