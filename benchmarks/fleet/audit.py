@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.fleet.on_ray import LATE_S
 
 _GIVEN_UP = re.compile(r"(\S+) is given up")
 # A run notes that it begins a moment after the time that it reports.
@@ -22,9 +23,13 @@ _SAME_S = 0.5
 
 @dataclass
 class Run:
-    """As its host noted it, by the wall clock; `ended` where it was not killed."""
+    """As its host noted it, by the wall clock; `ended` where it was not killed.
+
+    `pid` is that of the actor.
+    """
 
     host: str
+    pid: int
     seed: int
     began_unix_s: float
     last_unix_s: float
@@ -41,7 +46,8 @@ def noted(log: Path) -> list[Run]:
             continue
         directory, now_s = Path(said["directory"]), said["unix_s"]
         host = directory.parents[1].name
-        run = runs.setdefault(str(directory), Run(host, said["seed"], now_s, now_s))
+        began = Run(host, said["pid"], said["seed"], now_s, now_s)
+        run = runs.setdefault(str(directory), began)
         run.last_unix_s = now_s
         run.ended = said["what"] not in ("began", "lasts")
     return list(runs.values())
@@ -64,20 +70,39 @@ def given_up(log: Path) -> list[tuple[str, float]]:
     return [(match[1], unix_s) for match, unix_s in found if match]
 
 
-def audited(base: Path, trials: int) -> dict[str, Any]:
-    """All of it, for the study in `base`; what must not be is in `faults`, each a number."""
+def late_runs(runs: Sequence[Run], ends: Sequence[tuple[str, float]]) -> list[tuple[Run, float]]:
+    """Those that ended after their actor was given up, with how many seconds after that.
+
+    An actor that was given up is never asked again; a host goes on with a new one.
+    """
+    first_s: dict[tuple[str, int], float] = {}
+    for run in sorted(runs, key=lambda run: run.began_unix_s):
+        first_s.setdefault((run.host, run.pid), run.began_unix_s)
+    found = []
+    for run in runs:
+        began_s = first_s[run.host, run.pid]
+        since = [t for host, t in ends if host == run.host and began_s < t < run.last_unix_s]
+        if run.ended and since:
+            found.append((run, run.last_unix_s - min(since)))
+    return found
+
+
+def audited(base: Path, trials: int, *, all_arrive: bool = False) -> dict[str, Any]:
+    """All of it, for the study in `base`; what must not be is in `faults`, each a number.
+
+    `all_arrive`: nothing kept an answer from coming to the tuner, so that each late one counts.
+    """
+    tuned = json.loads((base / "tuned.json").read_text())
     with StudyFolder.open(base / "study") as folder:
         rows = folder.measurements.all()
         study = folder.optuna_study().trials
     runs, ends = noted(base / "runs.jsonl"), given_up(base / "told.jsonl")
     found = [_run_of(row, runs) for row in rows]
     stored = Counter(id(run) for run in found if run is not None)
-    late = [
-        run
-        for run in runs
-        if run.ended
-        and any(h == run.host and run.began_unix_s < t < run.last_unix_s for h, t in ends)
-    ]
+    late = late_runs(runs, ends)
+    # Its actor is killed after LATE_S, and nobody counts when the tuner has ended.
+    ended_s = tuned["ended_unix_s"]
+    due = [run for run, late_s in late if late_s < LATE_S and run.last_unix_s < ended_s]
     numbers = {row.trial for row in rows if row.role is Role.TRIAL}
     complete = [trial for trial in study if trial.state is TrialState.COMPLETE]
     # A trial that is put back fails, and its configuration comes again under another number.
@@ -93,6 +118,8 @@ def audited(base: Path, trials: int) -> dict[str, Any]:
         "hosts_given_up": len(ends),
         "why": Counter(_reason(base / "told.jsonl")),
         "runs_ended_after_their_host_was_given_up": len(late),
+        "ended_so_late_s": sorted(round(late_s, 1) for _, late_s in late),
+        "in_time_to_be_counted": len(due),
         "faults": {
             "trials_lost": trials - len(numbers & {trial.number for trial in complete}),
             "trials_too_many": max(len(numbers), len(complete)) - trials,
@@ -101,10 +128,11 @@ def audited(base: Path, trials: int) -> dict[str, Any]:
             "rows_doubled": sum(count - 1 for count in places.values()),
             "runs_stored_twice": sum(count - 1 for count in stored.values()),
             "rows_without_a_run": sum(run is None for run in found),
-            "late_runs_stored": sum(id(run) in stored for run in late),
+            "late_runs_stored": sum(id(run) in stored for run, _ in late),
+            "late_runs_not_counted": max(0, len(due) - tuned["discarded"]) if all_arrive else 0,
             "runs_beside_another": overlaps(runs),
         },
-        **json.loads((base / "tuned.json").read_text()),
+        **tuned,
     }
 
 

@@ -1,15 +1,18 @@
-"""Kills and cut networks while a study runs on a fleet, and what is left of the study.
+"""Kills, stalls and cut networks while a study runs on a fleet, and what is left of the study.
 
     sudo .venv/bin/python benchmarks/fleet/chaos.py --kills 100 --hosts 4 --trials 400
 
 Each host is a network namespace of this machine (`network.py`), with Ray's daemons and a runner
 that sleeps. A kill is a SIGKILL: of a worker that measures; of a host's raylet; of the head's
 daemons, one or all, after which the tuner has to end, the fleet is started again and the command
-repeated; or of the tuner, whose command is repeated. Daemons that end are started again. A link is
-cut for less and for more than the 30 s after which a silent host is given up, while kills go on.
+repeated; or of the tuner, whose command is repeated. Daemons that end are started again. A stall is
+a SIGSTOP of a worker that measures, as on a machine that swaps, and a SIGCONT later: after the 30 s
+that make the head give it up, and within the 60 s that it has to answer then, or after these, too.
+A link is cut for less and for more than 30 s, while kills go on.
 
 Then `audited` compares the rows of the study with what the runner noted on the hosts. Exit status
-1 where a trial is lost or doubled, runs of one host overlap, or a late result is stored.
+1 where a trial is lost or doubled, runs of one host overlap, a late result is stored, or, where
+there were stalls alone, one is not counted.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,7 +37,8 @@ from network import Network
 
 from lsmtune.errors import LsmtuneError
 
-KILLS = {"worker": 12, "raylet": 5, "tuner": 2, "head": 1}
+KILLS = {"worker": 12, "raylet": 5, "tuner": 2, "head": 1, "stall": 4}
+STALLS_S = ((36.0, 70.0), (36.0, 70.0), (36.0, 70.0), (100.0, 115.0))
 CUTS_S = ((3.0, 25.0), (35.0, 90.0))
 # The tuner ends by itself when the head's daemons have ended; each of them has its own timeouts.
 _ENDS_S = 300.0
@@ -49,9 +54,14 @@ def tune_here(base: Path, address: str, run_s: float, trials: int) -> None:
     fleet = RayFleet(address, runner)
     try:
         result, parts, _ = tuned(base, fleet, runner, trials=trials)
+        ended_unix_s = time.time()
     finally:
         fleet.close()
-    found = {"outcomes": dict(result.counts), "discarded": parts.discarded}
+    found = {
+        "outcomes": dict(result.counts),
+        "discarded": parts.discarded,
+        "ended_unix_s": ended_unix_s,
+    }
     (base / "tuned.json").write_text(json.dumps(found))
 
 
@@ -63,9 +73,11 @@ class Chaos:
         self.base = cluster.base
         self.kills: Counter[str] = Counter()
         self.cuts: list[dict[str, object]] = []
+        self.stalls: list[dict[str, object]] = []
         self.ended_alone: list[str] = []
         self.sessions = 0
         self._heal: dict[str, float] = {}  # by host: when
+        self._stalled: dict[psutil.Process, tuple[float, dict[str, object]]] = {}  # until when
         self._errors = (self.base / "tuner.err").open("ab")
         self.tune()
 
@@ -81,6 +93,13 @@ class Chaos:
         for name in [n for n, until_s in self._heal.items() if until_s <= now_s]:
             self.network.link(name, "up")
             del self._heal[name]
+        for process, (until_s, stall) in list(self._stalled.items()):
+            if until_s <= now_s:
+                try:
+                    process.resume()
+                except psutil.NoSuchProcess:
+                    stall["was_killed_meanwhile"] = True
+                del self._stalled[process]
         for name, daemon in self.cluster.daemons.items():
             if daemon.poll() is not None and name not in self._heal:
                 self.cluster.start(name)
@@ -109,6 +128,7 @@ class Chaos:
             "worker": self._kill_worker,
             "raylet": self._kill_raylet,
             "head": self._kill_head,
+            "stall": self._stall,
         }[what]()
         self.kills.update([what] if hit else [])
 
@@ -119,15 +139,34 @@ class Chaos:
         return True
 
     def _kill_worker(self) -> bool:
+        for _, process in self._measuring():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+                return True
+        return False
+
+    def _stall(self) -> bool:
+        """Its actor alone: this runner has no process beside it."""
+        for host, process in self._measuring():
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
+                stall_s = random.uniform(*STALLS_S[len(self.stalls) % len(STALLS_S)])
+                stall: dict[str, object] = {"host": host, "stall_s": round(stall_s, 1)}
+                self.stalls.append(stall)
+                self._stalled[process] = time.monotonic() + stall_s, stall
+                return True
+        return False
+
+    def _measuring(self) -> Iterator[tuple[str, psutil.Process]]:
+        """Hosts that measure and are not stalled, with their workers."""
         lines = (self.base / "runs.jsonl").read_text().splitlines()[-8:]
         for line in random.sample(lines, len(lines)):
             with suppress(psutil.NoSuchProcess, ValueError):
                 said = json.loads(line)
                 process = psutil.Process(said["pid"])
-                if said["what"] != "ok" and process.name().startswith("ray::"):
-                    process.kill()
-                    return True
-        return False
+                measures = said["what"] != "ok" and process.name().startswith("ray::")
+                if measures and process not in self._stalled:
+                    yield Path(said["directory"]).parents[1].name, process
 
     def _kill_raylet(self) -> bool:
         name = random.choice([n for n in self.cluster.daemons if n != "head"])
@@ -153,6 +192,7 @@ class Chaos:
         for name in list(self._heal):
             self.network.link(name, "up")
         self._heal.clear()
+        self._stalled.clear()
         self.cluster.start("head")
         time.sleep(8.0)
         self.tune()
@@ -165,8 +205,10 @@ class Chaos:
         return bool(found)
 
 
-def run(chaos: Chaos, log: Path, *, kills: int, cuts: int, every: int) -> None:
-    """Until the study has ended: a kill each time `every` more runs have begun."""
+def run(
+    chaos: Chaos, log: Path, kinds: Sequence[str], *, kills: int, cuts: int, every: int
+) -> None:
+    """Until the study has ended: a kill of `kinds` each time `every` more runs have begun."""
     begun, changed_s, since = 0, time.monotonic(), 0
     while chaos.attend():
         time.sleep(0.2)
@@ -182,7 +224,7 @@ def run(chaos: Chaos, log: Path, *, kills: int, cuts: int, every: int) -> None:
         if len(chaos.cuts) * kills < total * cuts:
             chaos.cut()
         else:
-            chaos.kill(random.choices(list(KILLS), list(KILLS.values()))[0])
+            chaos.kill(random.choices(kinds, [KILLS[kind] for kind in kinds])[0])
         told = dict(chaos.kills), len(chaos.cuts)
         print(time.strftime("%X"), now, *told, file=sys.stderr, flush=True)
 
@@ -190,7 +232,8 @@ def run(chaos: Chaos, log: Path, *, kills: int, cuts: int, every: int) -> None:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=100, help="of all kinds, stalls included")
+    parser.add_argument("--kinds", nargs="+", choices=list(KILLS), default=list(KILLS))
     parser.add_argument("--cuts", type=int, default=16, help="of links, half of them long")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--trials", type=int, default=400)
@@ -219,15 +262,17 @@ def main() -> None:
             command += ["--run", str(asked.run), "--trials", str(asked.trials)]
             chaos, began_s = Chaos(cluster, network, command), time.monotonic()
             wanted = {"kills": asked.kills, "cuts": asked.cuts, "every": asked.every}
-            run(chaos, base / "runs.jsonl", **wanted)
+            run(chaos, base / "runs.jsonl", asked.kinds, **wanted)
             found = {
                 "kills": dict(chaos.kills),
+                "stalls": chaos.stalls,
                 "cuts": chaos.cuts,
                 "sessions": chaos.sessions,
                 "elapsed_s": round(time.monotonic() - began_s),
                 "tuner_ended": Counter(chaos.ended_alone),
             }
-        faults = audited(base, asked.trials)
+        all_arrive = not chaos.cuts and set(chaos.kills) <= {"stall"}
+        faults = audited(base, asked.trials, all_arrive=all_arrive)
         print(json.dumps(found | faults))
     raise SystemExit(1 if any(faults["faults"].values()) else 0)
 

@@ -37,7 +37,7 @@ _POLL_S = 1.0
 _LOSSES_MAX = 5
 _KNOCK_S = 2.0
 # So long an actor that was given up at work may still answer; then it is killed.
-_LATE_S = 60.0
+LATE_S = 60.0
 
 
 class _Actor:
@@ -199,7 +199,7 @@ class RayFleet:
         waiting = []
         for given_up in self._given_up:
             since_s, node, actor, answer = given_up
-            if answer.done() or self._clock() - since_s > _LATE_S:
+            if answer.done() or self._clock() - since_s > LATE_S:
                 self._lost(node, actor)
             else:
                 waiting.append(given_up)
