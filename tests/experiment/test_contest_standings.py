@@ -150,4 +150,4 @@ def test_phases_are_those_that_are_measured() -> None:
         Phase("settle", PhaseKind.SETTLE),
         Phase("get", PhaseKind.MEASURE, "readrandom", operations_per_thread=1),
     )
-    assert Workload("w", phases, 1).measured_phases == ["get"]
+    assert Workload("w", phases, 1).measured_names == ["get"]

@@ -13,7 +13,6 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import BURST, BY_NAME, shown_in
-from lsmtune.model.workload import PhaseKind
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.runner import RunnerChoice
 from lsmtune.report.document import Block, Notice, Notices, Paragraph, Table, numbers, words
@@ -143,8 +142,8 @@ def _engine(arm: RunnerChoice, measured: ByRunner) -> EngineIdentity:
 
 def _phase_names(measured: ByRunner) -> list[str]:
     """In the order of our driver, which performs all of them."""
-    phases = (phase for runs in measured.values() for run in runs for phase in run.phases)
-    return list(dict.fromkeys(p.name for p in phases if p.kind == PhaseKind.MEASURE))
+    phases = (phase for runs in measured.values() for run in runs for phase in run.measured_phases)
+    return list(dict.fromkeys(phase.name for phase in phases))
 
 
 def _values(runs: Sequence[Measurement], phase: str, metric: str) -> list[float]:

@@ -15,7 +15,7 @@ from lsmtune.experiment.schedule import Arm, Cell, Slot
 from lsmtune.experiment.store import StoredMeasurement, refuse_older
 from lsmtune.experiment.sweep_grid import is_rough, left_s
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.model.workload import Workload
 from lsmtune.units import format_duration
 
 
@@ -103,8 +103,10 @@ def _told(measurement: Measurement) -> str:
     if measurement.outcome is not Outcome.OK:
         why = f": {measurement.error.message}" if measurement.error else ""
         return f"{measurement.outcome.value}{why}"
-    measured = [p for p in measurement.phases if p.kind == PhaseKind.MEASURE.value]
-    rates = [(p.name, p.sustained_throughput_ops_s or p.throughput_ops_s) for p in measured]
+    rates = [
+        (phase.name, phase.sustained_throughput_ops_s or phase.throughput_ops_s)
+        for phase in measurement.measured_phases
+    ]
     if len(rates) == 1:
         return f"{rates[0][1]:,.0f} ops/s"
     return ", ".join(f"{name} {rate:,.0f} ops/s" for name, rate in rates)

@@ -379,7 +379,7 @@ def objective_of(metric: str, phase: str | None, workload: Workload) -> Objectiv
     """The Objective of `--metric` and `--phase`, in its usual direction."""
     check_name(metric, METRICS, "--metric")
     if phase is not None:
-        check_name(phase, workload.measured_phases, "--phase")
+        check_name(phase, workload.measured_names, "--phase")
         if metric in TOTAL_METRICS:
             why = f"has no effect: {metric} is of all phases"
             raise InputError("--phase", found=phase, why=why)
@@ -410,7 +410,7 @@ def judged(asked: Verification, allowed: Sequence[str]) -> tuple[list[str], list
 
 def phase_notes(asked: Verification) -> list[str]:
     """Which phase is judged, printed and returned, where there are several and none was named."""
-    objective, (*others, last) = asked.objective, asked.workload.measured_phases
+    objective, (*others, last) = asked.objective, asked.workload.measured_names
     if not others or objective.phase is not None or objective.metric in TOTAL_METRICS:
         return []
     names = ", ".join(others)

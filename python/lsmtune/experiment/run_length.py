@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import TOTAL_METRICS
-from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.model.workload import Workload
 from lsmtune.stats.noise import INTERVALS_LEAST, stationarity
 
 # With n flushes, the one that is under way at either end of a run makes up to 1 / n of it: 5 %.
@@ -30,8 +30,8 @@ FACTOR_BLIND, TREND_FACTOR = 8.0, 2.0
 
 def run_length(measurement: Measurement) -> list[str]:
     """What makes the measure phases of a run too short, or not steady; a line each."""
-    measured = _measured(measurement)
-    return [f"{phase.name}: {line}" for phase in measured for line in _of_phase(phase)]
+    phases = measurement.measured_phases
+    return [f"{phase.name}: {line}" for phase in phases for line in _of_phase(phase)]
 
 
 def factor_wanted(measurement: Measurement) -> float | None:
@@ -41,7 +41,7 @@ def factor_wanted(measurement: Measurement) -> float | None:
     is worth asking again of the longer run. None where no measure phase says how often it flushed.
     """
     factors = []
-    for phase in _measured(measurement):
+    for phase in measurement.measured_phases:
         if phase.user_bytes_written and phase.flushes:
             done = _compactions(phase).values() if phase.compactions else ()
             factors += [1.0, FLUSHES_WANTED / phase.flushes]
@@ -69,8 +69,7 @@ def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[s
 
 def can_last(workload: Workload) -> bool:
     """Whether longer runs of it are of the same data: not those that fill, or replay a trace."""
-    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
-    return not any(phase.is_job or phase.replay is not None for phase in measured)
+    return not any(phase.is_job or phase.replay is not None for phase in workload.measured_phases)
 
 
 def flushes_missing(measurement: Measurement, goal: Goal) -> float | None:
@@ -142,13 +141,9 @@ def _trends(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]
 def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
     """The measure phases that the objectives look at; all of them for totals of the run."""
     if any(objective.metric in TOTAL_METRICS for objective in goal.objectives):
-        return _measured(measurement)
+        return measurement.measured_phases
     looked_at = (objective.phase_of(measurement) for objective in goal.objectives)
     return list({phase.name: phase for phase in looked_at if phase is not None}.values())
-
-
-def _measured(measurement: Measurement) -> list[PhaseMeasurement]:
-    return [phase for phase in measurement.phases if phase.kind == "measure"]
 
 
 def scaled_num(num: int, factor: float) -> int:

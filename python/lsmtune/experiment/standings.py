@@ -349,7 +349,7 @@ def leaderboard_of_runs(
     direction = default_direction(metric)
     out = {each.team for each in disqualified}
     teams = [entry.name for entry in entries if entry.name not in out]
-    scores, failed = scores_of_runs(runs, teams, workload.measured_phases, metric, direction)
+    scores, failed = scores_of_runs(runs, teams, workload.measured_names, metric, direction)
     can_rank = bool(scores.teams and scores.rounds)
     return Leaderboard(
         metric,

@@ -24,7 +24,6 @@ from lsmtune.model.metrics import (
     TOTAL_WITH_DRAIN_S,
     shown_in,
 )
-from lsmtune.model.workload import PhaseKind
 from lsmtune.stats.intervals import (
     MINIMUM_PAIRS,
     MeanInterval,
@@ -290,7 +289,7 @@ def summarise(
     tables = []
     for workload in dict.fromkeys(cell.workload for cell in cells):
         ours = [cell for cell in cells if cell.workload == workload]
-        for phase in ours[0].cell.workload.measured_phases:
+        for phase in ours[0].cell.workload.measured_names:
             of_phase = [row for row in rows if (row.workload, row.phase) == (workload, phase)]
             tables.append(_table(sweep.axes, workload, phase, ours, of_phase, outcomes))
     # The engine in its own words, where it said any; how it was built only the request knows.
@@ -329,8 +328,8 @@ def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Itera
         if cell is None:
             continue
         measurement = run.measurement
-        measured = [p for p in measurement.phases if p.kind == PhaseKind.MEASURE.value]
-        for name in cell.cell.workload.measured_phases:
+        measured = measurement.measured_phases
+        for name in cell.cell.workload.measured_names:
             phase = next((phase for phase in measured if phase.name == name), None)
             yield RunRow(
                 workload=cell.workload,

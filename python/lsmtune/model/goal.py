@@ -74,7 +74,7 @@ class Objective:
 
     def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
         """The phase that this objective looks at."""
-        measured = [p for p in measurement.phases if p.kind == "measure"]
+        measured = measurement.measured_phases
         if self.phase is not None:
             measured = [p for p in measured if p.name == self.phase]
         return measured[-1] if measured else None

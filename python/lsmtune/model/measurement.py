@@ -249,6 +249,11 @@ class Measurement:
     runner: str = ""
     host: str = ""
 
+    @property
+    def measured_phases(self) -> list[PhaseMeasurement]:
+        """The measure phases in their order."""
+        return [phase for phase in self.phases if phase.kind == "measure"]
+
 
 def total_metric(measurement: Measurement, metric: str) -> float | None:
     """One of TOTAL_METRICS, in seconds; None for another name, a run without measure phases, and
@@ -258,7 +263,7 @@ def total_metric(measurement: Measurement, metric: str) -> float | None:
     `total_with_drain_s` adds the time to flush and compact what they wrote, which the next phase or
     user of the database would otherwise pay.
     """
-    measured = [phase for phase in measurement.phases if phase.kind == "measure"]
+    measured = measurement.measured_phases
     if metric not in TOTAL_METRICS or not measured:
         return None
     elapsed_s = sum(phase.elapsed_s for phase in measured)

@@ -453,10 +453,14 @@ class Workload:
     column_families: Annotated[Whole, described("of each database", ge=1, le=256, omitted=1)] = 1
 
     @property
-    def measured_phases(self) -> list[str]:
+    def measured_phases(self) -> list[Phase]:
+        """The measure phases in their order."""
+        return [phase for phase in self.phases if phase.kind is PhaseKind.MEASURE]
+
+    @property
+    def measured_names(self) -> list[str]:
         """The names of the measure phases in their order, each once."""
-        measured = (phase.name for phase in self.phases if phase.kind is PhaseKind.MEASURE)
-        return list(dict.fromkeys(measured))
+        return list(dict.fromkeys(phase.name for phase in self.measured_phases))
 
 
 def stated_parts(workload: Workload, *, short: bool = True) -> dict[str, Any]:

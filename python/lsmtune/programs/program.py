@@ -230,11 +230,7 @@ class Program:
 
         `phase` None is the last one, as for an objective.
         """
-        measured = [
-            each
-            for each in workload.phases
-            if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
-        ]
+        measured = [each for each in workload.measured_phases if phase in (None, each.name)]
         if not measured or metric not in (untold := self.untold(measured[-1])):
             return
         tellable = ", ".join(each for each in METRICS if each not in untold)

@@ -20,7 +20,7 @@ from lsmtune.model.goal import metric_value
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
-from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.model.workload import Workload
 from lsmtune.proof.verdict import bounds_of
 from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
 from lsmtune.stats.intervals import MINIMUM_PAIRS
@@ -46,7 +46,7 @@ Runs = Sequence[Measurement]  # of one configuration, one per workload
 
 def operation_types(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """The operation types of the mixes of measured phases, as `get` in `get.latency_us_p99`."""
-    measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
+    measured = (phase for workload in workloads for phase in workload.measured_phases)
     mixes = [phase.mix for phase in measured if phase.mix is not None]
     return tuple(sorted({_TYPES.get(name, name) for mix in mixes for name in mix.names}))
 
@@ -57,7 +57,7 @@ def metric_names(workloads: Sequence[Workload]) -> tuple[str, ...]:
     Of every phase, of one (`put.stall_s`), and latencies of one operation type of a mix
     (`get.latency_us_p99`).
     """
-    phases = sorted({phase for workload in workloads for phase in workload.measured_phases})
+    phases = sorted({phase for workload in workloads for phase in workload.measured_names})
     of_phases = [f"{phase}.{metric}" for phase in phases for metric in PHASE_METRICS]
     of_types = [f"{kind}.{name}" for kind in operation_types(workloads) for name in LATENCIES]
     return (*METRICS, *SHORT_NAMES, *of_phases, *of_types)
@@ -108,7 +108,7 @@ def observations(
     put writes so little that a single compaction doubles its own. Of the metrics without an
     operation type those that are `wanted`; None for all.
     """
-    measured = [phase for phase in run.phases if phase.kind == "measure"]
+    measured = run.measured_phases
     together = _write_amplification(measured)
     dotted = {
         f"{phase.name}.{name}": metric_value(run, name, phase)
@@ -320,7 +320,7 @@ def _result(
     result = GuardResult(guard.text, len(places[worst]), known[worst][0])
     if len(set(known.values())) > 1:
         run = pairs[0][1][worst[0]]
-        phase = [phase.name for phase in run.phases if phase.kind == "measure"][worst[1]]
+        phase = run.measured_phases[worst[1]].name
         several = len({workload for workload, _ in places}) > 1
         result = replace(result, where=f"{run.workload}, {phase}" if several else phase)
     return _with_ratio(result, guard, pairs, worst)

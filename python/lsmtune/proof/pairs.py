@@ -289,8 +289,7 @@ def slices_of(first: Sequence[Measurement]) -> int:
     0, which leaves it to the runner, before anything is known of that. All runs of a pair count
     alike, so that the number does not depend on which side is which.
     """
-    phases = [phase for run in first for phase in run.phases]
-    lengths_s = [phase.elapsed_s for phase in phases if phase.kind == "measure"]
+    lengths_s = [phase.elapsed_s for run in first for phase in run.measured_phases]
     return slices_for(max(lengths_s)) if lengths_s else 0
 
 
@@ -299,7 +298,7 @@ def stalled_share(run: Measurement) -> float | None:
 
     A run that did not end well says nothing.
     """
-    measured = [phase for phase in run.phases if phase.kind == "measure"]
+    measured = run.measured_phases
     stalls_s = [phase.stall_s for phase in measured if phase.stall_s is not None]
     elapsed_s = sum(phase.elapsed_s for phase in measured)
     if run.outcome is not Outcome.OK or not stalls_s or elapsed_s <= 0:

@@ -84,7 +84,7 @@ def _median_of(runs: Runs, field: str) -> int | None:
     """The median over `runs` of a count in all measure phases; None where one does not know it."""
     counts = []
     for run in runs:
-        each = [getattr(phase, field) for phase in run.phases if phase.kind == "measure"]
+        each = [getattr(phase, field) for phase in run.measured_phases]
         if any(count is None for count in each):
             return None
         counts.append(int(sum(each)))

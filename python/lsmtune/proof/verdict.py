@@ -162,7 +162,7 @@ def _shown_objectives(goal: Goal, runs: Runs) -> list[Objective]:
     """The metrics of the phase that is judged that may be shown, without those of the goal."""
     phase = goal.objectives[0].phase
     known = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
-    if any(sum(phase.kind == "measure" for phase in run.phases) > 1 for run in runs):
+    if any(len(run.measured_phases) > 1 for run in runs):
         known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
     programs = dict.fromkeys(name for run in runs for name in run.reported)
     known += [Objective(name, Direction.MINIMIZE) for name in programs]

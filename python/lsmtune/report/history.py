@@ -13,7 +13,7 @@ from statistics import median
 
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
-from lsmtune.report.source import StudyRecords, Trial, best_trial, chosen, measured, value_of
+from lsmtune.report.source import StudyRecords, Trial, best_trial, chosen, value_of
 from lsmtune.report.tables import (
     Censored,
     History,
@@ -276,7 +276,7 @@ class RepeatRow:
 def repeat_rows(measurements: Sequence[Measurement]) -> tuple[RepeatRow, ...]:
     """Each reported metric of each measure phase, over the runs that ended well, in their order."""
     good = [run for run in measurements if run.outcome is Outcome.OK]
-    phases = [phase for run in good for phase in measured(run)]
+    phases = [phase for run in good for phase in run.measured_phases]
     rows = []
     for name in dict.fromkeys(phase.name for phase in phases):
         for metric in shown_in("verdict"):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES, TOTAL_METRICS
-from lsmtune.report.source import StudyRecords, arms, measured, workload_label
+from lsmtune.report.source import StudyRecords, arms, workload_label
 from lsmtune.report.tables import Arm, LatencyCurve
 
 _COOKIE_MASK = 0xFFFFFF0F
@@ -188,7 +188,7 @@ def _judged_phases(objective: Objective, run: Measurement) -> list[PhaseMeasurem
     if run.outcome is not Outcome.OK:
         return []
     if objective.metric in TOTAL_METRICS:
-        return measured(run)
+        return run.measured_phases
     phase = objective.phase_of(run)
     return [] if phase is None else [phase]
 

@@ -16,7 +16,6 @@ from lsmtune.report.source import (
     arms,
     chosen,
     counts,
-    measured,
     method_of,
     proof_runs,
     value_of,
@@ -38,7 +37,7 @@ def _phases(records: StudyRecords) -> _Phases:
         for stored in runs:
             if stored.measurement.outcome is not Outcome.OK:
                 continue
-            for phase in measured(stored.measurement):
+            for phase in stored.measurement.measured_phases:
                 key = workload_label(records, stored), phase.name
                 phases.setdefault(key, {each: [] for each in Arm})[arm].append(phase)
     return phases

@@ -17,11 +17,10 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.files import read_text
 from lsmtune.model.goal import metric_value
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
-from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
 from lsmtune.proof.crash_test import CRASH_TESTS, CrashTest, kept_tests
 from lsmtune.proof.power_loss import POWER_TESTS, PowerTest
@@ -350,7 +349,7 @@ def run_row(records: StudyRecords, stored: StoredMeasurement) -> Row:
     """
     run, objective = stored.measurement, records.spec.objective
     phase = objective.phase_of(run)
-    stolen = [each.steal_s for each in measured(run) if each.steal_s is not None]
+    stolen = [each.steal_s for each in run.measured_phases if each.steal_s is not None]
     return {
         "measurement": stored.id,
         "role": stored.role.value,
@@ -379,12 +378,7 @@ def run_row(records: StudyRecords, stored: StoredMeasurement) -> Row:
     }
 
 
-def measured(measurement: Measurement) -> list[PhaseMeasurement]:
-    """The measure phases of a run."""
-    return [phase for phase in measurement.phases if phase.kind == PhaseKind.MEASURE]
-
-
 def cached_shares(measurement: Measurement) -> list[float]:
     """What was still cached of the database at the start of each phase that was to begin cold."""
-    shares = (phase.page_cache_cached_share for phase in measured(measurement))
+    shares = (phase.page_cache_cached_share for phase in measurement.measured_phases)
     return [share for share in shares if share is not None]

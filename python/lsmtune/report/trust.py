@@ -17,7 +17,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
-from lsmtune.report.source import StudyRecords, cached_shares, measured
+from lsmtune.report.source import StudyRecords, cached_shares
 from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
@@ -217,7 +217,7 @@ def steal_share(run: Measurement, processors: int | None) -> float | None:
 
     None where the run does not say, or nobody knows how many processors there are.
     """
-    phases = [phase for phase in measured(run) if phase.steal_s is not None]
+    phases = [phase for phase in run.measured_phases if phase.steal_s is not None]
     time_s = sum(phase.elapsed_s + (phase.drain_s or 0.0) for phase in phases)
     if not processors or not time_s > 0:
         return None

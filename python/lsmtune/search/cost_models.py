@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.workload import WRITES, PhaseKind, Workload
+from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.sampler import Problem
 from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
 from lsmtune.space.parameter import Parameter
@@ -102,7 +102,7 @@ class _Facts:
 
 def kinds_of(workload: Workload) -> dict[str, float]:
     """The shares of `writes`, `reads` and `scans` in the last measure phase of `workload`."""
-    phase = [each for each in workload.phases if each.kind is PhaseKind.MEASURE][-1]
+    phase = workload.measured_phases[-1]
     writes = sum(share for name, share in phase.shares.items() if name in WRITES)
     scans = sum(share for name, share in phase.shares.items() if name in _SCANS)
     if phase.operation == "readwhilewriting" or phase.replay is not None:
@@ -111,7 +111,7 @@ def kinds_of(workload: Workload) -> dict[str, float]:
 
 
 def _facts(workload: Workload) -> _Facts:
-    phase = [each for each in workload.phases if each.kind is PhaseKind.MEASURE][-1]
+    phase = workload.measured_phases[-1]
     record = float(workload.key_bytes + workload.value_bytes)
     return _Facts(
         record=record,

@@ -295,7 +295,7 @@ def _check_objective(
         _check_known(objective.metric, METRICS, f"{field}.metric")
     for weighted in workloads:
         if objective.phase is not None:
-            _check_known(objective.phase, weighted.workload.measured_phases, f"{field}.phase")
+            _check_known(objective.phase, weighted.workload.measured_names, f"{field}.phase")
 
 
 def _check_pick(pick: Pick, labels: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
 from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
-from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.model.workload import Workload
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
@@ -284,8 +284,7 @@ def make_pruner_spec(
 def _drains(goal: Goal, workload: Workload) -> bool:
     """Whether a measure phase that the objective looks at leaves something to drain."""
     named = goal.objectives[0].phase
-    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
-    return any(phase.writes for phase in measured if named in (None, phase.name))
+    return any(p.writes for p in workload.measured_phases if named in (None, p.name))
 
 
 def _data_rungs(

@@ -140,7 +140,7 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
     if factor <= 1.0:
         return workload
-    if any(phase.is_job and phase.kind is PhaseKind.MEASURE for phase in workload.phases):
+    if any(phase.is_job for phase in workload.measured_phases):
         num = scaled_num(workload.num, factor)
         phases = tuple(_longer(phase, num / workload.num) for phase in workload.phases)
         return replace(workload, num=num, phases=phases)
@@ -163,7 +163,7 @@ def _longer(phase: Phase, factor: float) -> Phase:
 
 def can_change(workload: Workload) -> bool:
     """Whether its length is its own: a trace, or a mix beside a fill, has another."""
-    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
+    measured = workload.measured_phases
     mixed = any(phase.mix is not None for phase in measured)
     jobs = any(phase.is_job for phase in measured)
     return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
@@ -346,9 +346,9 @@ class TrialLengths:
 def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> TrialLengths | None:
     """Those of a study; None where all of its runs have one length."""
     workloads = [weighted.workload for weighted in spec.workloads]
-    measured = [p for w in workloads for p in w.phases if p.kind is PhaseKind.MEASURE]
+    writes = any(phase.writes for workload in workloads for phase in workload.measured_phases)
     can = spec.command is None and not one_length(spec) and all(map(can_last, workloads))
-    if spec.burst or size.longest == 1.0 or not can or not any(p.writes for p in measured):
+    if spec.burst or size.longest == 1.0 or not can or not writes:
         return None
     return TrialLengths(spec, size, defaults)
 

@@ -77,7 +77,7 @@ def time_reports(rungs: TimeRungs, measurement: Measurement, metric: str) -> Ite
         if metric in reported.metrics:
             yield Report(reported.step, reported.metrics[metric])
     reports = TimeReports(rungs)
-    measured = [phase for phase in measurement.phases if phase.kind == "measure"]
+    measured = measurement.measured_phases
     for interval in measured[-1].intervals if measured else measurement.intervals_unfinished:
         report = reports.take(interval)
         if report is not None:

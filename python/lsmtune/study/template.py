@@ -11,7 +11,7 @@ from lsmtune.engines.formats.names import known_options
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
-from lsmtune.model.workload import WRITES, PhaseKind, Workload
+from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.units import BYTES_PER_UNIT
@@ -181,8 +181,8 @@ def study_text(
     every run. All is written as it is: the caller has checked it.
     """
     own = (_WRITE_SPACE if _writes(workload) else _READ_SPACE)[engine]
-    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
-    metric, about_objective = _SEVERAL_PHASES if len(measured) > 1 else _ONE_PHASE
+    several = len(workload.measured_phases) > 1
+    metric, about_objective = _SEVERAL_PHASES if several else _ONE_PHASE
     if space is not None:
         searched = {parameter.name for parameter in READY_SPACES[space].parameters}
     else:
@@ -213,7 +213,7 @@ def study_text(
 
 def _writes(workload: Workload) -> bool:
     """Whether the last measure phase mostly writes."""
-    phase = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE][-1]
+    phase = workload.measured_phases[-1]
     writes = sum(share for name, share in phase.shares.items() if name in WRITES)
     # Most of what `readwhilewriting` does is to read.
     return phase.operation != "readwhilewriting" and writes >= _WRITES_SHARE
