@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import doctor
-from lsmtune.driver import library_facts
+from lsmtune.driver import library_facts, native
 from lsmtune.driver.library_facts import Listing, engine_findings
 from lsmtune.engines.library import Library
 from lsmtune.machine import findings
@@ -177,7 +177,7 @@ def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> Noisy:
     """The runner of every calibration; no other finding takes time."""
     assert fake_driver.is_file()
     noisy = Noisy()
-    monkeypatch.setattr(calibration_module, "NativeRunner", lambda _driver: noisy)
+    monkeypatch.setattr(native, "NativeRunner", lambda _driver: noisy)
     # Its clock is the runner's, whose time no busy machine takes.
     clock = AwakeClock(noisy.clock)
     monkeypatch.setattr(calibration_module, "AwakeClock", lambda: clock)

@@ -42,7 +42,7 @@ def speed(options: dict[str, object]) -> float:
 
 def use(monkeypatch: pytest.MonkeyPatch, runner: KillableRunner) -> None:
     """`runner` in place of lsmtune's driver: of `minimise`, and of `verify`."""
-    importlib.import_module("lsmtune.proof.standalone")  # its NativeRunner stays a class
+    importlib.import_module("lsmtune.proof.standalone")  # where NativeRunner stays a class
     monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
 
 

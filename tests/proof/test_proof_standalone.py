@@ -171,17 +171,11 @@ class Calibrating:
     def __init__(self, patch: pytest.MonkeyPatch, path: Path) -> None:
         self.patch, self.path = patch, path
         self.runner, self.observer = FakeRunner(), Recorder()
-        self.drivers: list[Path] = []
         patch.setattr(standalone, "AwakeClock", lambda: FakeClock(self.runner))
-        patch.setattr(standalone, "NativeRunner", self._made)
-
-    def _made(self, driver: Path) -> FakeRunner:
-        self.drivers.append(driver)
-        return self.runner
 
     def __call__(self, time_s: float) -> list[Calibration]:
         asked = CalibrationRequest(
-            ENGINE, WORKLOAD, CANDIDATE, LIMITS, seed=5, time_s=time_s, driver=Path("/its/driver")
+            ENGINE, WORKLOAD, CANDIDATE, LIMITS, seed=5, time_s=time_s, runner=self.runner
         )
         return calibrated(asked, self.path, self.observer, self.observer.stop)
 
@@ -196,7 +190,6 @@ def test_both_halves_count_where_whole_runs_are_the_usual_method(calibrating: Ca
     assert (found.method, found.pairs, found.seconds_per_pair) == (PairMethod.WHOLE, 6, 2.0)
     assert found.why == "a program that is not lsmtune's own driver cannot be stopped and continued"
     assert next(iter(found.metrics)) == Objective().metric
-    assert calibrating.drivers == [Path("/its/driver")]
     requests = calibrating.runner.requests
     for request in requests:
         assert (request.config, request.workload) == (CANDIDATE, WORKLOAD)

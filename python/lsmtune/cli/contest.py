@@ -33,6 +33,7 @@ from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
+    from lsmtune.driver.runner import Runner
     from lsmtune.experiment.contest import Entry, Rules
     from lsmtune.experiment.schedule import Cell
     from lsmtune.experiment.standings import Leaderboard
@@ -186,8 +187,7 @@ def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Lea
 
     Raises InputError for what the user can mend, and typer.Exit when interrupted.
     """
-    from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import chosen_engine
+    from lsmtune.cli.bench import native_runner
     from lsmtune.experiment.contest import built_in_rules, disqualified_entries, load_rules
     from lsmtune.experiment.contest_scores import SCORE_METRICS
     from lsmtune.experiment.schedule import Cell
@@ -205,16 +205,16 @@ def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Lea
         config = under_workload(entry.config, choice, engine_name, entry.source)
         entries[number] = replace(entry, config=replace(config, label=entry.name))
     rules = load_rules(given.rules, engine_name) if given.rules else built_in_rules(engine_name)
-    driver = find_driver()
-    engine, warnings = chosen_engine(engine_name, given.library, driver)
+    by = native_runner(engine_name, given.library)
+    engine = by.engine
     disqualified = disqualified_entries(entries, rules, engine)
     workload = choice.workload
-    warnings = (*warnings, *_warnings(entries, rules, engine, workload, limit))
+    warnings = (*by.warnings, *_warnings(entries, rules, engine, workload, limit))
     warn(warnings)
     out = {each.team for each in disqualified}
     allowed = [entry for entry in entries if entry.name not in out]
     cells = [Cell(entry.name, engine, entry.config, workload) for entry in allowed]
-    runs = _rounds(given, limit, cells, driver, quiet=quiet) if cells else ()
+    runs = _rounds(given, limit, cells, by.runner, quiet=quiet) if cells else ()
     return leaderboard_of_runs(
         runs,
         entries,
@@ -271,18 +271,17 @@ def _warnings(
 
 
 def _rounds(
-    given: ContestFlags, limits: Limits, cells: Sequence[Cell], driver: Path, *, quiet: bool
+    given: ContestFlags, limits: Limits, cells: Sequence[Cell], runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.rounds_progress import RoundsProgress, no_line, stored_runs
     from lsmtune.cli.verify import proof_folder
-    from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
 
-    runner, names = NativeRunner(driver), {cell.name for cell in cells}
+    names = {cell.name for cell in cells}
     before = () if given.directory is None else stored_runs(given.directory, names)
     say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
     observer = RoundsProgress(cells, given.rounds, before, say, _say)

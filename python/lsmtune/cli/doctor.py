@@ -112,8 +112,7 @@ def _doctor(
 
 def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
     """What is to be calibrated. Raises InputError."""
-    from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import chosen_engine
+    from lsmtune.cli.bench import native_runner
     from lsmtune.proof.standalone import CalibrationRequest
 
     time_s = duration_of(CALIBRATE_FLAG, time_text)
@@ -125,11 +124,10 @@ def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
     choice = choose_workload(name, given.workload_set, None, None, given.engine, note)
     config = under_workload(config_of(given.option), choice, given.engine, OPTION_FLAG)
     limits = limits_of(None, given.memory, given.disk)
-    driver = find_driver()
-    identity, warnings = chosen_engine(given.engine, given.library, driver)
+    by = native_runner(given.engine, given.library)
     seed = _SEED_DEFAULT if given.seed is None else given.seed
     return CalibrationRequest(
-        identity, choice.workload, config, limits, seed, time_s, driver, tuple(warnings)
+        by.engine, choice.workload, config, limits, seed, time_s, by.runner, by.warnings
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lsmtune.cli.bench import native_runner
 from lsmtune.cli.flags import (
     ForceOption,
     JsonOption,
@@ -34,6 +35,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.machine.files import write_output
 
 if TYPE_CHECKING:
+    from lsmtune.driver.runner import Runner
     from lsmtune.proof.paired import ProofPlan
     from lsmtune.proof.paired_steps import Minimised
     from lsmtune.proof.standalone import Verification
@@ -77,8 +79,6 @@ def _minimise(
         options_table,
         result_lines,
     )
-    from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.proof.minimise import Minimisation, differing_options
     from lsmtune.proof.paired_steps import Minimised, told_apart
 
@@ -87,22 +87,21 @@ def _minimise(
     if output is not None:
         format_for(compared.engine)
     asked = asked_of("minimise", compared, workload, proof, limits)
-    driver = find_driver()
-    engine, engine_warnings = chosen_engine(compared.engine, compared.library, driver)
+    by = native_runner(compared.engine, compared.library)
     before = asked.baseline.config
-    least, same = told_apart(before, asked.candidate.config, engine)
-    asked = replace(asked, baseline=Arm(engine, before), candidate=Arm(engine, least))
+    least, same = told_apart(before, asked.candidate.config, by.engine)
+    asked = replace(asked, baseline=Arm(by.engine, before), candidate=Arm(by.engine, least))
     _check_pairs(asked.plan, len(differing_options(before, least)))
     allowed = proof.allow_unsafe or ()
     refused, warnings = judged(asked, allowed)
-    warn((*engine_warnings, *warnings))
+    warn((*by.warnings, *warnings))
     minimising = Minimising(asked, same, tuple(refused), tuple(warnings), tuple(phase_notes(asked)))
     if refused:
         why = f"refused, not run: {'; '.join(refused)}"
         result = Minimised(Minimisation(asked.candidate.config, why=why))
     else:
         timed = asked.after(time.monotonic() - started_s)
-        result = _carry_out(timed, allowed, driver, proof.directory, quiet=quiet)
+        result = _carry_out(timed, allowed, by.runner, proof.directory, quiet=quiet)
     stopped = None if result.result.complete else interrupted(proof.directory)
     if as_json:
         print_json(document(minimising, result), stopped)
@@ -141,7 +140,7 @@ def _check_pairs(plan: ProofPlan, options: int) -> None:
 def _carry_out(
     asked: Verification,
     allowed: Sequence[str],
-    driver: Path,
+    runner: Runner,
     directory: Path | None,
     *,
     quiet: bool,
@@ -149,7 +148,6 @@ def _carry_out(
     """Runs the steps with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.proof_progress import MinimisationObserver, proof_display
-    from lsmtune.driver.native import NativeRunner
     from lsmtune.engines.safety import doubts
     from lsmtune.proof.minimise import differing_options, steps_of
     from lsmtune.proof.paired_steps import minimised
@@ -169,4 +167,4 @@ def _carry_out(
         proof_display(MinimisationObserver, asked, pairs, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
-        return minimised(asked, refusal, path, NativeRunner(driver), observer, stop)
+        return minimised(asked, refusal, path, runner, observer, stop)

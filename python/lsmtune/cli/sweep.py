@@ -29,6 +29,7 @@ from lsmtune.model.request import SEED_MAX
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, option_of, options_of
 
 if TYPE_CHECKING:
+    from lsmtune.driver.runner import Runner
     from lsmtune.experiment.store import StoredMeasurement
     from lsmtune.experiment.sweep import Axis, Sweep
     from lsmtune.experiment.sweep_grid import GridCell
@@ -102,17 +103,15 @@ class SweepFlags:
 @command(app, "sweep", EXAMPLES)
 def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
+    from lsmtune.cli.bench import native_runner
     from lsmtune.cli.rounds_progress import stored_runs
     from lsmtune.cli.sweep_view import plan_document, plan_view
-    from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
     sweep, folder = sweep_of(given), given.folder
-    driver = find_driver()
-    identity, warnings = chosen_engine(sweep.engine.name, sweep.library, driver)
-    cells = grid(sweep, identity)
+    by = native_runner(sweep.engine.name, sweep.library)
+    cells = grid(sweep, by.engine)
     if given.plan:
         known = stored_runs(folder, {cell.cell.name for cell in cells})
         if as_json:
@@ -120,9 +119,9 @@ def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = 
         else:
             print_view(plan_view(sweep, cells, known, folder))
         return
-    doubtful = [*warnings, *_doubts(sweep, identity, cells)]
+    doubtful = [*by.warnings, *_doubts(sweep, by.engine, cells)]
     warn(doubtful)
-    runs = _perform(sweep, cells, folder, driver, quiet=quiet)
+    runs = _perform(sweep, cells, folder, by.runner, quiet=quiet)
     result = summarise(sweep, cells, runs, [*doubtful, *_conditions(cells, runs)])
     failure: LsmtuneError | None = None
     if result.runs < result.runs_wanted:
@@ -267,7 +266,7 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
 
 
 def _perform(
-    sweep: Sweep, cells: Sequence[GridCell], folder: Path, driver: Path, *, quiet: bool
+    sweep: Sweep, cells: Sequence[GridCell], folder: Path, runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Every run that is stored when the sweep is over, or when the user ends it.
 
@@ -276,13 +275,12 @@ def _perform(
     from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.rounds_progress import SweepProgress, no_line, stored_runs
-    from lsmtune.driver.native import NativeRunner
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
     from lsmtune.experiment.sweep_grid import first_refused
 
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
-    runner, before = NativeRunner(driver), stored_runs(folder, {cell.name for cell in ours})
+    before = stored_runs(folder, {cell.name for cell in ours})
     say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
     progress = SweepProgress(ours, sweep.repeats, before, say, _say)
     databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lsmtune.cli.bench import native_runner
 from lsmtune.cli.flags import (
     BudgetOption,
     JsonOption,
@@ -22,14 +23,11 @@ from lsmtune.cli.flags import (
     flag,
 )
 from lsmtune.cli.output import print_json, status_of
-from lsmtune.driver.conversation import find_driver
-from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
 from lsmtune.errors import ExitStatus, InputError, need_package
 from lsmtune.model.config import EngineIdentity
 from lsmtune.programs.command import CommandRunner
-from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS, program_named
 from lsmtune.programs.runner import RunnerChoice, chosen_program
 from lsmtune.proof.pairs import refusal
@@ -175,9 +173,8 @@ def tune_runner(spec: Spec) -> RunnerChoice:
     if spec.command is not None:
         engine = EngineIdentity(spec.engine_name)
         return RunnerChoice("command", CommandRunner(spec.command), engine)
-    driver = find_driver()
     try:
-        engine, warnings = chosen_engine(spec.engine_name, spec.engine_library, driver)
+        return native_runner(spec.engine_name, spec.engine_library)
     except InputError as error:
         if error.source != "--library":
             raise
@@ -185,7 +182,6 @@ def tune_runner(spec: Spec) -> RunnerChoice:
         allowed = error.allowed.replace("--engine ", "engine.name: ")
         source = place_of(spec, _LIBRARY)
         raise error.but(source=source, field=_LIBRARY, allowed=allowed) from None
-    return RunnerChoice(NATIVE, NativeRunner(driver), engine, warnings)
 
 
 @contextmanager

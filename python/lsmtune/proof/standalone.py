@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.errors import InputError
@@ -183,7 +182,7 @@ class CalibrationRequest:
     limits: Limits
     seed: int
     time_s: float
-    driver: Path
+    runner: Runner
     warnings: tuple[str, ...] = ()
 
     @property
@@ -211,8 +210,8 @@ def calibrated(
         run_directory(directory) as path,
         StudyFolder.create_or_resume(path / "calibration", Unsearched()) as folder,
     ):
-        runner, workloads = NativeRunner(asked.driver), (asked.workload,)
-        measurer = Measurer(folder, runner, workloads, asked.limits, observer, stop, clock)
+        workloads = (asked.workload,)
+        measurer = Measurer(folder, asked.runner, workloads, asked.limits, observer, stop, clock)
         until_s = measurer.now_s() + asked.time_s
 
         def by(method: PairMethod | None, deadline_s: float) -> Calibration:
