@@ -128,6 +128,12 @@ class FileChange:
         content[self.offset : end] = self.data
         return range(self.offset, end)
 
+    def size_after(self, size: int) -> int:
+        """The size of a file that had `size` before."""
+        if self.size is not None:
+            return self.size
+        return size if self.zeros else max(size, self.offset + len(self.data))
+
 
 @dataclass(frozen=True, slots=True)
 class EntryChange:
@@ -258,14 +264,10 @@ class _Builder:
                 self.history.names[file].append((at, relative))
 
     def change(self, file: int, change: FileChange) -> None:
-        size = self._sizes[file]
-        if change.size == size:
+        if change.size == self._sizes[file]:
             return
         self.history.files[file].append(change)
-        if change.size is not None:
-            size = change.size
-        elif not change.zeros:
-            size = max(size, change.offset + len(change.data))
+        size = change.size_after(self._sizes[file])
         if size != self._sizes[file] or change.zeros:
             self._uncommitted.add(file)
         self._sizes[file] = size

@@ -42,7 +42,7 @@ happen on the most usual file system, one only of `posix` where the order is not
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -131,24 +131,17 @@ class Moment:
     def sizes(self, file: int) -> list[int]:
         """The size of `file` after its synced changes, and after each of the others."""
         synced, unsynced = self.changes(file)
-        size, sizes = _size_after(0, synced), []
+        size = 0
+        for change in synced:
+            size = change.size_after(size)
+        sizes = [size]
         for change in unsynced:
-            sizes.append(size)
-            size = _size_after(size, [change])
-        return [*sizes, size]
+            sizes.append(change.size_after(sizes[-1]))
+        return sizes
 
     def name(self, file: int) -> str:
         """What the file is called at the cut."""
         return self.history.name(file, self.cut.records)
-
-
-def _size_after(size: int, changes: Iterable[FileChange]) -> int:
-    for change in changes:
-        if change.size is not None:
-            size = change.size
-        elif not change.zeros:
-            size = max(size, change.offset + len(change.data))
-    return size
 
 
 # --- what a state holds
