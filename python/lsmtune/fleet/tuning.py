@@ -252,13 +252,13 @@ class FleetTuning(Tuning):
 
     # --- The baseline, on every host that joins.
 
-    def _resume(self) -> None:
-        super()._resume()
-        rows = self._folder.measurements.all()
+    def _resume(self) -> Sequence[StoredMeasurement]:
+        rows = super()._resume()
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in trial_runs(rows).items()})
         self._rows = rows_by_host(rows)
         anchors = [row.repeat for row in rows if row.role is Role.ANCHOR]
         self._anchors_begun = 1 + max(anchors, default=-1)
+        return rows
 
     def _measure_baseline(self) -> bool:
         """On the first host; the others follow while it searches already."""

@@ -132,8 +132,8 @@ class Session:
         """Seconds of the time budget that are gone, and what each run of a trial took."""
         return self._measurer.spent_s(), self._progress.trial_walls_s
 
-    def _resume(self) -> None:
-        """Bring folder, Searcher and memory to the same state, whatever a kill left."""
+    def _resume(self) -> Sequence[StoredMeasurement]:
+        """Bring folder, Searcher and memory to the same state, whatever a kill left; all rows."""
         self._folder.sweep_leftovers()
         spec, rows = self._spec, self._folder.measurements.all()
         self._feasibility = Feasibility(spec, self._defaults, rows)
@@ -156,6 +156,7 @@ class Session:
         self._observer.study_started(spec, self._progress.trials())
         for note in spec.notes:
             self._observer.warning(note)
+        return rows
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
         """What is stored of a trial, and what a kill left of a repeat."""
