@@ -45,7 +45,7 @@ from lsmtune.experiment.files import (
 )
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.server import SERVER_FILE, Server, server_of, use_server
-from lsmtune.experiment.store import MeasurementStore, is_empty, refuse_older
+from lsmtune.experiment.store import BUSY_TIMEOUT_S, MeasurementStore, is_empty, refuse_older
 from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
@@ -55,7 +55,6 @@ from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.space import Space, quiet_optuna
 
 STUDY_NAME = "study"
-BUSY_TIMEOUT_S = 30.0
 _OPTUNA_TABLES = ("studies", "trials", "trial_params", "trial_values", "trial_user_attributes")
 
 _STUDY, _ROUNDS = "study", "rounds"  # what a folder is made for, in its marker
