@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from program_parts import PEER_OUTPUT, files_of
 
 from lsmtune.errors import InputError
-from lsmtune.programs.ekvsb import (
-    EkvsbRecord,
-    read_records,
-    summarise,
-)
+from lsmtune.programs.ekvsb import EkvsbRecord, read_records, summarise
 
 RECORD = (
     '{"seqno":0,"key":"k","method":"GET",'

@@ -39,11 +39,7 @@ from lsmtune.model.command import (
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
 from lsmtune.model.text import NotPlainError, open_plain
-from lsmtune.programs.command_process import (
-    CommandProcess,
-    UnreadableError,
-    Usage,
-)
+from lsmtune.programs.command_process import CommandProcess, UnreadableError, Usage
 
 STEP = "step"
 
