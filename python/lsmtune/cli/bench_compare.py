@@ -19,7 +19,6 @@ from lsmtune.report.document import Block, Notice, Notices, Paragraph, Table, nu
 from lsmtune.report.history import ratio
 from lsmtune.report.proof import middle
 from lsmtune.report.terminal import blocks_view
-from lsmtune.units import format_bytes
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
@@ -160,7 +159,7 @@ def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled
             rows.append((metric.bench, *(metric_text(metric, value) for value in medians)))
         if settled and metric.name == "database_bytes":
             sizes = (middle(settled.get(arm.name, ())) for arm in arms)
-            told = (known_text(lambda size: format_bytes(round(size)), size) for size in sizes)
+            told = (metric_text(metric, size) for size in sizes)
             rows.append((f"{metric.bench}, settled", *told))
     bursts = {name: middle(_values(runs, phase, BURST)) for name, runs in measured.items()}
     ratios = (ratio(bursts[arm.name], bursts.get(NATIVE)) for arm in arms)

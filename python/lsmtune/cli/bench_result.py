@@ -90,8 +90,7 @@ def bench_view(
     shown, conditions = good or list(measurements), _conditions(measurements, workload)
     first, engine = shown[0], shown[0].engine
     build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
-    version = f" {engine.version}" if engine.version else ""
-    title = f"{engine.name}{version}{build}: {first.workload}, seed {first.seed}"
+    title = f"{engine.title}{build}: {first.workload}, seed {first.seed}"
     blocks: list[Block] = [Paragraph(title, "title")]
     # Each phase with operations, in every measurement that finished it.
     names = dict.fromkeys(p.name for m in shown for p in m.phases if p.kind != "settle")

@@ -160,7 +160,7 @@ def entry_of(asked: Verification, verdict: Verdict, commit: str, unix_s: float) 
         ratio_high=verdict.ratio_high,
         pairs=verdict.pairs,
         workload=asked.workload.name,
-        engine=" ".join(filter(None, (asked.engine.name, asked.engine.version))),
+        engine=asked.engine.title,
         candidate=config_text(asked.candidate.config),
     )
 

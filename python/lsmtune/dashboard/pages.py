@@ -115,7 +115,7 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
     for shown in studies:
         analysis = shown.analysis
         head = sentences.headline(analysis)
-        engine = next((f"{e.name} {e.version or ''}".strip() for e in analysis.engines), "")
+        engine = next((each.title for each in analysis.engines), "")
         labels = ", ".join(weighted.label for weighted in analysis.workloads)
         best = text.ratio(analysis.history.best_ratio)
         rows.append(

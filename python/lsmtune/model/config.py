@@ -53,3 +53,8 @@ class EngineIdentity:
     version: str | None = None
     library: str | None = None
     build: Build = Build.UNKNOWN
+
+    @property
+    def title(self) -> str:
+        """`rocksdb 10.2.1`; the name alone where the version is not known."""
+        return f"{self.name} {self.version}" if self.version else self.name

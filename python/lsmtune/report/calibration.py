@@ -83,12 +83,11 @@ def calibration_view(
     """A table for each method, then what to do about it."""
     engine, parts = asked.engine, list[RenderableType]()
     for each in calibrations:
-        title = f"{engine.name} {engine.version or ''}".rstrip()
         pair_s = each.seconds_per_pair
         time = "" if pair_s is None else f", {format_duration(pair_s)} each"
         pairs = f"{each.pairs} pair{'' if each.pairs == 1 else 's'}{time}"
         keys = f"{asked.workload.num:,} keys"
-        head = f"{title}, {asked.workload.name}, {keys}, by {each.method.value}: {pairs}"
+        head = f"{engine.title}, {asked.workload.name}, {keys}, by {each.method.value}: {pairs}"
         parts.append(Text(head, style="bold"))
         if each.why:
             parts.append(Text(f"note: {each.why}"))

@@ -138,7 +138,7 @@ def subtitle(board: Leaderboard) -> str:
     """What was measured, in one line."""
     parts = []
     if board.engine is not None:
-        parts.append(" ".join(part for part in (board.engine.name, board.engine.version) if part))
+        parts.append(board.engine.title)
     parts.append(board.workload if board.workload is not None else "logs of YCSB-cpp")
     better = "higher" if board.direction is Direction.MAXIMIZE else "lower"
     parts.append(f"{text.metric_label(board.metric)}, {better} is better")

@@ -28,7 +28,7 @@ FORMAT_VERSION = 1
 def study_document(analysis: StudyAnalysis) -> Document:
     """Everything that the page and Markdown say."""
     head = sentences.headline(analysis)
-    engines = [f"{e.name} {e.version or ''}".strip() for e in analysis.engines[:1]]
+    engines = [engine.title for engine in analysis.engines[:1]]
     labels = ", ".join(weighted.label for weighted in analysis.workloads)
     goals = "; ".join(
         f"{text.metric_label(o.label)}, {sentences.direction_words(o.direction)}"

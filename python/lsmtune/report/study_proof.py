@@ -265,14 +265,13 @@ def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
     return blocks
 
 
-_size = partial(text.quantity, "database_bytes")
 _LEVELS = (
     Column("level", key="level"),
     Column("files", text.number, "files"),
-    Column("size", _size, "bytes"),
+    Column("size", text.size, "bytes"),
     Column("flushes", lambda row: text.number(row["flushes"]) if row["level"] == 0 else ""),
     Column("compactions", text.number, "compactions"),
-    Column("written by them", _size, "compaction_write_bytes"),
+    Column("written by them", text.size, "compaction_write_bytes"),
 )
 
 

@@ -41,7 +41,6 @@ from lsmtune.report.document import Table as ReportTable
 from lsmtune.report.figures import chart_of
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
-from lsmtune.units import format_bytes
 
 FORMAT_VERSION = 1
 # A drain of less than this share of a phase changes no digit that is shown.
@@ -121,13 +120,11 @@ def _axis_value(at: int, cell: CellSummary) -> str:
 
 def headline(result: SweepResult) -> str:
     """What was measured, in one line."""
-    engine = result.engine
-    version = f" {engine.version}" if engine.version else ""
     # One table per workload, so that its cells are counted once.
     first_phases = {table.workload: table for table in reversed(result.tables)}
     cells = text.count(sum(len(table.cells) for table in first_phases.values()), "cell")
     done = f"{result.runs:,} of {result.runs_wanted:,} runs"
-    return f"{engine.name}{version}: {cells}, {text.count(result.repeats, 'round')}, {done}"
+    return f"{result.engine.title}: {cells}, {text.count(result.repeats, 'round')}, {done}"
 
 
 def how_to_read(result: SweepResult) -> list[str]:
@@ -169,10 +166,10 @@ def columns_of(table: Table) -> list[Column]:
         mean("p99", "latency_us_p99", text.duration_us),
         mean("time with drain", PHASE_TOTAL_S, _time),
         mean("compactions", "compactions", text.number),
-        mean("compacted (read)", "compaction_read_bytes", _size, wide=True),
-        mean("compacted (written)", "compaction_write_bytes", _size),
+        mean("compacted (read)", "compaction_read_bytes", text.size, wide=True),
+        mean("compacted (written)", "compaction_write_bytes", text.size),
         mean("write amplification", "write_amplification", _factor),
-        mean("database", "database_bytes", _size, wide=True),
+        mean("database", "database_bytes", text.size, wide=True),
         Column("runs", _runs),
     ]
     return _known(columns, table.cells)
@@ -251,10 +248,6 @@ def _time(seconds: float | None) -> str:
     if seconds is None or seconds >= 60:
         return text.seconds(None if seconds is None else round(seconds))
     return f"{seconds:.3g} s"
-
-
-def _size(value: float | None) -> str:
-    return NOT_KNOWN if value is None else format_bytes(round(value))
 
 
 def _factor(value: float | None) -> str:

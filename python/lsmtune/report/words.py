@@ -57,6 +57,11 @@ def quantity(metric: str, value: float | None) -> str:
     return f"{number(value)} {unit}".strip()
 
 
+def size(value: float | None) -> str:
+    """A number of bytes."""
+    return quantity("database_bytes", value)
+
+
 def number(value: float | None) -> str:
     """Three or four digits that matter: `1,234,567`, `12.3`, `0.0012`."""
     if value is None or not math.isfinite(value):
