@@ -183,12 +183,13 @@ def test_a_decision_at_a_skipped_look_ends_the_simulation(monkeypatch: pytest.Mo
 def test_the_result_is_a_function_of_the_seed_and_not_of_the_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(simulation, "_STUDIES_PER_PART", 8)
+    # Two parts, of which the last one is smaller.
+    monkeypatch.setattr(simulation, "_STUDIES_PER_PART", 2)
     told: list[tuple[int, int]] = []
-    alone = simulate(12, 7, lambda done, of: told.append((done, of)), processes=1)
-    assert told == [(8, 12), (12, 12)]
-    assert alone == simulate(12, 7, processes=2)
-    assert alone != simulate(12, 8, processes=1)
+    alone = simulate(3, 7, lambda done, of: told.append((done, of)), processes=1)
+    assert told == [(2, 3), (3, 3)]
+    assert alone == simulate(3, 7, processes=2)
+    assert alone != simulate(3, 8, processes=1)
 
 
 def test_what_is_interrupted_ends_at_once_and_leaves_no_process(
