@@ -215,6 +215,7 @@ def main() -> None:
         parser.error("--study is for page, which needs it")
     command = [LSMTUNE, "bench", "--engine", "rocksdb", "--workload", "readrandom", "--json"]
     sizes = ["-w", "num=200000", "-w", f"duration_s={arguments.seconds}"]
+    sizes += ["--deadline", f"{arguments.seconds + 600}s"]
     with tempfile.TemporaryDirectory(dir=arguments.directory) as root, ExitStack() as stack:
         output = Path(root) / "run.json"
         if arguments.study is None:
