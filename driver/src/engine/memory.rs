@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::{
-    BackgroundWork, BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity,
-    OptionNotTaken, Options, Result, Session,
+    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, Options, Result,
+    Session,
 };
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -72,10 +72,6 @@ impl Engine for Memory {
     fn keeps_files(&self) -> bool {
         false
     }
-
-    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
-        BackgroundWork::default()
-    }
 }
 
 fn identity() -> Identity {
@@ -105,10 +101,6 @@ struct MemoryDatabase {
 impl Database for MemoryDatabase {
     fn identity(&self) -> Identity {
         identity()
-    }
-
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {

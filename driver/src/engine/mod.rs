@@ -240,8 +240,10 @@ pub trait Engine: Send + Sync {
 
     /// Flush and compaction work that a *closed* database in `directory` recorded between two
     /// instants of the wall clock, in microseconds since the epoch; the start is included, the end
-    /// is not.
-    fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork;
+    /// is not. Nothing is known of an engine that records none.
+    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
+        BackgroundWork::default()
+    }
 
     /// Short names of the compressions that work, found with throw-away databases inside `scratch`.
     /// Empty for an engine without compression.
@@ -266,8 +268,11 @@ pub trait Database: Send + Sync {
     /// Like [`Engine::identity`], with the version if only an open database reports it.
     fn identity(&self) -> Identity;
 
-    /// The options that did not take effect, found by comparing with what the engine reports.
-    fn options_not_taken(&self) -> Vec<OptionNotTaken>;
+    /// The options that did not take effect, found by comparing with what the engine reports. Empty
+    /// where the driver itself refuses every value that the engine would change.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
+    }
 
     /// A handle for one worker thread.
     fn session(&self) -> Box<dyn Session + '_>;

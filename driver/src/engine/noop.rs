@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use super::memory::no_options;
-use super::{
-    BackgroundWork, BatchEntry, Cursor, Database, Durability, Engine, Identity, OptionNotTaken,
-    Options, Result, Session,
-};
+use super::{BatchEntry, Cursor, Database, Durability, Engine, Identity, Options, Result, Session};
 
 /// Accepts every write and forgets it. Finds every key, with an empty value. After a seek, its
 /// cursor stays on the same entry for ever. Nothing can be verified with it.
@@ -47,19 +44,11 @@ impl Engine for Noop {
     fn keeps_files(&self) -> bool {
         false
     }
-
-    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
-        BackgroundWork::default()
-    }
 }
 
 impl Database for Noop {
     fn identity(&self) -> Identity {
         Engine::identity(self)
-    }
-
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
     }
 
     fn keeps_data(&self) -> bool {

@@ -10,8 +10,7 @@ use std::ptr::null_mut;
 
 use super::library::{self, one_line, path_text, take_text};
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
-    Options, Result, Session,
+    Database, Durability, Engine, EngineError, Identity, LevelSize, Options, Result, Session,
 };
 use api::{Api, RawDatabase};
 use options::ListedOptions;
@@ -160,11 +159,6 @@ impl Engine for Foreign {
         self.open_at(directory, options, durability, false)
     }
 
-    /// Nothing: the interface has no figures by time.
-    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
-        BackgroundWork::default()
-    }
-
     fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {
         Ok(self.options.defaults())
     }
@@ -209,11 +203,6 @@ impl ForeignDatabase {
 impl Database for ForeignDatabase {
     fn identity(&self) -> Identity {
         self.identity.clone()
-    }
-
-    /// Empty: the driver refuses every value that the library does not list.
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {
