@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::{
-    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, Options, Result,
-    Session,
+    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, OptionNotTaken,
+    Options, Result, Session,
 };
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -101,6 +101,10 @@ struct MemoryDatabase {
 impl Database for MemoryDatabase {
     fn identity(&self) -> Identity {
         identity()
+    }
+
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {

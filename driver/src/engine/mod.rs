@@ -268,11 +268,8 @@ pub trait Database: Send + Sync {
     /// Like [`Engine::identity`], with the version if only an open database reports it.
     fn identity(&self) -> Identity;
 
-    /// The options that did not take effect, found by comparing with what the engine reports. Empty
-    /// where the driver itself refuses every value that the engine would change.
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
-    }
+    /// The options that did not take effect, found by comparing with what the engine reports.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken>;
 
     /// A handle for one worker thread.
     fn session(&self) -> Box<dyn Session + '_>;

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::memory::no_options;
-use super::{BatchEntry, Cursor, Database, Durability, Engine, Identity, Options, Result, Session};
+use super::{
+    BatchEntry, Cursor, Database, Durability, Engine, Identity, OptionNotTaken, Options, Result,
+    Session,
+};
 
 /// Accepts every write and forgets it. Finds every key, with an empty value. After a seek, its
 /// cursor stays on the same entry for ever. Nothing can be verified with it.
@@ -49,6 +52,10 @@ impl Engine for Noop {
 impl Database for Noop {
     fn identity(&self) -> Identity {
         Engine::identity(self)
+    }
+
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
     }
 
     fn keeps_data(&self) -> bool {

@@ -100,7 +100,7 @@ impl<'a> HeldCompactions<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Identity, Session};
+    use crate::engine::{Identity, OptionNotTaken, Session};
     use serde_json::{json, Value};
     use std::cell::RefCell;
     use std::sync::Mutex;
@@ -187,6 +187,9 @@ mod tests {
     impl Database for Tables<'_> {
         fn identity(&self) -> Identity {
             unreachable!()
+        }
+        fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+            Vec::new()
         }
         fn session(&self) -> Box<dyn Session + '_> {
             unreachable!()

@@ -10,7 +10,8 @@ use std::ptr::null_mut;
 
 use super::library::{self, one_line, path_text, take_text};
 use super::{
-    Database, Durability, Engine, EngineError, Identity, LevelSize, Options, Result, Session,
+    Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken, Options,
+    Result, Session,
 };
 use api::{Api, RawDatabase};
 use options::ListedOptions;
@@ -203,6 +204,11 @@ impl ForeignDatabase {
 impl Database for ForeignDatabase {
     fn identity(&self) -> Identity {
         self.identity.clone()
+    }
+
+    /// Empty: the driver refuses every value that the library does not list.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {

@@ -9,8 +9,8 @@ use super::flusher::Flusher;
 use super::library::{path_text, status_error};
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, Options,
-    Result, Session,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
+    Options, Result, Session,
 };
 use api::{Api, Db};
 use options::{Compression, Handle};
@@ -227,11 +227,15 @@ impl LevelDatabase {
     }
 }
 
-// LevelDB does not report what it uses: the driver refuses every value that it would change, and
-// `Engine::compressions` finds out whether it has Snappy.
 impl Database for LevelDatabase {
     fn identity(&self) -> Identity {
         self.identity.clone()
+    }
+
+    /// Empty: LevelDB does not report what it uses, and the driver refuses every value that LevelDB
+    /// would change. [`Engine::compressions`] finds out whether it has Snappy.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {
