@@ -19,8 +19,13 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.search.starts import preset_starts
+from lsmtune.search.unit_space import make_unit_space
+from lsmtune.study.build import load_spec
 from lsmtune.study.feasible import Feasibility, engine_defaults
-from lsmtune.study.start import allowed_points
+from lsmtune.study.start import allowed_points, problem_of, textbook_points
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def states(folder: Path) -> Counter[TrialState]:
@@ -444,6 +449,17 @@ def test_auto_begins_with_the_textbook_and_each_start_holds_the_constraints(tmp_
     wanted = allowed_points(spec, defaults, Feasibility(spec, defaults), Recorder())
     assert len(wanted) == len(starts)
     assert all(point["write_buffer_size"] <= 12 << 20 for point in wanted)
+
+
+def test_what_auto_begins_with_is_an_optimum_and_a_preset_by_turns() -> None:
+    """A fault: a quickstart of three trials tried two presets that were worse than its baseline."""
+    spec = load_spec(ROOT / "examples" / "quickstart" / "study.yaml")
+    defaults = engine_defaults(spec, "10.10.1")
+    problem = problem_of(spec, defaults)
+    assert problem is not None
+    presets = [point for _, point in preset_starts(problem, make_unit_space(spec.space))]
+    points = textbook_points(spec, defaults, Feasibility(spec, defaults))
+    assert [point in presets for point in points[:4]] == [False, True, False, True]
 
 
 def test_a_search_ends_when_its_model_sees_nothing_to_gain_and_says_so(tmp_path: Path) -> None:

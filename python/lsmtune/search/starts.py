@@ -88,7 +88,7 @@ _LOOKED_MAX = 150
 _NEGLIGIBLE = 0.005
 # Two optima that are nearer than this, as a mean over what differs among them, are one.
 _DISTINCT = 0.08
-# Machines that decide the order of what is tried first.
+# Machines that decide the order of the optima.
 _ORDERED_BY = 64
 
 
@@ -154,11 +154,7 @@ def cheapest_first(
     points: Sequence[dict[str, OptionValue]],
     seed: int,
 ) -> list[dict[str, OptionValue]]:
-    """`points`, from the cheapest on, by the mean over many models; equal ones stay in order.
-
-    A study of few trials tries no more than the first ones. On recorded landscapes of RocksDB this
-    mean and the measured rates have a rank correlation of 0.5 (docs/benchmarks/README.md).
-    """
+    """`points`, from the cheapest on by the mean over many models."""
     if not points:
         return []
     rng = np.random.default_rng(seed)
@@ -166,8 +162,7 @@ def cheapest_first(
     rows = unit_space.encode([unit_space.space.variables_of(point) for point in points])
     columns = OptionColumns(unit_space, problem.defaults)
     costs = np.log(seconds_of(problem, columns, rows, machines)).mean(axis=1)
-    # What models know nothing of differs by rounding alone.
-    return [points[index] for index in np.argsort(costs.round(9), kind="stable")]
+    return [points[index] for index in np.argsort(costs, kind="stable")]
 
 
 def values_at(unit_space: UnitSpace, point: FloatArray) -> dict[str, OptionValue]:

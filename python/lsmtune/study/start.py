@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 
 import numpy as np
 
@@ -452,23 +452,26 @@ def make_searcher(
 def textbook_points(
     spec: Spec, defaults: Defaults, feasibility: Feasibility
 ) -> list[dict[str, OptionValue]]:
-    """What `auto` tries first: presets that suit the workload, and the optima of cost models.
+    """What `auto` tries first: the optima of cost models, and presets that suit the workload.
 
     They hold the constraints on options. Of each kind there are a few, so that a short study gets
-    to learn from them; those come first that models expect the most of.
+    to learn from them. They take turns, so that a study of three trials has tried one of each: now
+    the one kind is better, now the other. Of the optima that comes first of which all models
+    together expect the most.
     """
     problem = problem_of(spec, defaults)
     if problem is None:
         return []
     unit_space = make_unit_space(spec.space)
-    points: list[dict[str, OptionValue]] = []
-    for _, point in preset_starts(problem, unit_space):
-        if len(points) < _PRESETS_MAX and not feasibility.refusal(point):
-            points.append(point)
+    presets = [
+        point for _, point in preset_starts(problem, unit_space) if not feasibility.refusal(point)
+    ]
     origin = projected(unit_space, {**problem.defaults, **spec.baseline.options}, problem.defaults)
     seed = derive_seed(_MODELS_SEED, Stream.SAMPLER, 0)
-    points += model_optima(problem, unit_space, feasibility.refusal, origin, seed, _OPTIMA_MAX)
-    return cheapest_first(problem, unit_space, points, seed)
+    optima = model_optima(problem, unit_space, feasibility.refusal, origin, seed, _OPTIMA_MAX)
+    optima = cheapest_first(problem, unit_space, optima, seed)
+    turns = zip_longest(optima, presets[:_PRESETS_MAX])
+    return [point for turn in turns for point in turn if point is not None]
 
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:
