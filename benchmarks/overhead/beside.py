@@ -22,6 +22,7 @@ import json
 import os
 import random
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -47,6 +48,7 @@ from lsmtune.study.live import LiveRun, begin_live
 LSMTUNE = str(Path(sys.executable).with_name("lsmtune"))
 RUN_EVERY_S, SLICE_S = 5.0, 2.0
 PORT = 17679
+REST_S = 20.0  # in which daemons that were started come to rest
 
 
 class Slice(NamedTuple):
@@ -94,61 +96,76 @@ def under_way(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def page(path: Path) -> Iterator[Sequence[subprocess.Popen[str]]]:
+def page(path: Path) -> Iterator[list[subprocess.Popen[str]]]:
     """A live page of `path`, and somebody who follows it."""
-    server = subprocess.Popen(
-        [LSMTUNE, "dashboard", str(path), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    address = None
-    while address is None:
-        line = server.stdout.readline() if server.stdout else ""
-        if not line:
-            raise SystemExit("the live page did not begin")
-        address = re.search(r"http://\S+", line)
-    follow = (
-        "import sys, urllib.request as r\n"
-        "for line in r.urlopen(sys.argv[1] + 'study/0/events'): pass"
-    )
-    urllib.request.urlopen(address[0]).read()
-    reader = subprocess.Popen([sys.executable, "-c", follow, f"{address[0].rstrip('/')}/"])
-    with ended_after(server, reader):
-        yield server, reader
-
-
-@contextmanager
-def fleet(home: Path) -> Iterator[Sequence[subprocess.Popen[str]]]:
-    """The head of a fleet and a host of it, both on this machine. Needs a network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # nothing is sent; Ray does not take a loopback
-        address = str(probe.getsockname()[0])
-    head = ("--begin", address, "--port", str(PORT))
-    host = ("--join", f"{address}:{PORT}", "--dir", str(home))
-    started = list[subprocess.Popen[str]]()
-    for arguments in (head, host):
-        worker = subprocess.Popen(
-            [LSMTUNE, "worker", *arguments],
-            env=os.environ | {"LSMTUNE_HOME": str(home)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+    with ended_after() as started:
+        server = subprocess.Popen(
+            [LSMTUNE, "dashboard", str(path), "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
-        started.append(worker)
-        while not any(process.name() == "raylet" for process in family([worker])):
-            if worker.poll() is not None:
-                raise SystemExit(f"lsmtune worker {' '.join(arguments)} ended")
-            time.sleep(0.5)
-    with ended_after(*started):
+        started.append(server)
+        address = None
+        while address is None:
+            line = server.stdout.readline() if server.stdout else ""
+            if not line:
+                raise SystemExit("the live page did not begin")
+            address = re.search(r"http://\S+", line)
+        follow = (
+            "import sys, urllib.request as r\n"
+            "for line in r.urlopen(sys.argv[1] + 'study/0/events'): pass"
+        )
+        urllib.request.urlopen(address[0]).read()
+        command = [sys.executable, "-c", follow, f"{address[0].rstrip('/')}/"]
+        reader = subprocess.Popen(command, text=True)
+        started.append(reader)
         yield started
 
 
 @contextmanager
-def ended_after(*started: subprocess.Popen[str]) -> Iterator[None]:
-    """They and what they started are ended."""
+def fleet(home: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """The head of a fleet and a host of it, both on this machine, at rest. Needs a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # nothing is sent; Ray does not take a loopback
+        address = str(probe.getsockname()[0])
+    # A token of its own, so that none is left in the user's folder.
+    environment = os.environ | {"LSMTUNE_HOME": str(home), "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    head = ("--begin", address, "--port", str(PORT))
+    host = ("--join", f"{address}:{PORT}", "--dir", str(home))
+    with ended_after() as started:
+        for number, arguments in enumerate((head, host), 1):
+            worker = subprocess.Popen(
+                [LSMTUNE, "worker", *arguments],
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            started.append(worker)
+            while raylets(started) < number:
+                if worker.poll() is not None:
+                    raise SystemExit(f"lsmtune worker {' '.join(arguments)} ended")
+                time.sleep(0.5)
+        time.sleep(REST_S)
+        yield started
+
+
+def raylets(started: Sequence[subprocess.Popen[str]]) -> int:
+    """How many daemons of Ray's they have."""
+    count = 0
+    for process in family(started):
+        with suppress(psutil.NoSuchProcess):
+            count += process.name() == "raylet"
+    return count
+
+
+@contextmanager
+def ended_after() -> Iterator[list[subprocess.Popen[str]]]:
+    """A list of processes that are ended with all that they started, whatever happens."""
+    started = list[subprocess.Popen[str]]()
     try:
-        yield
+        yield started
     finally:
         for process in reversed(family(started)):
             with suppress(psutil.NoSuchProcess):
@@ -160,13 +177,21 @@ def ended_after(*started: subprocess.Popen[str]) -> Iterator[None]:
 
 def family(started: Sequence[subprocess.Popen[str]]) -> list[psutil.Process]:
     """Those processes and all that descend from them, now."""
-    found = [psutil.Process(child.pid) for child in started]
-    return [each for parent in found for each in (parent, *parent.children(recursive=True))]
+    found = list[psutil.Process]()
+    for child in started:
+        with suppress(psutil.NoSuchProcess):
+            parent = psutil.Process(child.pid)
+            found += [parent, *parent.children(recursive=True)]
+    return found
 
 
-def cpu_s(processes: list[psutil.Process]) -> float:
-    """Seconds of the processor that they had together."""
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
+def cpu_s(started: Sequence[subprocess.Popen[str]]) -> dict[int, float]:
+    """Seconds of the processor that each process of theirs had, by its number."""
+    used = dict[int, float]()
+    for process in family(started):
+        with suppress(psutil.NoSuchProcess):
+            used[process.pid] = sum(process.cpu_times()[:2])
+    return used
 
 
 def toggled(started: Sequence[subprocess.Popen[str]], run: subprocess.Popen[str]) -> list[Slice]:
@@ -225,12 +250,13 @@ def main() -> None:
             shutil.copytree(arguments.study, path, symlinks=True)
             stack.enter_context(under_way(path))
             started = stack.enter_context(page(path))
-        began_s, began_cpu_s = time.monotonic(), cpu_s(family(started))
+        began_s, before = time.monotonic(), cpu_s(started)
         with output.open("w") as told:
             run = subprocess.Popen([*command, *sizes, "--dir", root], stdout=told, text=True)
             slices = toggled(started, run)
-        processes = family(started)
-        used_s = cpu_s(processes) - began_cpu_s
+            passed_s, after = time.monotonic() - began_s, cpu_s(started)
+        if run.returncode != 0:
+            raise SystemExit("the run failed")
         phase = json.loads(output.read_text())["measurements"][0]["phases"][-1]
     found = rates(phase, slices)
     ratio = paired_ratio(found[False], found[True])
@@ -238,9 +264,9 @@ def main() -> None:
         "load": os.getloadavg()[0],
         "pairs": ratio.pairs,
         "with_over_without": [ratio.ratio, ratio.low, ratio.high],
-        "processes": len(processes),
+        "processes": len(after),
         # They went on for half of the time.
-        "cpu_share": 2 * used_s / (time.monotonic() - began_s),
+        "cpu_share": 2 * sum(used - before.get(pid, 0.0) for pid, used in after.items()) / passed_s,
     }
     print(json.dumps(line))
     if arguments.json:
