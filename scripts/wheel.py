@@ -3,7 +3,8 @@
     make wheel [ARCHES="x86_64 aarch64"]
 
 All that is compiled needs glibc 2.17 and no C++ library of the machine: zig (from PyPI) compiles
-and links it, on any Linux, for either architecture. RocksDB is the library of its release for Java.
+and links it, on any Linux, for either architecture. RocksDB is the library of its release for Java,
+without symbols for debuggers.
 """
 
 from __future__ import annotations
@@ -45,6 +46,21 @@ def check_rust(arch: str) -> None:
     )  # fmt: skip
     if folder.returncode != 0 or not Path(folder.stdout.strip()).is_dir():
         raise LsmtuneError(f"{needed}; next step: rustup target add {target}")
+
+
+def objcopy() -> list[str]:
+    """A program that takes symbols out of a library for any architecture; rustc brings it along.
+
+    Raises LsmtuneError where it does not.
+    """
+    folder = subprocess.run(
+        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True
+    )
+    sysroot = Path(folder.stdout.strip())
+    found = sorted(sysroot.glob("lib/rustlib/*/bin/rust-objcopy"))
+    if not found:
+        raise LsmtuneError(f"{sysroot}: no rust-objcopy; next step: rustup update")
+    return ["env", f"LD_LIBRARY_PATH={sysroot / 'lib'}", str(found[0])]
 
 
 def compilers(folder: Path, target: str) -> tuple[str, ...]:
@@ -90,16 +106,15 @@ def make_parts(arch: str, work: Path) -> Path:
     leveldb = fetch_leveldb(work / "leveldb", progress, toolchain)
     for kind, library_path in zip(ENGINE_KINDS.values(), (rocksdb, leveldb), strict=True):
         shutil.copyfile(library_path, parts / f"{kind.soname_stem}.so")
-        if build_type(parts / f"{kind.soname_stem}.so", kind.name) is not Build.RELEASE:
-            raise LsmtuneError(f"{library_path}: not a release build of {kind.name}")
-    # 2 of its 15 MB are symbols that only debuggers read. rustc brings a program that takes them
-    # away, for any architecture, and needs its own libraries for it.
-    sysroot = Path(subprocess.check_output(["rustc", "--print", "sysroot"], text=True).strip())
-    (objcopy,) = sysroot.glob("lib/rustlib/*/bin/rust-objcopy")
+    # 2 of its 15 MB are symbols that only debuggers read.
     with open_log(work, "strip") as log:
-        command = ["env", f"LD_LIBRARY_PATH={sysroot / 'lib'}", str(objcopy), "--strip-all"]
         library = str(parts / f"{ENGINE_KINDS['rocksdb'].soname_stem}.so")
-        run_step(f"stripping RocksDB's library for {arch}", [*command, library], log, progress)
+        strip = [*objcopy(), "--strip-all", library]
+        run_step(f"stripping RocksDB's library for {arch}", strip, log, progress)
+    for kind in ENGINE_KINDS.values():
+        shipped = parts / f"{kind.soname_stem}.so"
+        if build_type(shipped, kind.name) is not Build.RELEASE:
+            raise LsmtuneError(f"{shipped}: not a release build of {kind.name}")
     return parts
 
 
