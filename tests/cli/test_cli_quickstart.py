@@ -29,9 +29,9 @@ def test_it_writes_the_study_file_of_the_examples_here_and_tunes_it(
 ) -> None:
     assert lsmtune("quickstart", "--budget", "5m", "--json").status == 0
     assert (home / "quickstart.yaml").read_bytes() == STUDY.read_bytes()
-    ((file, session, more),) = tuned
+    ((file, session, flags),) = tuned
     assert (str(file), session) == ("quickstart.yaml", SessionFlags(budget="5m", as_json=True))
-    assert more == TuneFlags()
+    assert flags == TuneFlags()
     assert load_spec(file).name == "quickstart"
 
 

@@ -67,7 +67,7 @@ class SessionFlags:
 
 @dataclass(frozen=True)
 class TuneFlags:
-    """What `lsmtune tune` can be told besides."""
+    """How many trials, where they are stored and measured, and what the exit status says."""
 
     trials: TrialsOption = None
     require_gain: bool = flag(
@@ -85,7 +85,7 @@ class TuneFlags:
 def tune_study(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).")],
     session: SessionFlags,
-    more: TuneFlags,
+    flags: TuneFlags,
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files
@@ -101,18 +101,19 @@ def tune_study(
     clock = AwakeClock()
     begun_s = clock()
     time_s = None if session.budget is None else duration_of("--budget", session.budget)
-    spec = load_spec(study, Budget(time_s, more.trials))
+    spec = load_spec(study, Budget(time_s, flags.trials))
     refuse_short(spec, place_of(spec, "budget.time") if time_s is None else "--budget")
     chosen = tune_runner(spec)
     path = session.directory or default_folder(study)
-    with StudyFolder.create_or_resume(path, spec, storage=more.storage) as folder:
+    with StudyFolder.create_or_resume(path, spec, storage=flags.storage) as folder:
         if folder.measurements.fact("machine") is None:
             facts = machine_facts(folder.path)
             folder.measurements.set_fact("machine", {**facts, **_plugins_used(spec)})
         spec = with_winners(spec, folder, chosen.engine.version)
-        with _fleet(more.fleet, chosen, folder.path) as make:
-            parts = (spec, folder, chosen, clock, begun_s, make)
-            result = _search_and_prove(*parts, quiet=session.quiet)
+        with _fleet(flags.fleet, chosen, folder.path) as make:
+            result = _search_and_prove(
+                *(spec, folder, chosen, clock, begun_s, make), quiet=session.quiet
+            )
         spec = at_length(spec, folder)
         try:
             remember_winner(spec, result)
@@ -132,7 +133,7 @@ def tune_study(
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure
-    if more.require_gain:
+    if flags.require_gain:
         raise typer.Exit(status_of(result.verdict))
 
 
