@@ -75,7 +75,9 @@ def _worker(
     if begin is not None:
         lsmtune_home().mkdir(parents=True, exist_ok=True)
         write_whole(_begun_path(), f"{begin}:{port}")
-        typer.echo(f"a fleet begins; copy {token_path()} to the machines that are to measure, and")
+        given = "RAY_AUTH_TOKEN" in os.environ
+        token = "set RAY_AUTH_TOKEN on" if given else f"copy {token_path()} to"
+        typer.echo(f"a fleet begins; {token} the machines that are to measure, and")
         typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
         typer.echo("  here:    lsmtune tune STUDY --fleet auto")
     address = begin or _own_address(join or "")
