@@ -29,7 +29,7 @@ ENGINES := rocksdb leveldb
 ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$(ENGINES)),cmake c++)
 
 .PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools plugins lint lint-python lint-rust docs
-.PHONY: compile-driver-tests docs-then-plugins test-driver test-tuner bench wheel release fresh fresh-wheel clean
+.PHONY: compile-driver-tests test-driver test-tuner bench wheel release fresh fresh-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -87,7 +87,7 @@ dev: setup $(TOOLS_STAMP) ## set up, and install what tests and lints need
 # for one core runs beside it. Then many tests of either language wait for engines and processes, so
 # that both run at once. The libraries are named before, because tests have a home of their own.
 test: setup ## lint, build the site, then every test of both languages
-	@$(MAKE) -s -j3 -o setup compile-driver-tests test-tools lint docs-then-plugins
+	@$(MAKE) -s -j3 -o setup compile-driver-tests test-tools lint docs plugins
 	@export LSMTUNE_TEST_ROCKSDB="$$($(BIN)/lsmtune engines path rocksdb)"; \
 	export LSMTUNE_TEST_LEVELDB="$$($(BIN)/lsmtune engines path leveldb)"; \
 	for engine in rocksdb leveldb; do \
@@ -109,18 +109,14 @@ test-driver:
 test-tuner:
 	@$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 -q
 
-# One after the other: the site copies the plugins' folders, and fails if these change meanwhile.
-docs-then-plugins:
-	@$(MAKE) -s -o setup docs
-	@$(MAKE) -s -o setup plugins
-
 # The packages lie in a folder of their own, so that lsmtune's tests see lsmtune alone. An engine that
 # is only tested is compiled without optimisation: 21 s of a processor in the place of 57.
 QUICK_CARGO := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=0
 PLUGIN_ENGINE := LSMTUNE_TEST_PLUGIN_NAME=fjall LSMTUNE_TEST_PLUGIN_LIBRARY=$(CURDIR)/build/plugins/lsmtune_fjall/libfjall_lsmtune.so \
   LSMTUNE_TEST_PLUGIN_SMALL=max_memtable_size=1048576 LSMTUNE_TEST_PLUGIN_DURABILITIES=sync,wal \
   LSMTUNE_TEST_PLUGIN_MISTYPED=max_memtabel_size=max_memtable_size LSMTUNE_TEST_PLUGIN_BAD_VALUES=block_size=1000,compression=snappy
-plugins: dev ## build and test the packages of examples/plugins
+# After the site, which copies their folders and fails if these change meanwhile.
+plugins: dev | docs ## build and test the packages of examples/plugins
 	@rm -rf build/plugins
 	@$(QUICK_CARGO) $(TIMED) "building the plugins" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --target build/plugins examples/plugins/*/
 	@PYTHONPATH=build/plugins $(TIMED) "testing the plugins" $(BIN)/python -m pytest -n 2 -q examples/plugins
