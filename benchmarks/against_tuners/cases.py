@@ -96,11 +96,14 @@ def study_spec(
     seed: int,
     seconds: float,
     start: Sequence[Options] = (),
+    *,
+    models: bool = True,
 ) -> Spec:
     """The study as its user states it; its file is written to `folder`.
 
     - The budget is three times the seconds of the search, as lsmtune keeps up to half of it for the
       proof. The search is stopped when `seconds` are over, as by Ctrl-C, and nothing is proved.
+    - Without `models` it has no budget of time: such a study searches the target.
     - There is no calibration, because it serves the proof alone. Anchors and repeats are part of
       the search, and its time.
     - There are no guards: the other tuners see nothing but the objective.
@@ -129,7 +132,7 @@ def study_spec(
         "guards": [],
         "burst": True,
         "limits": {"deadline": DEADLINE, "memory": MEMORY, "disk": "20GiB"},
-        "budget": {"time": f"{3 * seconds:.0f}s"},
+        "budget": {"time": f"{3 * seconds:.0f}s"} if models else {"trials": 10_000},
         "seed": seed,
     }
     path = folder / "study.yaml"

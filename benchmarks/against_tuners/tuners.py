@@ -6,7 +6,8 @@
 `compare.py` starts it. The clock begins with the process, so that imports count, as they do for
 its users. Three kinds of tuners:
 
-- lsmtune's own (`OURS`), by what `lsmtune tune` calls; the incumbents are those that it announces;
+- lsmtune's own (`OURS`), by what `lsmtune tune` calls; the incumbents are those that it announces.
+  `auto-no-...` is `auto` without one of its parts;
 - others as their users run them (`PEERS`): a script around `lsmtune bench --json`, a command for
   each trial, as people do with db_bench. The incumbent is the best value so far;
 - the same with our starts and loaded databases (`+ours`): in the place of the command stands the
@@ -27,9 +28,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import optuna
 from cases import (
     BASELINE,
@@ -53,6 +58,7 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.search.auto import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.study.feasible import Feasibility, engine_defaults
 from lsmtune.study.loop import tune
@@ -291,14 +297,49 @@ PEERS: Mapping[str, Peer] = {
     "flaml-cfo": by_flaml("CFO"),
     "flaml-blendsearch": by_flaml("BlendSearch"),
 }
-# Sampler, and whether it begins with the points that `auto` begins with.
-OURS: Mapping[str, tuple[Mapping[str, object], bool]] = {
-    "auto": ({"name": "auto"}, False),
-    "tpe": ({"name": "tpe"}, False),
-    "gp": ({"name": "gp"}, False),
-    "gp-starts": ({"name": "gp"}, True),
-    "tpe-starts": ({"name": "tpe"}, True),
-    "auto-no-hedge": ({"name": "auto", "hedge": 0.0}, False),
+
+
+@dataclass(frozen=True)
+class Own:
+    """A search of lsmtune's own.
+
+    `starts`: the points that `auto` begins with, stated in the study. `without` takes a part away.
+    `models`: it may search a part of the data first.
+    """
+
+    sampler: Mapping[str, object]
+    starts: bool = False
+    without: Callable[[], AbstractContextManager[object]] = nullcontext
+    models: bool = True
+
+
+def _without_starts() -> AbstractContextManager[object]:
+    return patch("lsmtune.study.start.textbook_points", lambda *_: ())
+
+
+def _without_batches() -> AbstractContextManager[object]:
+    nothing = {
+        "settings_of": lambda *_: [],
+        "loads": lambda *_: lambda points: np.zeros(len(points)),
+    }
+    return patch.multiple(Layouts, **nothing)
+
+
+def _without_coordinates() -> AbstractContextManager[object]:
+    return patch.object(Coordinates, "_raw", lambda *_: {})
+
+
+OURS: Mapping[str, Own] = {
+    "auto": Own({"name": "auto"}),
+    "tpe": Own({"name": "tpe"}),
+    "gp": Own({"name": "gp"}),
+    "gp-starts": Own({"name": "gp"}, starts=True),
+    "tpe-starts": Own({"name": "tpe"}, starts=True),
+    "auto-no-hedge": Own({"name": "auto", "hedge": 0.0}),
+    "auto-no-starts": Own({"name": "auto"}, without=_without_starts),
+    "auto-no-batches": Own({"name": "auto"}, without=_without_batches),
+    "auto-no-coordinates": Own({"name": "auto"}, without=_without_coordinates),
+    "auto-no-models": Own({"name": "auto"}, models=False),
 }
 PRESET, WITH_OURS = "preset", "+ours"
 TUNERS = (*OURS, *PEERS, PRESET, *(name + WITH_OURS for name in PEERS))
@@ -339,15 +380,13 @@ class _Watch(TuneObserver):
         print(text, file=sys.stderr)
 
 
-def run_ours(
-    arguments: argparse.Namespace, clock: Clock, sampler: Mapping[str, object], starts: bool
-) -> None:
+def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
     """`lsmtune tune` until its seconds are over."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder:
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder, own.without():
         given = (Path(folder), arguments.workload, arguments.share)
         asked = (arguments.seed, arguments.seconds)
-        first = first_points(*given, *asked)[1:] if starts else []
-        spec = study_spec(*given, sampler, *asked, first)
+        first = first_points(*given, *asked)[1:] if own.starts else []
+        spec = study_spec(*given, own.sampler, *asked, first, models=own.models)
         chosen, stop = tune_runner(spec), threading.Event()
         late = threading.Timer(clock.left_s(), stop.set)
         late.daemon = True
@@ -413,7 +452,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         if arguments.tuner in OURS:
-            run_ours(arguments, clock, *OURS[arguments.tuner])
+            run_ours(arguments, clock, OURS[arguments.tuner])
         elif arguments.tuner == PRESET:
             run_presets(arguments, clock)
         else:
