@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 from network import Network
 
-from lsmtune.cli.worker import ray_arguments
+from lsmtune.cli.worker import own_address, ray_arguments
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
@@ -48,20 +47,11 @@ proof: {{pairs: 6}}
 noise: {{calibration: 0, anchors: 0, repeats: 1}}
 """
 
+BEYOND = "192.0.2.1:9"  # an address of nobody: Ray does not take a loopback
 # A session of its own has a priority of its own, too, where the kernel groups processes so.
 _LOW = ["sh", "-c", '(echo 10 >/proc/self/autogroup) 2>&-; exec nice -n 19 "$0" "$@"']
 # Of two nodes that begin on one machine at once, one may end: they look for free ports alike.
 _APART_S = 3.0
-
-
-def own_address() -> str:
-    """An address of this machine that is not its loopback, which Ray does not take."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # nothing is sent
-        except OSError:
-            raise SystemExit("this machine has no address but its loopback") from None
-        return str(probe.getsockname()[0])
 
 
 class Cluster:
@@ -76,7 +66,7 @@ class Cluster:
     ) -> None:
         self.base, self.port, self.network = base, port, network
         self._priority = _LOW if low else []
-        self.address = own_address() if network is None else network.add("head")
+        self.address = own_address(BEYOND) if network is None else network.add("head")
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._addresses = {"head": self.address}
         self._started = 0

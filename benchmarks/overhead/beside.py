@@ -24,7 +24,6 @@ import random
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
+from lsmtune.cli.worker import own_address
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.stats.intervals import paired_ratio
@@ -126,9 +126,7 @@ def page(path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 @contextmanager
 def fleet(home: Path) -> Iterator[list[subprocess.Popen[str]]]:
     """The head of a fleet and a host of it, both on this machine, at rest. Needs a network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # nothing is sent; Ray does not take a loopback
-        address = str(probe.getsockname()[0])
+    address = own_address("192.0.2.1:9")  # Ray does not take a loopback
     # A token of its own, so that none is left in the user's folder.
     environment = os.environ | {"LSMTUNE_HOME": str(home), "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     head = ("--begin", address, "--port", str(PORT))

@@ -80,7 +80,7 @@ def _worker(
         typer.echo(f"a fleet begins; {token} the machines that are to measure, and")
         typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
         typer.echo("  here:    lsmtune tune STUDY --fleet auto")
-    address = begin or _own_address(join or "")
+    address = begin or own_address(join or "")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with subprocess.Popen(
         [sys.executable, "-m", "ray.scripts.scripts", *ray_arguments(join, address, port, name)],
@@ -194,7 +194,7 @@ def _begun_path() -> Path:
     return lsmtune_home() / "fleet-address"
 
 
-def _own_address(join: str) -> str:
+def own_address(join: str) -> str:
     """This machine's address as the fleet at `join` sees it. Nothing is sent."""
     host, port = join.rsplit(":", 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
