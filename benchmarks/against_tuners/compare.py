@@ -12,10 +12,9 @@ other; the order is shuffled for each workload and seed. A run that was cut off 
 
 `verify` measures what each of them would have recommended after each of `--marks` (shares of the
 seconds): all configurations of a workload side by side, with the baseline three times, in
-interleaved rounds at the whole workload. Every run loads its own database within its memory: pages
-of a copy may be in the page cache already, at the expense of whoever loaded it (`--reuse` takes
-copies all the same). The best `--finalists` then have more rounds, because the best of many noisy
-means is partly a lucky one.
+interleaved rounds at the whole workload. Each run has a copy of a loaded database, the pages of
+which it reads itself, within its memory. The best `--finalists` then have more rounds, because the
+best of many noisy means is partly a lucky one.
 
 On other sizes: `--share 0.02 --seconds 20` tries everything in a few minutes; figures mean nothing.
 """
@@ -71,7 +70,7 @@ from lsmtune.model.measurement import Outcome
 PATIENCE_S = 150.0  # for the last trial of a tuner, before it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
 GUARDED = ("write_amplification", "space_amplification", "latency_us_p99")
-RUN_S, COPIED_S = 12.0, 7.0  # of a run of `verify` on two cores, loading, and from a copy
+RUN_S = 8.0  # of a run of `verify` on two cores, its share of a load among them
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -247,14 +246,12 @@ def side_by_side(
         Cell(name, chosen.engine, Config({**FIXED, **options}, name), spec.workload)
         for name, options in named.items()
     ]
-    # No run of a final has the seed, or the database, of one before it.
+    # No run of a final has the seed of one before it.
     seed = 1001 if final else 1
     runs = perform(
         *(cells, rounds, folder, chosen.runner, replace(spec.limits, deadline_s=120.0), seed),
         *(observer, threading.Event()),
-        databases=loaded_databases(folder, chosen.runner, 20 << 30, observer)
-        if arguments.reuse
-        else None,
+        databases=loaded_databases(folder, chosen.runner, 20 << 30, observer),
     )
     lines = []
     for run in runs:
@@ -284,9 +281,8 @@ def plan(arguments: argparse.Namespace) -> int:
     cells = len(arguments.workloads) * len(BASELINES) + len(keys) * configs
     finalists = len(arguments.workloads) * (arguments.finalists + len(BASELINES))
     runs = cells * arguments.rounds + finalists * arguments.final_rounds
-    verify_s = runs * (COPIED_S if arguments.reuse else RUN_S)
     print(f"{len(keys)} searches: {search_s / 3600:.1f} h")
-    print(f"some {cells:.0f} cells, verified: {verify_s / 3600:.1f} h")
+    print(f"some {cells:.0f} cells, verified: {runs * RUN_S / 3600:.1f} h")
     return 0
 
 
@@ -307,7 +303,6 @@ def main() -> None:
     parser.add_argument("--final-rounds", type=int, default=6)
     parser.add_argument("--scratch", type=Path, default=None, help="folder for databases")
     parser.add_argument("--rounds-folder", type=Path, default=Path("against-rounds"))
-    parser.add_argument("--reuse", action="store_true", help="verify on copies of databases")
     arguments = parser.parse_args()
     # So that a kill ends the search that is on, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
