@@ -30,6 +30,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -60,6 +61,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.auto import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
+from lsmtune.search.starts import textbook_starts
 from lsmtune.study.feasible import Feasibility, engine_defaults
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneObserver
@@ -303,18 +305,22 @@ PEERS: Mapping[str, Peer] = {
 class Own:
     """A search of lsmtune's own.
 
-    `starts`: the points that `auto` begins with, stated in the study. `without` takes a part away.
-    `models`: it may search a part of the data first.
+    `starts`: the points that `auto` begins with, stated in the study. `changed`: `auto` has another
+    part, or lacks one. `models`: it may search a part of the data first.
     """
 
     sampler: Mapping[str, object]
     starts: bool = False
-    without: Callable[[], AbstractContextManager[object]] = nullcontext
+    changed: Callable[[], AbstractContextManager[object]] = nullcontext
     models: bool = True
 
 
 def _without_starts() -> AbstractContextManager[object]:
     return patch("lsmtune.study.start.textbook_points", lambda *_: ())
+
+
+def _with_more_starts() -> AbstractContextManager[object]:
+    return patch("lsmtune.study.start.textbook_starts", partial(textbook_starts, each=4))
 
 
 def _without_batches() -> AbstractContextManager[object]:
@@ -336,9 +342,10 @@ OURS: Mapping[str, Own] = {
     "gp-starts": Own({"name": "gp"}, starts=True),
     "tpe-starts": Own({"name": "tpe"}, starts=True),
     "auto-no-hedge": Own({"name": "auto", "hedge": 0.0}),
-    "auto-no-starts": Own({"name": "auto"}, without=_without_starts),
-    "auto-no-batches": Own({"name": "auto"}, without=_without_batches),
-    "auto-no-coordinates": Own({"name": "auto"}, without=_without_coordinates),
+    "auto-more-starts": Own({"name": "auto", "startup_trials": 10}, changed=_with_more_starts),
+    "auto-no-starts": Own({"name": "auto"}, changed=_without_starts),
+    "auto-no-batches": Own({"name": "auto"}, changed=_without_batches),
+    "auto-no-coordinates": Own({"name": "auto"}, changed=_without_coordinates),
     "auto-no-models": Own({"name": "auto"}, models=False),
 }
 PRESET, WITH_OURS = "preset", "+ours"
@@ -382,7 +389,7 @@ class _Watch(TuneObserver):
 
 def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
     """`lsmtune tune` until its seconds are over."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder, own.without():
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder, own.changed():
         given = (Path(folder), arguments.workload, arguments.share)
         asked = (arguments.seed, arguments.seconds)
         first = first_points(*given, *asked)[1:] if own.starts else []

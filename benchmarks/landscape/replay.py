@@ -37,7 +37,7 @@ from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import UnitSpace, make_unit_space
-from workloads import METRIC, Options, accepts, make_landscape_space, problem_of, textbook
+from workloads import METRIC, Options, accepts, make_landscape_space, problem_of, starts
 
 FloatArray = npt.NDArray[np.float64]
 Fit = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
@@ -175,23 +175,24 @@ def _best_of(
 
 @dataclass(frozen=True)
 class Strategy:
-    """A sampler with settings, and whether the textbook's points come first."""
+    """A sampler with settings, and how many presets and optima, each, it begins with."""
 
     sampler: str
     settings: Mapping[str, object]
-    starts: bool
+    starts: int
 
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "auto": Strategy("auto", {}, True),
-    "auto, no starts": Strategy("auto", {}, False),
-    "auto, no hedge": Strategy("auto", {"hedge": 0.0}, True),
-    "starts, then tpe": Strategy("tpe", {}, True),
-    "tpe": Strategy("tpe", {}, False),
-    "starts, then gp": Strategy("gp", {}, True),
-    "forest": Strategy("forest", {}, False),
-    "starts, then random": Strategy("random", {}, True),
-    "random": Strategy("random", {}, False),
+    "auto": Strategy("auto", {}, 2),
+    "auto, more starts": Strategy("auto", {"startup_trials": 10}, 4),
+    "auto, no starts": Strategy("auto", {}, 0),
+    "auto, no hedge": Strategy("auto", {"hedge": 0.0}, 2),
+    "starts, then tpe": Strategy("tpe", {}, 2),
+    "tpe": Strategy("tpe", {}, 0),
+    "starts, then gp": Strategy("gp", {}, 2),
+    "forest": Strategy("forest", {}, 0),
+    "starts, then random": Strategy("random", {}, 2),
+    "random": Strategy("random", {}, 0),
 }
 
 
@@ -214,7 +215,7 @@ def time_until_good(
     )
     queue: list[Options] = []
     if strategy.starts:
-        queue = [v for _, v in textbook(landscape.name, landscape.version, CORES)]
+        queue = starts(landscape.name, landscape.version, CORES, strategy.starts)
     spent_s, best, regret, reached_s = 0.0, -math.inf, math.inf, math.inf
     judged: dict[int, TrialJudgement] = {}
     while spent_s < time_s:

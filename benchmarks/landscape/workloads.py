@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.ready import READY_SPACES
@@ -13,7 +14,7 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.workload import Workload
 from lsmtune.search.sampler import Problem
 from lsmtune.search.searcher import Searcher
-from lsmtune.search.starts import model_optima, preset_starts, projected
+from lsmtune.search.starts import model_optima, preset_starts, projected, textbook_starts
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.parameter import make_categorical, make_number
 from lsmtune.space.range import Range
@@ -81,8 +82,17 @@ def accepts(name: str, values: Options) -> str:
     return "" if held <= 0.9 * RECORDED[name].memory_bytes else "too much memory"
 
 
+def starts(name: str, version: str | None, cores: int, each: int) -> list[Options]:
+    """The defaults, and what the textbook says: `each` presets and optima at most."""
+    problem, unit_space = problem_of(name, version, cores), make_unit_space(make_landscape_space())
+    default = projected(unit_space, problem.defaults, problem.defaults)
+    seed = derive_seed(12, Stream.SAMPLER, 0)
+    found = textbook_starts(problem, unit_space, partial(accepts, name), default, seed, each)
+    return found if default is None else [default, *found]
+
+
 def textbook(name: str, version: str | None, cores: int) -> list[tuple[str, Options]]:
-    """The defaults, presets that suit, and optima of cost models, as points of the space."""
+    """The defaults, all presets that suit, and optima of cost models: recorded in any case."""
     problem, unit_space = problem_of(name, version, cores), make_unit_space(make_landscape_space())
     default = projected(unit_space, problem.defaults, problem.defaults)
     found: list[tuple[str, Options]] = [] if default is None else [("default", default)]

@@ -479,7 +479,8 @@ KIND = SamplerKind(
     name="auto",
     summary="a Gaussian process that knows LSM trees, after textbook starts; the default",
     settings=(
-        startup_setting("process"),
+        # What `study.start` begins with counts: those are five with the baseline.
+        startup_setting("process", 5),
         real_setting("hedge", 0.2, "share of the trials that plain TPE proposes", 0, 1),
         whole_setting("points_max", 200, "trials that the process is fitted on", 10, 1_000),
         whole_setting(

@@ -419,10 +419,10 @@ CANDIDATES = whole_setting(
 )
 
 
-def startup_setting(model: str) -> Setting:
+def startup_setting(model: str, default: int = 10) -> Setting:
     """How many trials come before the `model` guides."""
     text = f"trials drawn at random before the {model} guides"
-    return whole_setting("startup_trials", 10, text, 1, 100_000)
+    return whole_setting("startup_trials", default, text, 1, 100_000)
 
 
 def random_share_setting(default: float) -> Setting:

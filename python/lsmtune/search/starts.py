@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,28 @@ from lsmtune.search.unit_space import FloatArray, UnitSpace
 Accepts = Callable[[Mapping[str, OptionValue]], str]
 # A preset is for a workload of which at least this share is of one of its kinds.
 _KIND_SHARE = 0.2
+
+
+def textbook_starts(
+    problem: Problem,
+    unit_space: UnitSpace,
+    accepts: Accepts,
+    origin: Mapping[str, OptionValue] | None,
+    seed: int,
+    each: int = 2,
+) -> list[dict[str, OptionValue]]:
+    """What a search begins with: optima of cost models, and presets that suit the workload.
+
+    They take turns, so that a search of three trials has tried one of each: now the one kind is
+    better, now the other. Of the optima those come first of which all models together expect the
+    most. Of each kind there are at most `each`: so few that a model of the trials proposes soon.
+    The other arguments are those of `model_optima`.
+    """
+    presets = [point for _, point in preset_starts(problem, unit_space) if not accepts(point)]
+    optima = model_optima(problem, unit_space, accepts, origin, seed)
+    optima = cheapest_first(problem, unit_space, optima, seed)[:each]
+    turns = zip_longest(optima, presets[:each])
+    return [point for turn in turns for point in turn if point is not None]
 
 
 def preset_starts(

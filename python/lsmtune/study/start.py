@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile, zip_longest
+from itertools import takewhile
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from lsmtune.search.auto import KIND as AUTO
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import Problem
 from lsmtune.search.searcher import Searcher
-from lsmtune.search.starts import cheapest_first, model_optima, preset_starts, projected
+from lsmtune.search.starts import projected, textbook_starts
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
@@ -413,7 +413,6 @@ def points_by_hand(
 
 # The models' constants and steps, apart from all else that follows from a study's seed.
 _MODELS_SEED = 12
-_PRESETS_MAX, _OPTIMA_MAX = 4, 4
 
 
 def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
@@ -452,26 +451,14 @@ def make_searcher(
 def textbook_points(
     spec: Spec, defaults: Defaults, feasibility: Feasibility
 ) -> list[dict[str, OptionValue]]:
-    """What `auto` tries first: the optima of cost models, and presets that suit the workload.
-
-    They hold the constraints on options. Of each kind there are a few, so that a short study gets
-    to learn from them. They take turns, so that a study of three trials has tried one of each: now
-    the one kind is better, now the other. Of the optima that comes first of which all models
-    together expect the most.
-    """
+    """What `auto` tries first (`textbook_starts`); all hold the constraints on options."""
     problem = problem_of(spec, defaults)
     if problem is None:
         return []
     unit_space = make_unit_space(spec.space)
-    presets = [
-        point for _, point in preset_starts(problem, unit_space) if not feasibility.refusal(point)
-    ]
     origin = projected(unit_space, {**problem.defaults, **spec.baseline.options}, problem.defaults)
     seed = derive_seed(_MODELS_SEED, Stream.SAMPLER, 0)
-    optima = model_optima(problem, unit_space, feasibility.refusal, origin, seed, _OPTIMA_MAX)
-    optima = cheapest_first(problem, unit_space, optima, seed)
-    turns = zip_longest(optima, presets[:_PRESETS_MAX])
-    return [point for turn in turns for point in turn if point is not None]
+    return textbook_starts(problem, unit_space, feasibility.refusal, origin, seed)
 
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:
