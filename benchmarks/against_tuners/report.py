@@ -7,7 +7,8 @@ recommended after so many seconds; figures are medians over seeds. *Within 5 %* 
 which a tuner first recommended a configuration within 5 % of the best that anybody found, verified;
 `never` where most seeds did not come to it. Only what it recommended at a mark is verified: it may
 have been as good before. *Sooner* and *better* compare with the best peer: of those as their
-users run them, and of those with our starts and loaded databases.
+users run them, and of those with our starts and loaded databases. *As good*: the second at which it
+first recommended what gains at least what that peer comes to in the end.
 """
 
 from __future__ import annotations
@@ -48,6 +49,12 @@ def reached(search: Search, seconds: Sequence[float], gained: Mapping[str, float
     return math.inf
 
 
+def matched(search: Search, gained: Mapping[str, float], least: float) -> float:
+    """The second at which it first recommended what gains `least`; infinite: never."""
+    good = (at_s for at_s, options in search.incumbents if gained.get(name_of(options), 0) >= least)
+    return next(good, math.inf)
+
+
 def breaking(lines: Iterable[Mapping[str, Any]], workload: str) -> dict[str, list[str]]:
     """The guards that a configuration breaks, by name: medians of its runs over the baseline's."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -82,7 +89,8 @@ def table(lines: Sequence[Mapping[str, Any]], workload: str, marks: Sequence[flo
     soon = {t: statistics.median(reached(s, marks_s, gained) for s in r) for t, r in found.items()}
     rivals = [[t for t in group if t in found] for group in (_ALONE, _OURS)]
     heads = ["tuner", "seeds", "trials", *(f"gain, {s:.0f} s" for s in marks_s), "within 5 %"]
-    heads += ["of them", "guards hold", "sooner", "better", "sooner (+ours)", "better (+ours)"]
+    heads += ["of them", "guards hold"]
+    heads += ["sooner", "better", "as good", "sooner (+ours)", "better (+ours)", "as good (+ours)"]
     rows = []
     for tuner in sorted(found, key=lambda t: (soon[t], -gain_at(t, whole_s))):
         runs = found[tuner]
@@ -97,6 +105,8 @@ def table(lines: Sequence[Mapping[str, Any]], workload: str, marks: Sequence[flo
             cells += [sooner(soon[tuner], [soon[o] for o in others], whole_s)]
             best = max((gain_at(other, whole_s) for other in others), default=math.nan)
             cells += ["-" if math.isnan(best) else f"{gain_at(tuner, whole_s) / best:.2f}x"]
+            as_good_s = statistics.median(matched(search, gained, best) for search in runs)
+            cells += ["never" if math.isinf(as_good_s) else f"{as_good_s:.0f} s"]
         rows.append(cells)
     baselines = [x for x in verified(lines, workload) if x["config"] == name_of(BASELINE)]
     steady = sum(line["steady"] for line in baselines)

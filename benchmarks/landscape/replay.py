@@ -198,10 +198,11 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 def time_until_good(
     landscape: Landscape, strategy: Strategy, seed: int, time_s: float
-) -> tuple[float, float]:
-    """Simulated seconds until what is recommended is good for good; and the regret in the end.
+) -> tuple[float, float, float]:
+    """Simulated seconds until what is recommended is good for good, and the regret in the end.
 
-    Infinite where it never is. Regret is the logarithm of the best over the recommended one.
+    Infinite where it never is. Regret is the logarithm of the best over the recommended one; at
+    last the same of the best that was tried.
     """
     rng = np.random.default_rng([seed, 1])
     searcher = Searcher(
@@ -216,13 +217,14 @@ def time_until_good(
     queue: list[Options] = []
     if strategy.starts:
         queue = starts(landscape.name, landscape.version, CORES, strategy.starts)
-    spent_s, best, regret, reached_s = 0.0, -math.inf, math.inf, math.inf
+    spent_s, best, regret, reached_s, tried = 0.0, -math.inf, math.inf, math.inf, -math.inf
     judged: dict[int, TrialJudgement] = {}
     while spent_s < time_s:
         searcher.rejudge(judged)
         proposal = searcher.ask(queue.pop(0) if queue else None)
         truth, trial_s = landscape.at(proposal.values)
         spent_s += trial_s
+        tried = max(tried, truth)
         measured = truth + rng.normal() * landscape.noise_sd
         value = math.exp(measured)
         searcher.tell(proposal.number, TrialState.COMPLETE, [value])
@@ -234,7 +236,7 @@ def time_until_good(
                 reached_s = math.inf
             elif math.isinf(reached_s):
                 reached_s = spent_s
-    return reached_s, regret
+    return reached_s, regret, landscape.best - tried
 
 
 def main() -> None:
@@ -266,14 +268,17 @@ def main() -> None:
             f"{landscape.name}: {landscape.points} points ({landscape.killed} ended badly), noise "
             f"{100 * landscape.noise_sd:.1f} %; held-out rank correlation: {shown}"
         )
-        print(f"{'strategy':<22}{'reached':>9}{'median s':>10}{'regret %':>10}")
+        print(f"{'strategy':<22}{'reached':>9}{'median s':>10}{'regret %':>10}{'of tried':>10}")
     for name in arguments.strategies or STRATEGIES:
         runs = [
             time_until_good(landscape, STRATEGIES[name], seed, arguments.time)
             for seed in range(arguments.seeds)
         ]
-        times = [reached_s for reached_s, _ in runs]
-        regret = statistics.median(100 * (1 - math.exp(-max(r, 0.0))) for _, r in runs)
+        times = [reached_s for reached_s, _, _ in runs]
+        regret, of_tried = (
+            statistics.median(100 * (1 - math.exp(-max(run[place], 0.0))) for run in runs)
+            for place in (1, 2)
+        )
         median_s = statistics.median(times)
         reached = sum(map(math.isfinite, times))
         found["strategies"][name] = {
@@ -281,10 +286,14 @@ def main() -> None:
             "seeds": len(times),
             "median_s": median_s if math.isfinite(median_s) else None,
             "regret_percent_median": regret,
+            "regret_of_tried_percent_median": of_tried,
         }
         if not arguments.json:
             text = f"{median_s:,.0f}" if math.isfinite(median_s) else "never"
-            print(f"{name:<22}{f'{reached}/{len(times)}':>9}{text:>10}{regret:>10.1f}", flush=True)
+            print(
+                f"{name:<22}{f'{reached}/{len(times)}':>9}{text:>10}{regret:>10.1f}{of_tried:>10.1f}",
+                flush=True,
+            )
     if arguments.json:
         print(json.dumps(found, indent=1))
 
