@@ -12,15 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
+
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
+from lsmtune.search.unit_space import make_unit_space
+from lsmtune.space.space import Space
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
 from lsmtune.study.size import RunSize
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import PAIRS_KEPT_LEAST, PATIENCE_FACTOR, PROMOTED_MAX, is_baseline
+
+# Trials that differ by less than this share of their ranges, on average, are of one kind.
+_KIND = 0.08
 
 
 @dataclass(frozen=True)
@@ -62,9 +69,10 @@ def promote(
     seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.now_s()
     walls_s: list[float] = []
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
-    ranked = [(n, judgement.trials[n].config) for n in judgement.ranked()]
-    others = [(n, config) for n, config in ranked if not is_baseline(spec, config, defaults)]
-    arms += [(n, Arm(baseline.engine, config)) for n, config in others[:PROMOTED_MAX]]
+    ranked = {n: judgement.trials[n].config for n in judgement.ranked()}
+    others = {n: c for n, c in ranked.items() if not is_baseline(spec, c, defaults)}
+    chosen = kinds_first(spec.space, {n: c.options for n, c in others.items()}, defaults)
+    arms += [(n, Arm(baseline.engine, others[n])) for n in chosen[:PROMOTED_MAX]]
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.now_s() - began_s)
         # This run, and the pairs without which a proof says nothing.
@@ -81,6 +89,36 @@ def promote(
             return None
         walls_s.append(sum(run.wall_s for run in runs))
     return promotion_of(measurer.folder.measurements.all(), spec, defaults)
+
+
+def kinds_first(
+    space: Space,
+    trials: Mapping[int, Mapping[str, OptionValue]],
+    defaults: Mapping[str, OptionValue],
+) -> list[int]:
+    """The numbers of `trials`, the best of each kind first; each part in the order it came in.
+
+    The end of a search tries what is near to its best, so that the best few are of one kind: as
+    good or as bad on more data. For example, four trials whose caches differ by 1 MiB tell less
+    there than one of them, and the three best of others. A trial is of the kind of a better one
+    where the two differ by less than `_KIND` on average, over all that the trials vary. `trials`
+    are options by number, from the best on.
+    """
+    numbers = list(trials)
+    if not numbers:
+        return []
+    points = (space.point_of(options, defaults) for options in trials.values())
+    unit_space = make_unit_space(space)
+    rows = [{} if point is None else space.variables_of(point) for point in points]
+    features = unit_space.distance_features(unit_space.encode(rows))
+    features = features[:, np.ptp(features, axis=0) > 0]
+    firsts: list[int] = []
+    for place in range(len(numbers)):
+        apart = np.abs(features[firsts] - features[place]).sum(axis=1)
+        if not (apart < _KIND * features.shape[1]).any():
+            firsts.append(place)
+    others = [place for place in range(len(numbers)) if place not in firsts]
+    return [numbers[place] for place in (*firsts, *others)]
 
 
 def _round(row: StoredMeasurement) -> tuple[int, str]:
