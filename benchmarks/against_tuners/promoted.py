@@ -55,7 +55,7 @@ def fours_of(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> Fo
     with TemporaryDirectory() as scratch:
         space = study_spec(Path(scratch), workload, 1.0, {"name": "random"}, 0, 60.0).space
     ranked = best_first(lines, workload, seed)
-    kinds = kinds_first(space, dict(enumerate(ranked)), BASELINE)[:PROMOTED_MAX]
+    kinds = kinds_first(space, dict(enumerate(ranked)), BASELINE, PROMOTED_MAX)
     return {"best": ranked[:PROMOTED_MAX], "kinds": [ranked[place] for place in kinds]}
 
 

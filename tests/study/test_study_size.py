@@ -340,10 +340,12 @@ def test_of_each_kind_of_trial_one_is_promoted_before_another_of_it() -> None:
         4: options(91, 5),
         1: options(50, 12),
     }
-    assert kinds_first(space, best_first, {}) == [9, 3, 1, 7, 8, 4]
+    assert kinds_first(space, best_first, {}, 6) == [9, 3, 1, 7, 8, 4]
+    assert kinds_first(space, best_first, {}, 4) == [9, 3, 1, 7]
+    assert kinds_first(space, best_first, {}, 2) == [9, 3]
     same = dict.fromkeys((2, 5), options(50, 4))
-    assert kinds_first(space, same, {}) == [2, 5]
-    assert kinds_first(space, {}, {}) == []
+    assert kinds_first(space, same, {}, 4) == [2, 5]
+    assert kinds_first(space, {}, {}, 4) == []
 
 
 def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:

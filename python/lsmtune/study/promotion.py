@@ -71,8 +71,9 @@ def promote(
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
     ranked = {n: judgement.trials[n].config for n in judgement.ranked()}
     others = {n: c for n, c in ranked.items() if not is_baseline(spec, c, defaults)}
-    chosen = kinds_first(spec.space, {n: c.options for n, c in others.items()}, defaults)
-    arms += [(n, Arm(baseline.engine, others[n])) for n in chosen[:PROMOTED_MAX]]
+    options = {n: config.options for n, config in others.items()}
+    chosen = kinds_first(spec.space, options, defaults, PROMOTED_MAX)
+    arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.now_s() - began_s)
         # This run, and the pairs without which a proof says nothing.
@@ -95,8 +96,9 @@ def kinds_first(
     space: Space,
     trials: Mapping[int, Mapping[str, OptionValue]],
     defaults: Mapping[str, OptionValue],
+    count: int,
 ) -> list[int]:
-    """The numbers of `trials`, the best of each kind first; each part in the order it came in.
+    """At most `count` numbers of `trials`: the best of each kind, and then the best of the others.
 
     The end of a search tries what is near to its best, so that the best few are of one kind: as
     good or as bad on more data. For example, four trials whose caches differ by 1 MiB tell less
@@ -115,10 +117,10 @@ def kinds_first(
     firsts: list[int] = []
     for place in range(len(numbers)):
         apart = np.abs(features[firsts] - features[place]).sum(axis=1)
-        if not (apart < _KIND * features.shape[1]).any():
+        if len(firsts) < count and not (apart < _KIND * features.shape[1]).any():
             firsts.append(place)
     others = [place for place in range(len(numbers)) if place not in firsts]
-    return [numbers[place] for place in (*firsts, *others)]
+    return [numbers[place] for place in (*firsts, *others)][:count]
 
 
 def _round(row: StoredMeasurement) -> tuple[int, str]:
