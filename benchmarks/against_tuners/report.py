@@ -104,9 +104,10 @@ def table(lines: Sequence[Mapping[str, Any]], workload: str, marks: Sequence[flo
             others = [other for other in group if other != tuner]
             cells += [sooner(soon[tuner], [soon[o] for o in others], whole_s)]
             best = max((gain_at(other, whole_s) for other in others), default=math.nan)
-            cells += ["-" if math.isnan(best) else f"{gain_at(tuner, whole_s) / best:.2f}x"]
             as_good_s = statistics.median(matched(search, gained, best) for search in runs)
-            cells += ["never" if math.isinf(as_good_s) else f"{as_good_s:.0f} s"]
+            as_good = "never" if math.isinf(as_good_s) else f"{as_good_s:.0f} s"
+            better = f"{gain_at(tuner, whole_s) / best:.2f}x"
+            cells += ["-", "-"] if math.isnan(best) else [better, as_good]
         rows.append(cells)
     baselines = [x for x in verified(lines, workload) if x["config"] == name_of(BASELINE)]
     steady = sum(line["steady"] for line in baselines)

@@ -15,7 +15,7 @@ from lsmtune.model.workload import Workload
 from lsmtune.search.sampler import Problem
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.starts import model_optima, preset_starts, projected, textbook_starts
-from lsmtune.search.unit_space import make_unit_space
+from lsmtune.search.unit_space import UnitSpace, make_unit_space
 from lsmtune.space.parameter import make_categorical, make_number
 from lsmtune.space.range import Range
 from lsmtune.space.space import Space, make_space
@@ -24,6 +24,7 @@ from lsmtune.workloads.stated import make_workload
 MIB = 2**20
 Options = Mapping[str, OptionValue]
 _TABLE = "block_based_table_factory"
+_MODELS_SEED = derive_seed(12, Stream.SAMPLER, 0)  # as in `study.start`
 
 
 @dataclass(frozen=True)
@@ -82,23 +83,28 @@ def accepts(name: str, values: Options) -> str:
     return "" if held <= 0.9 * RECORDED[name].memory_bytes else "too much memory"
 
 
+def _parts(
+    name: str, version: str | None, cores: int
+) -> tuple[Problem, UnitSpace, dict[str, OptionValue] | None]:
+    """What is known of a landscape before a run, its space, and the defaults as a point of it."""
+    problem, unit_space = problem_of(name, version, cores), make_unit_space(make_landscape_space())
+    return problem, unit_space, projected(unit_space, problem.defaults, problem.defaults)
+
+
 def starts(name: str, version: str | None, cores: int, each: int) -> list[Options]:
     """The defaults, and what the textbook says: `each` presets and optima at most."""
-    problem, unit_space = problem_of(name, version, cores), make_unit_space(make_landscape_space())
-    default = projected(unit_space, problem.defaults, problem.defaults)
-    seed = derive_seed(12, Stream.SAMPLER, 0)
-    found = textbook_starts(problem, unit_space, partial(accepts, name), default, seed, each)
+    problem, unit_space, default = _parts(name, version, cores)
+    accepted = partial(accepts, name)
+    found = textbook_starts(problem, unit_space, accepted, default, _MODELS_SEED, each)
     return found if default is None else [default, *found]
 
 
 def textbook(name: str, version: str | None, cores: int) -> list[tuple[str, Options]]:
     """The defaults, all presets that suit, and optima of cost models: recorded in any case."""
-    problem, unit_space = problem_of(name, version, cores), make_unit_space(make_landscape_space())
-    default = projected(unit_space, problem.defaults, problem.defaults)
+    problem, unit_space, default = _parts(name, version, cores)
     found: list[tuple[str, Options]] = [] if default is None else [("default", default)]
     found += preset_starts(problem, unit_space)
-    seed = derive_seed(12, Stream.SAMPLER, 0)
-    optima = model_optima(problem, unit_space, lambda values: accepts(name, values), default, seed)
+    optima = model_optima(problem, unit_space, partial(accepts, name), default, _MODELS_SEED)
     found += [(f"cost model {index}", values) for index, values in enumerate(optima)]
     kept: list[tuple[str, Options]] = []
     for label, values in found:

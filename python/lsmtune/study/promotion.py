@@ -1,9 +1,10 @@
 """The best trials of a model, run once more at the size of the proof before one of them is proved.
 
 A model (`study.size`) has a part of the target's data, and what is best there may not be best on
-more. So when the search is over, the baseline and the best few trials have a run each at the size
-of the proof. The best of these runs is the one that is proved. How many pairs of configurations are
-in the same order at both sizes says whether the model was of use.
+more. So when the search is over, the baseline and a few of the best trials have a run each at the
+size of the proof, of each kind one before others of its kind. The best of these runs is the one
+that is proved. How many pairs of configurations are in the same order at both sizes says whether
+the model was of use.
 """
 
 from __future__ import annotations
@@ -116,8 +117,10 @@ def kinds_first(
     features = features[:, np.ptp(features, axis=0) > 0]
     firsts: list[int] = []
     for place in range(len(numbers)):
+        if len(firsts) == count:
+            break
         apart = np.abs(features[firsts] - features[place]).sum(axis=1)
-        if len(firsts) < count and not (apart < _KIND * features.shape[1]).any():
+        if not (apart < _KIND * features.shape[1]).any():
             firsts.append(place)
     others = [place for place in range(len(numbers)) if place not in firsts]
     return [numbers[place] for place in (*firsts, *others)][:count]
