@@ -106,6 +106,19 @@ def test_what_changes_nothing_needs_no_word() -> None:
     assert (found.options, found.notes) == ({}, ())
 
 
+def test_that_a_file_of_rocksdb_lacks_the_size_of_the_block_cache_is_said() -> None:
+    """Unsaid, an operator's cache of 16 GiB became 32 MiB, and the gain over it was the cache."""
+    written_by_rocksdb = "comparator=leveldb.BytewiseComparator"
+    lacks = "block_based_table_factory.block_cache: RocksDB writes no size"
+    assert lacks in notes_of(read("", written_by_rocksdb))
+    stated = read("", written_by_rocksdb, "block_cache=17179869184")
+    assert stated.options == {"block_based_table_factory.block_cache": 17179869184}
+    assert stated.notes == ()
+    assert lacks not in notes_of(read("", written_by_rocksdb, "no_block_cache=true"))
+    # What somebody wrote by hand states what it means to state.
+    assert read("max_background_jobs=4").notes == ()
+
+
 FILES = [
     # file, version, an option and its value, how many options at most, what is said
     ("rocksdb/option_file_example.ini", "4.3.0", "num_levels", 6, 30, "filter_deletes"),

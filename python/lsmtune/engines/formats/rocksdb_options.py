@@ -76,6 +76,12 @@ _OPENING = frozenset(
 )
 _CACHE_NAME = "block_cache"
 _CACHE = f"{TABLE_OPTION}.{_CACHE_NAME}"
+_NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
+_CACHE_UNSTATED = (
+    "RocksDB writes no size of the block cache into an OPTIONS file, so that it is the engine's "
+    f"default, 32 MiB (8 MiB before 8.2); the LOG beside the file states it; or add "
+    f'{_CACHE_NAME}=SIZE to a copy\'s [TableOptions/BlockBasedTable "default"]'
+)
 _MEMTABLE = "memtable_factory"
 # The class names that RocksDB writes, and the names that it takes as well (db/memtable.cc and
 # memtable/*.cc, `kNickName`).
@@ -274,6 +280,9 @@ def read(request: ImportRequest) -> ImportedConfig:
             raise InputError(request.source, why=f"has no section {_shown(*section)}")
     whole = _SIGN_OF_A_WHOLE_DUMP in file.stated
     options = options_of(file.stated, file.notes, whole=whole, keep_defaults=request.keep_defaults)
+    if whole and _CACHE not in options and options.get(_NO_CACHE) is not True:
+        # Unsaid, an operator's cache of 16 GiB becomes 32 MiB, and the larger one a gain.
+        file.notes.add(None, _CACHE, _CACHE_UNSTATED)
     return ImportedConfig(ENGINE, options, file.notes.taken(), file.version)
 
 
