@@ -110,7 +110,7 @@ def _lsmtune(*arguments: str) -> Any:
 
 def _fit(trace: Path, workload: Path) -> Any:
     loaded = ("--load-value-bytes", str(VALUE_BYTES))
-    return _lsmtune("workload", "fit", str(trace), "--out", str(workload), *loaded, "--json")
+    return _lsmtune("workload", "fit", str(trace), "--output", str(workload), *loaded, "--json")
 
 
 def _row(name: str, known: float, fitted: dict[str, float]) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def test_an_error_of_the_system_without_a_file_is_not_blamed_on_standard_output(
 OUTPUTS = [
     ("export", "write_buffer_size=4MiB", "--engine", "rocksdb", "--format", "db_bench", "--output"),
     ("init", "--engine", "rocksdb", "--force", "--output"),
-    ("workload", "export", "ycsb-a", "--format", "ycsb", "--force", "--out"),
+    ("workload", "export", "ycsb-a", "--format", "ycsb", "--force", "--output"),
     ("report", "study.yaml", "--format", "csv", "--output"),
 ]
 

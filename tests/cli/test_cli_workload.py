@@ -64,24 +64,24 @@ def test_show_of_files_and_of_nothing(lsmtune: Any, files: Path) -> None:
 
 
 def test_export_and_import_of_a_workload_file(lsmtune: Any, home: Path) -> None:
-    assert lsmtune("workload", "export", "contest", "--out", "c.yaml").status == 0
+    assert lsmtune("workload", "export", "contest", "--output", "c.yaml").status == 0
     assert load_workload_file(home / "c.yaml") == make_workload("contest", {}, "-w")
-    said = lsmtune("workload", "export", "contest", "--out", "c.yaml")
-    assert "exists already; allowed: another --out, or --force" in said.err
-    arguments = ("ycsb-b", "-w", "recordcount=70", "--format", "ycsb", "--out", "b")
+    said = lsmtune("workload", "export", "contest", "--output", "c.yaml")
+    assert "exists already; allowed: another --output, or --force" in said.err
+    arguments = ("ycsb-b", "-w", "recordcount=70", "--format", "ycsb", "--output", "b")
     assert lsmtune("workload", "export", *arguments).status == 0
-    said = lsmtune("workload", "import", "b", "--out", "b.yaml", "--json")
-    assert (said.json()["format"], said.json()["out"]) == ("ycsb", "b.yaml")
+    said = lsmtune("workload", "import", "b", "--output", "b.yaml", "--json")
+    assert (said.json()["format"], said.json()["output"]) == ("ycsb", "b.yaml")
     expected = make_workload("ycsb-b", {"recordcount": 70}, "-w")
     assert load_workload_file(home / "b.yaml").phases == expected.phases
 
 
 def test_tasks_of_ekvsb_there_and_back(lsmtune: Any, home: Path) -> None:
     arguments = ("-w", "recordcount=50", "-w", "operationcount=80", "--format", "ekvsb")
-    said = lsmtune("workload", "export", "ycsb-a", *arguments, "--seed", "3", "--out", "t.json")
+    said = lsmtune("workload", "export", "ycsb-a", *arguments, "--seed", "3", "--output", "t.json")
     assert "note: an update is a GET and a PUT" in said.err
     assert len(json.loads((home / "t.json").read_text())) > 130
-    said = lsmtune("workload", "import", "t.json", "--out", "t.yaml")
+    said = lsmtune("workload", "import", "t.json", "--output", "t.yaml")
     assert "note: lost: the keys themselves" in said.err
     put, tasks = load_workload_file(home / "t.yaml").phases
     assert (put.operations, put.name, tasks.name) == (50, "put", "tasks")
@@ -93,7 +93,7 @@ def test_tasks_of_ekvsb_there_and_back(lsmtune: Any, home: Path) -> None:
     [
         (("export", "ycsb-a", "--format", "yml"), "--format: found 'yml'; .*did you mean yaml"),
         (("export", "fillseq", "--format", "ycsb"), "is not one load and one run of YCSB"),
-        (("export", "fillseq", "--json"), "--json: has no effect without --out"),
+        (("export", "fillseq", "--json"), "--json: has no effect without --output"),
         (("import", "none.json"), "none.json: no such file"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_damaged_trace_is_shown_and_fails(lsmtune: Any, home: Path) -> None:
     assert "90.000 %" in said.out
     assert said.err.count("\n") == 1
     assert "damaged at offset 123" in said.err
-    fit = lsmtune("workload", "fit", "damaged.trace", "--out", "w.yaml", "--records", "2000")
+    fit = lsmtune("workload", "fit", "damaged.trace", "--output", "w.yaml", "--records", "2000")
     assert fit.status == 1
     assert "damaged at offset 123" in (home / "w.yaml").read_text()
 
@@ -109,7 +109,7 @@ def test_inspect_writes_a_page_that_needs_no_network(lsmtune: Any, home: Path) -
 def test_fit_writes_a_workload_that_can_be_read_again(
     lsmtune: Any, traces: Path, home: Path
 ) -> None:
-    command = ("workload", "fit", "good.trace", "--out", "w.yaml", "--records", "2000")
+    command = ("workload", "fit", "good.trace", "--output", "w.yaml", "--records", "2000")
     said = lsmtune(*command, "--html", "fit.html", "--json")
     assert said.status == 0, said.err
     found = said.json()
@@ -146,7 +146,9 @@ def test_fit_writes_a_workload_that_can_be_read_again(
 def test_fit_refuses_what_cannot_be_meant(
     lsmtune: Any, home: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    assert said in lsmtune("workload", "fit", "good.trace", "--out", "w.yaml", *arguments).refusal
+    assert (
+        said in lsmtune("workload", "fit", "good.trace", "--output", "w.yaml", *arguments).refusal
+    )
     assert not (home / "w.yaml").exists()
 
 
@@ -207,7 +209,7 @@ def test_db_benchs_parameters_come_back(
     # One run for each: every benchmark of a run begins the trace file again.
     for what in (["--benchmarks=fillseq"], ["--benchmarks=mixgraph", *traced]):
         subprocess.run([str(DB_BENCH), *what, *flags], check=True, capture_output=True)
-    said = lsmtune("workload", "fit", "mix.trace", "--out", "w.yaml", "--json")
+    said = lsmtune("workload", "fit", "mix.trace", "--output", "w.yaml", "--json")
     assert said.status == 0, said.err
     found = said.json()["db_bench"]
     for name, tolerance in TOLERANCES.items():

@@ -75,7 +75,7 @@ def hit_rate(said: Any) -> float:
 def test_the_fitted_workload_hits_the_block_cache_as_often_as_the_trace(
     lsmtune: Any, recorded: Path, rocksdb: list[str]
 ) -> None:
-    command = ("workload", "fit", str(recorded), "--out", "w.yaml", "--records", str(NUM))
+    command = ("workload", "fit", str(recorded), "--output", "w.yaml", "--records", str(NUM))
     said = lsmtune(*command, "--load-value-bytes", str(VALUE_BYTES), "--json")
     assert said.status == 0, said.err
     parts = {part["name"]: part["fits"] for part in said.json()["parts"]}

@@ -95,7 +95,7 @@ class ContestFlags:
         "--metric NAME", f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset."
     )
     confidence: str = flag(
-        "--confidence SHARE", "That no separation of teams is wrong: 95%.", CONFIDENCE_DEFAULT
+        "--confidence SHARE", "That every separation of teams is right; 95%.", CONFIDENCE_DEFAULT
     )
     seed: SeedOption = 1
     directory: RunsDirOption = None

@@ -66,7 +66,9 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
 @command(app, "add", ADD_EXAMPLES)
 def _add(
     path: Annotated[Path, typer.Argument(help="A shared library, a rocksdbjni jar, sources.")],
-    engine: str | None = option("--engine", "Refuse any other engine.", None),
+    engine: str | None = option(
+        "--engine NAME", "Fail unless the library is of this engine.", None
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Register a library; a jar is unpacked, a source tree is built in release mode."""

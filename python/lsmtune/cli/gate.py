@@ -39,7 +39,8 @@ class GateFlags:
 
     fail_if: str = flag(
         "--fail-if NAME",
-        "What is not status 0: not-better; or worse, so that equivalent is 0 as well.",
+        "Verdicts that are not status 0: not-better, all but better; or worse, all but better and "
+        "equivalent.",
         NOT_BETTER,
         known=FAIL_IF,
     )

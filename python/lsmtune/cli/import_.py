@@ -44,7 +44,7 @@ def _import(
     format_name: str | None = option(
         "--format NAME", f"Found out when not given: {', '.join(IMPORTERS)}.", None
     ),
-    engine: str | None = option("--engine NAME", "Where the files do not say it.", None),
+    engine: str | None = option("--engine NAME", "The engine, if the files do not name it.", None),
     command: str | None = option(
         "--command COMMAND", "The program whose parameters a space holds.", None
     ),
@@ -54,7 +54,9 @@ def _import(
         "study is baseline. Without it, the options alone.",
         None,
     ),
-    workload: str | None = option("--workload NAME", "Of the study: fillrandom.", None),
+    workload: str | None = option(
+        "--workload NAME", "Workload of the study; fillrandom if unset.", None
+    ),
     workload_set: WorkloadSetOption = None,
     budget: BudgetOption = None,
     trials: TrialsOption = None,

@@ -31,7 +31,7 @@ from lsmtune.workloads.stated import find_family
 
 DEFAULT_WORKLOAD = "fillrandom"
 BUDGET = "Time for the whole study."
-MEMORY = "Of the machine, its page cache included."
+MEMORY = "Memory of the machine you deploy on, page cache included."
 # Of the target, beside its sizes: how many threads, and what a write survives.
 ASKED = ("threads", "threadcount", "durability")
 EXAMPLES = (

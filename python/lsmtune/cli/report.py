@@ -32,12 +32,12 @@ app = typer.Typer()
 def _report(
     study: Annotated[Path, typer.Argument(help="A study file or a study folder.")],
     format_name: str = option("--format", ", ".join(FORMATS), "html"),
-    output: Path | None = option("--output", "Default: result/ in the study's folder.", None),
+    output: Path | None = option("--output FILE", "Default: result/ in the study's folder.", None),
     importance: str = option(
         "--importance METHOD", f"Of the parameters: {', '.join(METHODS)}.", Method.PED_ANOVA.value
     ),
     directory: Path | None = option(
-        "--dir", "The study's folder, where it is not beside STUDY.", None
+        "--dir DIR", "The study's folder, where it is not beside STUDY.", None
     ),
     force: ForceOption = False,
     as_json: bool = option("--json", "Say what was written as JSON on stdout.", False),

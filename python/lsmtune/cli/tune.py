@@ -77,7 +77,8 @@ class TuneFlags:
         "--storage URL", "A PostgreSQL server for the rows of a new study (docs/scale.md).", ""
     )
     fleet: str | None = flag(
-        "--fleet HOST:PORT", "Measure on the hosts of this fleet; `auto`: that of here."
+        "--fleet HOST:PORT",
+        "Measure on the hosts of this fleet; `auto`: the one begun on this machine.",
     )
 
 

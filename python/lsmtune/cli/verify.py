@@ -104,7 +104,9 @@ class ComparedFlags:
             show_default=False,
         ),
     ] = None
-    candidate: str | None = flag("--candidate CONFIG", "What is to be proved better.")
+    candidate: str | None = flag(
+        "--candidate CONFIG", "The configuration that is to be proved better."
+    )
     baseline: str | None = flag("--baseline CONFIG", "What it is compared with; default if unset.")
     library: LibraryOption = None
 
@@ -149,7 +151,9 @@ class ProofFlags:
     metric: str = flag(
         "--metric NAME", "The metric that is compared.", Objective().metric, known=METRICS
     )
-    phase: str | None = flag("--phase NAME", "Of this measure phase; of the last if unset.")
+    phase: str | None = flag(
+        "--phase NAME", "The measure phase whose metric is compared; the last if unset."
+    )
     allow_unsafe: list[str] | None = flag(
         "--allow-unsafe NAME",
         "Run a candidate with this option although its value puts data at risk; repeat.",
@@ -174,7 +178,7 @@ class ProofFlags:
     )
     no_guards: bool = flag("--no-guards", "The gain may cost whatever it costs.", False)
     burst: bool = flag(
-        "--burst", "Prove it of a burst: runs may be too short to show what is sustained.", False
+        "--burst", "Prove a gain in short bursts: runs need not show a sustained rate.", False
     )
     method: str = flag(
         "--method NAME",

@@ -44,9 +44,9 @@ def _worker(
         "--begin ADDRESS", "Begin a fleet that is reached at this address of this machine.", None
     ),
     join: str | None = option("--join HOST:PORT", "The fleet to measure for.", None),
-    port: int = option("--port N", "Where a fleet begins.", PORT, number=(1024, 65535)),
+    port: int = option("--port N", "Port of the fleet's head.", PORT, number=(1024, 65535)),
     name: str | None = option("--name NAME", "This host's name; the machine's if unset.", None),
-    directory: Path | None = option("--dir DIR", "Where it measures.", None),
+    directory: Path | None = option("--dir DIR", "Folder of this host's databases and runs.", None),
     slurm: int | None = option(
         "--slurm N",
         "Submit N jobs of Slurm, each a host with a node of its own.",

@@ -46,14 +46,14 @@ SHOW_EXAMPLES = (
     "lsmtune workload show nights.yaml --json",
 )
 IMPORT_EXAMPLES = (
-    "lsmtune workload import workloada --out a.yaml",
-    "lsmtune workload import tasks.json --out tasks.yaml",
+    "lsmtune workload import workloada --output a.yaml",
+    "lsmtune workload import tasks.json --output tasks.yaml",
     "What is lost on the way is said on stderr, line by line.",
 )
 EXPORT_EXAMPLES = (
-    "lsmtune workload export contest --format yaml --out contest.yaml",
-    "lsmtune workload export ycsb-a -w recordcount=1000000 --format ycsb --out workloada",
-    "lsmtune workload export ycsb-a --format ekvsb --seed 7 --out tasks.json",
+    "lsmtune workload export contest --format yaml --output contest.yaml",
+    "lsmtune workload export ycsb-a -w recordcount=1000000 --format ycsb --output workloada",
+    "lsmtune workload export ycsb-a --format ekvsb --seed 7 --output tasks.json",
 )
 SUMMARY_EXAMPLES = (
     "ekvsb run rocksdb /tmp/db < tasks.json > run.json; lsmtune workload summary run.json",
@@ -70,7 +70,7 @@ NameArgument = Annotated[
         autocompletion=lambda: list(WORKLOAD_NAMES),
     ),
 ]
-OutOption = Annotated[Path | None, option("--out FILE", "Write to this file, not to stdout.")]
+OutOption = Annotated[Path | None, option("--output FILE", "Write to this file, not to stdout.")]
 app = typer.Typer(
     cls=Group,
     name="workload",
@@ -116,16 +116,16 @@ def _import(
     format_name: str | None = option(
         "--format NAME", f"Found out if unset: {', '.join(IMPORTS)}.", None
     ),
-    out: OutOption = None,
+    output: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read a workload of another program into a workload file."""
     from lsmtune.workloads.file import workload_document, workload_text
 
-    out = file_or_stdout(out)
-    if out is not None:
-        check_new(out, "--out", force=force)
+    output = file_or_stdout(output)
+    if output is not None:
+        check_new(output, "--output", force=force)
     if format_name is not None:
         check_name(format_name, IMPORTS, "--format")
     elif _head_of(file).startswith("["):
@@ -142,15 +142,15 @@ def _import(
     for line in notes if not as_json else ():
         note(line)
     text = workload_text(workload, (f"Imported by lsmtune from {file}", *notes))
-    if out is not None:
-        write_output(out, text)
-        document["out"] = str(out)
+    if output is not None:
+        write_output(output, text)
+        document["output"] = str(output)
     if as_json:
         print_json(document)
-    elif out is None:
+    elif output is None:
         typer.echo(text, nl=False)
     else:
-        typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
+        typer.echo(f"wrote {output}\nnext: lsmtune bench --engine rocksdb --workload {output}")
 
 
 @command(app, "export", EXPORT_EXAMPLES)
@@ -160,31 +160,31 @@ def _export(
     format_name: str = option("--format NAME", f"{', '.join(EXPORTS)}.", YAML),
     given: WorkloadFlags,
     seed: SeedOption = 1,
-    out: OutOption = None,
+    output: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a workload in the form that another program reads, or as a workload file."""
     check_name(format_name, EXPORTS, "--format")
-    out = file_or_stdout(out)
-    if out is not None:
-        check_new(out, "--out", force=force)
-    if as_json and out is None:
-        raise InputError("--json", why="has no effect without --out: the text is the result")
+    output = file_or_stdout(output)
+    if output is not None:
+        check_new(output, "--output", force=force)
+    if as_json and output is None:
+        raise InputError("--json", why="has no effect without --output: the text is the result")
     stated = given.stated(name)
     parts, notes = _parts(stated, format_name, seed)
     notes = (*stated.notes, *notes)
     for line in notes if not as_json else ():
         note(line)
     # Part after part, as there may be more of them than memory holds.
-    if out is None:
+    if output is None:
         sys.stdout.writelines(parts)
     else:
-        write_output(out, parts)
+        write_output(output, parts)
     if as_json:
-        print_json({"format": format_name, "out": str(out), "notes": notes})
-    elif out is not None:
-        typer.echo(f"wrote {out}")
+        print_json({"format": format_name, "output": str(output), "notes": notes})
+    elif output is not None:
+        typer.echo(f"wrote {output}")
 
 
 @command(app, "summary", SUMMARY_EXAMPLES)

@@ -40,8 +40,8 @@ INSPECT_EXAMPLES = (
     "Exit status 1: the trace is damaged; what was read before the damage is shown.",
 )
 FIT_EXAMPLES = (
-    "lsmtune workload fit production.trace --out workload.yaml",
-    "lsmtune workload fit production.trace --out workload.yaml --records 50000000 "
+    "lsmtune workload fit production.trace --output workload.yaml",
+    "lsmtune workload fit production.trace --output workload.yaml --records 50000000 "
     "--scan-length 20 --rate recorded",
     "Exit status 1: the trace is damaged; the workload is fitted to what comes before.",
 )
@@ -57,7 +57,7 @@ TraceArgument = Annotated[
 HtmlOption = Annotated[Path | None, option("--html FILE", "Write a page with plots; - is stdout.")]
 RANGES = option(
     "--ranges N",
-    "Equal ranges of keys that are told apart; found out by default.",
+    "Equal ranges of keys that are told apart; `fit` finds how many.",
     number=(1, 4096),
 )
 THREADS = option("--threads N", "Threads of the run.", number=(1, 1024))
@@ -95,7 +95,7 @@ def _inspect(
 @command(app, "fit", FIT_EXAMPLES)
 def _fit(
     trace: TraceArgument,
-    out: Annotated[Path, option("--out FILE", "The workload file to write.")],
+    output: Annotated[Path, option("--output FILE", "The workload file to write.")],
     records: int | None = option(
         "--records N",
         "Keys in the database; by the trace's keys by default.",
@@ -131,7 +131,7 @@ def _fit(
     from lsmtune.traces.summary import inspect_trace
     from lsmtune.workloads.file import workload_text
 
-    err = check_outputs([("--out", out), ("--html", html)], force=force, as_json=as_json)
+    err = check_outputs([("--output", output), ("--html", html)], force=force, as_json=as_json)
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
@@ -147,16 +147,16 @@ def _fit(
             request,
         )
     comments = (f"Fitted by lsmtune to {trace}", *fit.warnings)
-    write_output(out, workload_text(fit.workload, comments))
+    write_output(output, workload_text(fit.workload, comments))
     if html is not None:
         write_trace_page(fit.summary, html, fit)
     if as_json:
-        print_json(fit_document(fit) | {"trace": str(trace), "out": str(out)})
+        print_json(fit_document(fit) | {"trace": str(trace), "output": str(output)})
     else:
         typer.echo("\n".join(fit_lines(fit)), err=err)
-        if out != STDOUT:
-            next_step = f"lsmtune bench --engine rocksdb --workload {out}"
-            typer.echo(f"wrote {out}\nnext: {next_step}", err=err)
+        if output != STDOUT:
+            next_step = f"lsmtune bench --engine rocksdb --workload {output}"
+            typer.echo(f"wrote {output}\nnext: {next_step}", err=err)
     _fail_if_damaged(fit.summary)
 
 
