@@ -1,9 +1,12 @@
 """The memory that a configuration may come to use in production, computed before a run.
 
 A model adds up what an engine allocates for its options at the worst moment: every memtable full,
-the caches full, every background job at work. It is an upper bound of the parts that it knows, and
-says what it leaves out. A small run uses less: compare with `rss_bytes_max` only where memtables
-and caches were filled.
+the caches full, every background job at work. It is an upper bound of the parts that it knows. A
+small run uses less: compare with `rss_bytes_max` only where memtables and caches were filled.
+
+It does not know the data, and so leaves out: indexes and filters of open tables outside the block
+cache, tables being written, LevelDB's mapped files (up to 1000 tables; the kernel can take their
+pages back), iterators of the program, and column families besides the default one.
 
 `memory_rocksdb` has the parts of RocksDB. Those of LevelDB, from the source of 1.22 and 1.23:
 
@@ -12,17 +15,13 @@ and caches were filled.
 | `memtables` | 2 * (`write_buffer_size` + 4 KiB) | `options.h`: up to two in memory at the same time; `util/arena.cc`: blocks of 4 KiB; `db_impl.cc`, `SanitizeOptions`: 64 KiB to 1 GiB |
 | `block_cache` | `cache_size` | `cache.h`; without one 8 MiB (`SanitizeOptions`) |
 | `file_writers` | 2 * 64 KiB | `util/env_posix.cc`, `kWritableFileBufferSize`: the log, and the table being written, by the only background thread |
-| `table_readers` | of the open tables: index entry per block + `filter_bits` / 8 per key + 4 bytes per 2 KiB | `table/table.cc`: index and filter stay in memory while a table is open, `max_open_files` - 10 tables at most; `table/filter_block.cc` |
-| `mapped_tables` | the data, 1000 * `max_file_size` at most | `util/env_posix.cc`: 1000 tables are read through memory maps; their pages count as resident though the kernel can take them back |
 
-The last two need to know the data. What a process takes whatever the options (code, threads,
-statistics) is in no part: 18 MB for the driver with an empty RocksDB 10.2.1, 7 MB with an empty
-LevelDB 1.22. `SLACK` is for what the parts themselves do not count, the headers and unused ends of
-allocations.
+What a process takes whatever the options (code, threads, statistics) is in no part: 18 MB for the
+driver with an empty RocksDB 10.2.1, 7 MB with an empty LevelDB 1.22.
 
 Measured with the driver on Linux (glibc, release builds of those versions, 100 to 150 MB of keys of
 16 B with values of 1,000 B and 100 B), peak resident memory less that of the empty database, as a
-share of the total of the model with the data known:
+share of the total of the model and of what it leaves out of the tables:
 
 | configuration | share |
 |---|---|
@@ -36,66 +35,41 @@ share of the total of the model with the data known:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES
-from lsmtune.engines.memory_options import ModelOptions, StoredData, clipped, model_options
+from lsmtune.engines.memory_options import ModelOptions, clipped, model_options
 from lsmtune.engines.memory_rocksdb import rocksdb_memory
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 
-_KIB, _MIB, _GIB = 2**10, 2**20, 2**30
+_KIB, _GIB = 2**10, 2**30
 _ARENA_BLOCK_BYTES = 4 * _KIB
 _FILE_BUFFER_BYTES = 64 * _KIB
-_FILTER_BASE_BYTES = 2 * _KIB
-_MAPPED_TABLES = 1000
-_FILES_BESIDE_TABLES = 10
-_LEFT_OUT = ("one write batch larger than a memtable has room for", "iterators of the program")
-_LEFT_OUT_WITHOUT_DATA = ("indexes and filters of the open tables", "table files that are mapped")
 
 
-def leveldb_memory(
-    options: ModelOptions, data: StoredData | None
-) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Bytes of each part, and what they leave out. Raises `InputError` as `ModelOptions` does."""
+def leveldb_memory(options: ModelOptions) -> dict[str, int]:
+    """Bytes of each part. Raises `InputError` as `ModelOptions` does."""
     write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, _GIB)
-    parts = {
+    return {
         "memtables": 2 * (write_buffer + _ARENA_BLOCK_BYTES),
         "block_cache": options.whole("cache_size"),
         "file_writers": 2 * _FILE_BUFFER_BYTES,
     }
-    file_bytes = clipped(options.whole("max_file_size"), _MIB, _GIB)
-    tables = clipped(options.whole("max_open_files"), 64 + _FILES_BESIDE_TABLES, 50_000)
-    block_size = clipped(options.whole("block_size"), _KIB, 4 * _MIB)
-    filter_bits = options.whole("filter_bits")
-    if data is None:
-        return parts, (*_LEFT_OUT_WITHOUT_DATA, *_LEFT_OUT)
-    open_bytes = min(data.data_bytes, (tables - _FILES_BESIDE_TABLES) * file_bytes)
-    parts["table_readers"] = data.index_bytes(open_bytes, block_size)
-    if filter_bits:
-        offsets = 4 * math.ceil(open_bytes / _FILTER_BASE_BYTES)
-        parts["table_readers"] += data.filter_bytes(open_bytes, filter_bits) + offsets
-    parts["mapped_tables"] = min(data.data_bytes, _MAPPED_TABLES * file_bytes)
-    return parts, _LEFT_OUT
 
 
 # --- the model
-
-# The largest share in the table above, and room for other allocators.
-SLACK = 0.15
 
 _MODELS = {"rocksdb": rocksdb_memory, "leveldb": leveldb_memory}
 
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """`parts`: bytes by name. `left_out`: what the total does not count, a clause each."""
+    """`parts`: bytes by name."""
 
     parts: Mapping[str, int]
-    left_out: tuple[str, ...]
 
     @property
     def total_bytes(self) -> int:
@@ -107,22 +81,18 @@ def memory_model(
     engine_name: str,
     options: Mapping[str, OptionValue],
     *,
-    data: StoredData | None = None,
     version: str = "",
     source: str = "options",
 ) -> MemoryModel:
     """The model of `options` (by dotted name) for an engine; absent ones have their defaults.
 
-    The defaults are those of `version`, of the newest one known when it is empty. `data` adds the
-    parts that grow with what is stored; without it `left_out` names them. Options that take no
-    memory are not looked at. The engines within the driver have no options and no parts. Raises
-    `InputError`, naming `source` and the option, for a value that cannot be read, and for an
-    unknown engine.
+    The defaults are those of `version`, of the newest one known when it is empty. The engines
+    within the driver have no options and no parts. Raises `InputError`, naming `source` and the
+    option, for a value that cannot be read, and for an unknown engine.
     """
     if engine_name in BUILT_IN_ENGINES:
-        return MemoryModel(MappingProxyType({}), ("all data that the engine stores",))
+        return MemoryModel(MappingProxyType({}))
     if engine_name not in _MODELS:
         raise InputError("engine", found=engine_name, known=ENGINE_NAMES)
     read = model_options(engine_name, options, version, source)
-    parts, left_out = _MODELS[engine_name](read, data)
-    return MemoryModel(MappingProxyType(parts), left_out)
+    return MemoryModel(MappingProxyType(_MODELS[engine_name](read)))

@@ -1,4 +1,4 @@
-"""What memory models share: facts of the data, and typed options with the engine's defaults."""
+"""What memory models share: typed options with the engine's defaults."""
 
 from __future__ import annotations
 
@@ -13,43 +13,6 @@ from lsmtune.engines.option_names import parts_of
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.units import UnitError, option_value
-
-# An entry of an index block besides the key: the 8 bytes of an internal key, two varint64 of the
-# block's handle (7 bytes at most below 16 GiB), three lengths, a restart offset
-# (leveldb doc/table_format.md; rocksdb table/block_based/block_builder.cc).
-_INDEX_ENTRY_BYTES = 8 + 7 + 3 + 4
-
-
-@dataclass(frozen=True)
-class StoredData:
-    """How much a database holds: distinct `keys` of `key_bytes` with values of `value_bytes`."""
-
-    keys: int
-    key_bytes: int
-    value_bytes: int
-
-    @property
-    def entry_bytes(self) -> int:
-        """A key and its value, before compression."""
-        return self.key_bytes + self.value_bytes
-
-    @property
-    def data_bytes(self) -> int:
-        """All keys and values, before compression."""
-        return self.keys * self.entry_bytes
-
-    def index_bytes(self, data_bytes: int, block_size: int) -> int:
-        """The index entries of tables of `data_bytes` with blocks of `block_size`, one a block."""
-        blocks = math.ceil(data_bytes / max(block_size, self.entry_bytes, 1))
-        return blocks * (self.key_bytes + _INDEX_ENTRY_BYTES)
-
-    def filter_bytes(self, data_bytes: int, bits_per_key: float) -> int:
-        """Filters of `bits_per_key` for tables of `data_bytes`."""
-        return math.ceil(math.ceil(data_bytes / max(self.entry_bytes, 1)) * bits_per_key / 8)
-
-    def hash_bytes(self, data_bytes: int) -> int:
-        """The 64-bit hashes that a builder keeps of each key until it makes the filter."""
-        return self.filter_bytes(data_bytes, 64)
 
 
 def clipped(number: int, low: int, high: int) -> int:

@@ -11,8 +11,6 @@ One database with one column family. W is `write_buffer_size` (64 KiB to 64 GiB)
 | `row_cache` | the capacity | `options.h` |
 | `file_writers` | `writable_file_max_buffer_size` * (1 + flushes + C * S) | `options.h`: the log, and each table being written |
 | `compaction_reads` | `compaction_readahead_size` * inputs; see below | `table/block_based/block_prefetcher.cc`: a buffer per file being read |
-| `table_readers` | index entry per block + filter bits / 8 per key | `table.h`, `cache_index_and_filter_blocks`: with it they are in the block cache; `max_open_files` bounds the tables |
-| `table_builders` | per table being written: index, filter, 8 bytes per key of a filter | `table/block_based/filter_policy.cc`: hashes are kept until the filter is made |
 
 M, one memtable, is W + 0.6 * A, where A is the block of its arena: `arena_block_size`, else W / 8
 and 1 MiB at most, in steps of 4 KiB, `memtable_huge_page_size` at the least
@@ -32,17 +30,16 @@ of the next level, in each of S parts; each other compaction reads two levels. A
 read all files of level 0 and all levels. Buffers are used with `use_direct_reads`, and by versions
 before 8.5 always; later ones leave buffered reads to the kernel. FIFO compaction and
 `disable_auto_compactions` read nothing.
-
-`table_readers` and `table_builders` need to know the data.
 """  # noqa: E501 (a table's row is one line)
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from lsmtune.engines.library import version_key
-from lsmtune.engines.memory_options import ModelOptions, StoredData, clipped
+from lsmtune.engines.memory_options import ModelOptions, clipped
 from lsmtune.errors import InputError
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -68,23 +65,17 @@ _STYLES = (
 )
 _NOTHING = ("nullptr", "null", "")
 _FILTERS = ("bloomfilter", "ribbonfilter", "rocksdb.BloomFilter", "rocksdb.RibbonFilter")
+_BITS = re.compile(r"\d+(\.\d*)?(:|$)", re.ASCII)
 _FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS"
 
-_LEFT_OUT = (
-    "iterators and reads of the program",
-    "contexts and dictionaries of compression",
-    "column families besides the default one",
-)
 
-
-def rocksdb_memory(
-    options: ModelOptions, data: StoredData | None
-) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Bytes of each part, and what they leave out. Raises `InputError` as `ModelOptions` does."""
-    one_memtable, memtables, history = _memtable_bytes(options)
+def rocksdb_memory(options: ModelOptions) -> dict[str, int]:
+    """Bytes of each part. Raises `InputError` as `ModelOptions` does."""
+    memtables, history = _memtable_bytes(options)
     flushes, compactions, subcompactions = _jobs(options)
     writers = 1 + flushes + compactions * subcompactions
-    parts = {
+    _check_filter(options)
+    return {
         "memtables": memtables,
         "memtable_history": history,
         "block_cache": _block_cache_bytes(options),
@@ -92,30 +83,10 @@ def rocksdb_memory(
         "file_writers": options.whole("writable_file_max_buffer_size") * writers,
         "compaction_reads": _compaction_read_bytes(options, compactions, subcompactions),
     }
-    tables_cached = options.truth(f"{_TABLE}.cache_index_and_filter_blocks")
-    filter_bits = _filter_bits(options)
-    if data is None:
-        tables = () if tables_cached else ("indexes and filters of the open tables",)
-        return parts, (*tables, "tables being written", *_LEFT_OUT)
-    block_size = options.whole(f"{_TABLE}.block_size", 1)
-    file_bytes = options.whole("target_file_size_base", 1)
-    if not tables_cached:
-        files = options.whole("max_open_files", -1)
-        open_bytes = data.data_bytes if files == -1 else min(data.data_bytes, files * file_bytes)
-        parts["table_readers"] = data.index_bytes(open_bytes, block_size)
-        parts["table_readers"] += data.filter_bytes(open_bytes, filter_bits)
-    compacting = compactions * subcompactions * min(data.data_bytes, file_bytes)
-    flushing = flushes * min(data.data_bytes, one_memtable)
-    parts["table_builders"] = sum(
-        data.index_bytes(size, block_size)
-        + (data.filter_bytes(size, filter_bits) + data.hash_bytes(size) if filter_bits else 0)
-        for size in (compacting, flushing)
-    )
-    return parts, _LEFT_OUT
 
 
-def _memtable_bytes(options: ModelOptions) -> tuple[int, int, int]:
-    """Bytes of the largest memtable, of all that are in use, and of those kept beyond that."""
+def _memtable_bytes(options: ModelOptions) -> tuple[int, int]:
+    """Bytes of all memtables that are in use, and of those kept beyond that."""
     write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, 64 * _GIB)
     count = max(options.whole("max_write_buffer_number"), 2)
     given = options.whole("arena_block_size") if "arena_block_size" in options.given else 0
@@ -140,7 +111,7 @@ def _memtable_bytes(options: ModelOptions) -> tuple[int, int, int]:
     if maintained < 0:
         maintained = count * write_buffer
     history = max(0, maintained + 2 * one - total) if maintained else 0
-    return one, total, history
+    return total, history
 
 
 def _bucket_bytes(options: ModelOptions) -> int:
@@ -211,22 +182,12 @@ def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactio
     return 0
 
 
-def _filter_bits(options: ModelOptions) -> float:
-    """The filter's bits per key, 0 without a filter; a ribbon filter needs a third less."""
+def _check_filter(options: ModelOptions) -> None:
+    """Refuse what is no filter. It has no part of its own: its memory depends on the data."""
     name = f"{_TABLE}.filter_policy"
     given = options.given
-    kind = str(given[f"{name}.id"] if f"{name}.id" in given else options.value(name))
-    if kind in _NOTHING:
-        return 0.0
-    kind, _, rest = kind.partition(":")
-    if kind not in _FILTERS:
-        raise InputError(options.source, name, found=kind, allowed=_FILTER_ALLOWED)
-    if f"{name}.bits_per_key" in given:
-        return options.number(f"{name}.bits_per_key")
-    try:
-        bits = float(rest.partition(":")[0])
-    except ValueError:
-        bits = math.nan
-    if not math.isfinite(bits) or bits < 0:
-        raise InputError(options.source, name, found=f"{kind}:{rest}", allowed=_FILTER_ALLOWED)
-    return bits
+    policy = str(given[f"{name}.id"] if f"{name}.id" in given else options.value(name))
+    kind, _, rest = policy.partition(":")
+    has_bits = f"{name}.bits_per_key" in given or _BITS.match(rest) is not None
+    if kind not in _NOTHING and (kind not in _FILTERS or not has_bits):
+        raise InputError(options.source, name, found=policy, allowed=_FILTER_ALLOWED)
