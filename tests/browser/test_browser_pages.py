@@ -19,7 +19,7 @@ from lsmtune.dashboard.server import LOOPBACK
 from lsmtune.experiment.sweep_tables import summarise
 from lsmtune.report.leaderboard import board_document
 from lsmtune.report.render import to_html
-from lsmtune.report.study import write_report
+from lsmtune.report.study import write_as
 from lsmtune.report.sweep import sweep_document
 from lsmtune.study.live import REQUESTS_FILE, LiveRun, read_requests
 
@@ -75,7 +75,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     sample = finished(folder)
     sample.close()
     with sample.opened() as opened:
-        made = {"report": write_report(opened, folder / "report.html")}
+        made = {"report": write_as(opened, "html", folder / "report.html")[0]}
     sweep = sweep_of()
     cells = cells_of(sweep)
     documents = {

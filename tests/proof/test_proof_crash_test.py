@@ -173,8 +173,8 @@ def test_a_program_that_is_not_ours_is_not_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("killed", "why"),
     [
-        (KilledRun(0, Path(), Outcome.CRASHED, "segfault"), "the load ended crashed before"),
-        (KilledRun(0, Path()), "no write was acknowledged within 5 s"),
+        (KilledRun(0, Outcome.CRASHED, "segfault"), "the load ended crashed before"),
+        (KilledRun(0), "no write was acknowledged within 5 s"),
     ],
 )
 def test_a_load_that_was_not_killed_in_the_middle(

@@ -19,7 +19,7 @@ from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.render import to_html
 from lsmtune.report.source import study_records
-from lsmtune.report.study import study_document, write_report
+from lsmtune.report.study import study_document, write_as
 
 SECTIONS = ("verdict", "deploy", "compared", "found", "trust", "raw")
 # Where there is something to say.
@@ -39,7 +39,7 @@ def finished_html(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def html_of(sample: SampleStudy) -> str:
     with sample.opened() as folder:
-        output = write_report(folder, sample.path / "result" / "report.html")
+        output, _ = write_as(folder, "html", sample.path / "result" / "report.html")
     return output.read_text(encoding="utf-8")
 
 
@@ -274,6 +274,6 @@ def test_the_report_replaces_the_old_one_whole(study: SampleStudy) -> None:
 def test_a_place_that_cannot_be_written_is_the_users_error(study: SampleStudy) -> None:
     with study.opened() as folder:
         with pytest.raises(InputError, match="is a directory"):
-            write_report(folder, study.path)
+            write_as(folder, "html", study.path)
         with pytest.raises(InputError, match=r"study\.yaml is no folder"):
-            write_report(folder, study.file / "report.html")
+            write_as(folder, "html", study.file / "report.html")

@@ -43,7 +43,7 @@ def document(text: str) -> Document:
     """A Document with `text` wherever there is text, in every kind of block."""
     columns = (*words(text), Column(text, str, style="clip"), Column("hidden", terminal=False))
     rows = [(text, 1.5, 2), (text, Cell(text, math.nan, "fail", (text,)), None)]
-    series = Series(Form.STAR, "tuned", [Point(1.0, text, text, text)], text)
+    series = Series(Form.STAR, "tuned", [Point(1.0, text, text)], text)
     chart = Chart(Axis(text), Axis(text, names=[text]), [series], [Rule(1.0, text, upright=True)])
     blocks: list[Block] = [
         Answer(text, text, text),

@@ -3,22 +3,109 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
 from fake_runner import ENGINE, default_speed
 from study_parts import Recorder
 
+from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.fleet.host import Fleet, host_facts
-from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
+from lsmtune.fleet.host import Answer, Fleet, Host, HostFacts, HostLostError, Work, host_facts
+from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.fleet.worker import Worker
+from lsmtune.model.config import EngineIdentity
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
+
+TICK_S = 0.1
+
+
+class LocalHost:
+    """A host that is a thread of this process.
+
+    `silent`: while it is set, nothing that the host says is heard; its answers come when it is
+    cleared.
+    """
+
+    def __init__(self, name: str, worker: Worker) -> None:
+        self.name = name
+        self.silent = threading.Event()
+        self.alive = True
+        self._worker = worker
+
+    def facts(self, engine: EngineIdentity) -> HostFacts:
+        """See `Host`."""
+        return self._worker.facts(engine)
+
+    def submit(self, token: int, work: Work) -> Future[Answer]:
+        """See `Host`."""
+        future: Future[Answer] = Future()
+
+        def perform() -> None:
+            try:
+                answer = self._worker.perform(token, work)
+            except Exception as error:
+                future.set_exception(HostLostError(str(error)))
+                return
+            while self.silent.is_set():
+                time.sleep(TICK_S)
+            if self.alive:
+                future.set_result(answer)
+            else:
+                future.set_exception(HostLostError("its process was killed"))
+
+        threading.Thread(target=perform, daemon=True, name=f"host {self.name}").start()
+        return future
+
+    def poll(self, token: int) -> Sequence[Message]:
+        """See `Host`."""
+        if self.silent.is_set() or not self.alive:
+            raise HostLostError("it says nothing any more")
+        return self._worker.poll(token)
+
+    def cancel(self, token: int, number: int) -> None:
+        """See `Host`."""
+        self._worker.cancel(token, number)
+
+    def give_up(self) -> None:
+        """See `Host`: its worker goes on, as that of a host that cannot be reached."""
+
+    def close(self) -> None:
+        """Let the folder go."""
+        self._worker.close()
+
+
+class LocalFleet:
+    """Hosts of this process; `add` may be called while a study runs."""
+
+    def __init__(self, hosts: Sequence[LocalHost]) -> None:
+        self._new = list(hosts)
+        self._all = list(hosts)
+        self._lock = threading.Lock()
+
+    def add(self, host: LocalHost) -> None:
+        """Another host came."""
+        with self._lock:
+            self._new.append(host)
+            self._all.append(host)
+
+    def hosts(self) -> Sequence[Host]:
+        """See `Fleet`."""
+        with self._lock:
+            new, self._new = self._new, []
+        return new
+
+    def close(self) -> None:
+        """See `Fleet`."""
+        for host in self._all:
+            host.close()
 
 
 def speed(options: object) -> float:

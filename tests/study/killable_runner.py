@@ -6,7 +6,6 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from fake_runner import FakeRunner
 
@@ -29,7 +28,7 @@ class KillableRunner(FakeRunner):
     """Kills as `killed` says; what is then left of a configuration is up to the test."""
 
     leaves: Callable[[Config], CrashCheck] = lambda _config: left()
-    killed: KilledRun = field(default_factory=lambda: KilledRun(1000, Path()))
+    killed: KilledRun = field(default_factory=lambda: KilledRun(1000))
     kills: list[tuple[RunRequest, int, float]] = field(default_factory=list)
 
     def kill_in_load(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleet_parts import fleet_of, local_host, tuned_on
+from fleet_parts import LocalFleet, LocalHost, fleet_of, local_host, tuned_on
 from optuna.trial import TrialState
 from study_parts import Recorder, make_spec, stored, trials_of, tuned
 
@@ -21,7 +21,7 @@ from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.fleet.host import Answer, HostFacts, HostLostError, Work, differences, refusal
 from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.proof import fleet_verdict
-from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
+from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome

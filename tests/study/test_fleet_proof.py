@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, phase
-from fleet_parts import fleet_of, speed, tuned_on
+from fleet_parts import LocalFleet, LocalHost, fleet_of, speed, tuned_on
 from study_parts import make_spec, stored
 from test_study_size import Buffering, mixed
 
@@ -18,7 +18,7 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.head import HostRunner
 from lsmtune.fleet.host import HostLostError, Work
 from lsmtune.fleet.proof import fleet_verdict, is_unstable
-from lsmtune.fleet.simulated import LocalFleet, LocalHost, SimulatedRunner
+from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -77,7 +77,6 @@ def one_pair(number: int, host: str, candidate: Outcome = Outcome.OK) -> Pair:
 
     noise = 1.0 + 0.01 * (number % 3)
     return Pair(
-        number,
         run(Role.PROOF_BASELINE, Outcome.OK, 100.0),
         run(Role.PROOF_CANDIDATE, candidate, 150.0 * noise),
     )

@@ -195,8 +195,7 @@ class Calibrated(Recorder):
         super().__init__()
         self.lines: list[str] = []
 
-    def calibrated(self, found: object, line: str) -> None:
-        del found
+    def calibrated(self, line: str) -> None:
         self.lines.append(line)
 
 

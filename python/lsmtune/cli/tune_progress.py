@@ -190,7 +190,7 @@ class TuneProgress(TuneObserver):
         self.best = f"trial {trial}: {shown}{against} (not yet proved)"
         self.best_differs = self._tried.get(trial, {})  # of an earlier session they are not known
 
-    def calibrated(self, _found: object, line: str) -> None:
+    def calibrated(self, line: str) -> None:
         """What the baseline against itself says of the machine."""
         self._say(line)
 

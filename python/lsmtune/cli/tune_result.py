@@ -41,13 +41,14 @@ def write_result_files(
     folder: StudyFolder, spec: Spec, result: TuneResult, engine: EngineIdentity
 ) -> ResultFiles:
     """Writes both for a study that is finished; nothing for one that was interrupted."""
-    from lsmtune.report.study import write_report
+    from lsmtune.report.study import write_as
 
     if result.interrupted:
         return ResultFiles()
     files = _write_deployable(folder, spec, result, engine)
     try:
-        return replace(files, report=write_report(folder, folder.result_path / REPORT))
+        report, _ = write_as(folder, "html", folder.result_path / REPORT)
+        return replace(files, report=report)
     except LsmtuneError as error:
         # Hours of measuring must not end without their verdict because a page cannot be written.
         return replace(files, trouble=(*files.trouble, f"no report: {error}"))

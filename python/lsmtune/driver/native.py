@@ -240,9 +240,9 @@ class NativeRunner:
                     conversation.kill()
                     killed = True
         if killed:
-            return KilledRun(acknowledged, request.directory)
+            return KilledRun(acknowledged)
         message = _message(judgement)
-        return KilledRun(acknowledged, request.directory, judgement.outcome, message)
+        return KilledRun(acknowledged, judgement.outcome, message)
 
     def check_after_crash(
         self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
@@ -336,7 +336,6 @@ class KilledRun:
     """
 
     acknowledged: int
-    directory: Path
     outcome: Outcome | None = None
     message: str = ""
 

@@ -39,11 +39,11 @@ from lsmtune.engines.steps import (
     install_folder,
     kill_tree,
     open_log,
-    processors,
     require_programs,
     run_step,
 )
 from lsmtune.errors import InputError, LsmtuneError, by_name
+from lsmtune.machine.host import cores_usable
 from lsmtune.model.text import open_input
 from lsmtune.units import format_bytes
 
@@ -234,7 +234,7 @@ def cmake_build(
     """Configure `tree` in release mode in the folder `build` and build `target` there."""
     configure = ["cmake", "-S", str(tree), "-B", str(build), _RELEASE, _ANY_CMAKE, *flags]
     run_step(f"{what}: configuring", configure, log, progress)
-    make = ["cmake", "--build", str(build), "--target", target, "--parallel", str(processors())]
+    make = ["cmake", "--build", str(build), "--target", target, "--parallel", str(cores_usable())]
     run_step(what, make, log, progress)
 
 

@@ -91,11 +91,6 @@ def kill_tree(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def open_log(folder: Path, name: str) -> IO[str]:
     """A new log called `name` in `folder`, in place of the last one of that name."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Simulated hosts: a runner that sleeps in the place of an engine, and a host in this process."""
+"""Simulated hosts: a runner that sleeps in the place of an engine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lsmtune.driver.messages import Message
-from lsmtune.fleet.host import Answer, Host, HostFacts, HostLostError, Work
-from lsmtune.fleet.worker import Worker
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
@@ -142,84 +139,3 @@ def simulated_run(
         phases=() if failed else (phase,),
         error=RunError(outcome.value, f"made to end {outcome.value}") if failed else None,
     )
-
-
-class LocalHost:
-    """A host that is a thread of this process; for simulations and tests.
-
-    `silent`: while it is set, nothing that the host says is heard; its answers come when it is
-    cleared.
-    """
-
-    def __init__(self, name: str, worker: Worker) -> None:
-        self.name = name
-        self.silent = threading.Event()
-        self.alive = True
-        self._worker = worker
-
-    def facts(self, engine: EngineIdentity) -> HostFacts:
-        """See `Host`."""
-        return self._worker.facts(engine)
-
-    def submit(self, token: int, work: Work) -> Future[Answer]:
-        """See `Host`."""
-        future: Future[Answer] = Future()
-
-        def perform() -> None:
-            try:
-                answer = self._worker.perform(token, work)
-            except Exception as error:
-                future.set_exception(HostLostError(str(error)))
-                return
-            while self.silent.is_set():
-                time.sleep(_TICK_S)
-            if self.alive:
-                future.set_result(answer)
-            else:
-                future.set_exception(HostLostError("its process was killed"))
-
-        threading.Thread(target=perform, daemon=True, name=f"host {self.name}").start()
-        return future
-
-    def poll(self, token: int) -> Sequence[Message]:
-        """See `Host`."""
-        if self.silent.is_set() or not self.alive:
-            raise HostLostError("it says nothing any more")
-        return self._worker.poll(token)
-
-    def cancel(self, token: int, number: int) -> None:
-        """See `Host`."""
-        self._worker.cancel(token, number)
-
-    def give_up(self) -> None:
-        """See `Host`: its worker goes on, as that of a host that cannot be reached."""
-
-    def close(self) -> None:
-        """Let the folder go."""
-        self._worker.close()
-
-
-class LocalFleet:
-    """Hosts of this process; `add` may be called while a study runs."""
-
-    def __init__(self, hosts: Sequence[LocalHost]) -> None:
-        self._new = list(hosts)
-        self._all = list(hosts)
-        self._lock = threading.Lock()
-
-    def add(self, host: LocalHost) -> None:
-        """Another host came."""
-        with self._lock:
-            self._new.append(host)
-            self._all.append(host)
-
-    def hosts(self) -> Sequence[Host]:
-        """See `Fleet`."""
-        with self._lock:
-            new, self._new = self._new, []
-        return new
-
-    def close(self) -> None:
-        """See `Fleet`."""
-        for host in self._all:
-            host.close()

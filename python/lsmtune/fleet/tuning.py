@@ -37,7 +37,6 @@ from lsmtune.fleet.head import (
 from lsmtune.fleet.host import Fleet, Host, HostFacts, HostLostError, differences, refusal
 from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_host, pairs_each
 from lsmtune.model.codec import encode
-from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.feasible import Feasibility
@@ -459,6 +458,6 @@ class _Calibrated(TuneObserver):
         """See `Observer`."""
         self._observer.warning(text)
 
-    def calibrated(self, calibration: Calibration, line: str) -> None:  # noqa: ARG002
+    def calibrated(self, line: str) -> None:
         """See `TuneObserver`."""
         self._observer.warning(line)

@@ -26,7 +26,6 @@ class Pair:
     Both are cut off after the first workload with a run that failed.
     """
 
-    number: int
     baseline: Side
     candidate: Side
 
@@ -89,7 +88,7 @@ def pairs_by_side(
         side = side_of(run)
         if run.pair is not None and side is not None:
             pairs.setdefault(run.pair, ([], []))[side].append(run)
-    both = [Pair(number, *sides) for number, sides in sorted(pairs.items())]
+    both = [Pair(*sides) for _, sides in sorted(pairs.items())]
     return [pair for pair in both if pair.is_over(workloads)]
 
 
@@ -385,7 +384,7 @@ class PairSeries:
                 sides[side].append(run)
             if failed(runs):
                 break
-        self.stored.append(Pair(self._number, *sides))
+        self.stored.append(Pair(*sides))
         self._number += 1
         return True
 

@@ -49,13 +49,12 @@ class Form(StrEnum):
 class Point:
     """One point; `x` and `y` are numbers, or names of an axis that has names.
 
-    A line is broken where `y` is None. `hover` is told under the pointer, `text` beside the mark.
+    A line is broken where `y` is None. `hover` is told under the pointer.
     """
 
     x: Place
     y: Place
     hover: str = ""
-    text: str = ""
     low: float | None = None
     high: float | None = None
 
@@ -413,19 +412,14 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
     if series.form in (Form.BAR, Form.WHISKER, Form.ERROR):
         return [_intervals(known, x, y, series)], []
     known = [each for each in known if _is_inside(each[1]) and _is_inside(each[2])]
-    texts = [
-        _text(across, share, point.text, 'class="told" text-anchor="middle" dy="-0.8em"')
-        for point, across, share in known
-        if point.text
-    ]
     if series.form is Form.CROWD:
         if len(known) > DOTS_MAX:
             across_cells, down_cells = _CELLS
             cells = {(int(a * across_cells), int(s * down_cells)): (p, a, s) for p, a, s in known}
             known = list(cells.values())
         path = "".join(f"M{1000 * across:.0f} {_down(share)}h0" for _, across, share in known)
-        return [f'<path class="{classes}" d="{path}"/>'], texts
-    return [], [*(_mark(series, classes, *each) for each in known), *texts]
+        return [f'<path class="{classes}" d="{path}"/>'], []
+    return [], [_mark(series, classes, *each) for each in known]
 
 
 def _path(placed: Sequence[tuple[Point, float, float] | None], form: Form) -> str:

@@ -154,8 +154,3 @@ def write_as(
     if path.parent == folder.result_path:
         folder.result_path.mkdir(exist_ok=True)
     return write_output(path, render(analysis)), analysis
-
-
-def write_report(folder: StudyFolder, output: Path) -> Path:
-    """The page of `folder` in `output`, as `write_as` writes it; returns `output`."""
-    return write_as(folder, "html", output)[0]

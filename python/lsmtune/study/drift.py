@@ -95,11 +95,6 @@ class Drift:
 
     hosts: Mapping[str, tuple[Series, ...]] = field(default_factory=dict)
 
-    @property
-    def series(self) -> tuple[Series, ...]:
-        """Those of the host that began the study."""
-        return next(iter(self.hosts.values()), ())
-
     def segment_of(self, row: int, host: str = "") -> tuple[int, ...] | None:
         """The segment of each objective at `row`; None where one of them is not known.
 

@@ -212,8 +212,6 @@ class Tuning(Session):
             self._observer.warning(
                 f"trial {number} ended {repeated.outcome} when it was run again, and counts as such"
             )
-        judged = self._observations.judgement.trials[number]
-        self._observer.trial_repeated(number, judged.end, judged.runs)
         self._announce_best()
         return True
 

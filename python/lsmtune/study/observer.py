@@ -15,7 +15,6 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
-from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study.judging import Judgement
 from lsmtune.study.spec import Spec
@@ -34,14 +33,11 @@ class TuneObserver(Observer):
     def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """The baseline was measured in an earlier session: one run per workload."""
 
-    def calibrated(self, calibration: Calibration, line: str) -> None:
-        """What the baseline against itself says of the machine; `line` says it in words."""
+    def calibrated(self, line: str) -> None:
+        """What the baseline against itself says of the machine, in one line."""
 
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """A trial ended, all its runs together; `best`: it is the best so far."""
-
-    def trial_repeated(self, number: int, end: TrialEnd, runs: int) -> None:
-        """A trial was run once more; the values of its `end` are means of the `runs` that count."""
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
         """A trial is the best so far, or the best one was run once more and has another value.

@@ -315,7 +315,7 @@ def calibrate_study(
         deadline_s=left_s,
     )
     if not measurer.stop.is_set():
-        observer.calibrated(calibration, calibration_line(calibration, spec))
+        observer.calibrated(calibration_line(calibration, spec))
     return calibration
 
 
