@@ -7,7 +7,8 @@
 its users. Three kinds of tuners:
 
 - lsmtune's own (`OURS`), by what `lsmtune tune` calls; the incumbents are those that it announces.
-  `auto-no-...` is `auto` without one of its parts;
+  `auto-no-...` is `auto` without one of its parts; the search of `auto-promoted` ends while there
+  is time to run its best trials at the whole workload, which a study does before its proof;
 - others as their users run them (`PEERS`): a script around `lsmtune bench --json`, a command for
   each trial, as people do with db_bench. The incumbent is the best value so far;
 - the same with our starts and loaded databases (`+ours`): in the place of the command stands the
@@ -63,9 +64,9 @@ from lsmtune.search.auto import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
 from lsmtune.study.feasible import Feasibility, engine_defaults
-from lsmtune.study.loop import tune
+from lsmtune.study.loop import Tuning, tune
 from lsmtune.study.observer import TuneObserver
-from lsmtune.study.start import allowed_points
+from lsmtune.study.start import PROMOTED_MAX, RESERVE_FACTOR, allowed_points
 from lsmtune.study.stored import smaller
 
 Evaluate = Callable[[Options, float], float]  # options and a share of the workload, to ops/s
@@ -306,13 +307,15 @@ class Own:
     """A search of lsmtune's own.
 
     `starts`: the points that `auto` begins with, stated in the study. `changed`: `auto` has another
-    part, or lacks one. `models`: it may search a part of the data first.
+    part, or lacks one. `models`: it may search a part of the data first. `promotes`: its best
+    trials run on more data before its seconds are over.
     """
 
     sampler: Mapping[str, object]
     starts: bool = False
     changed: Callable[[], AbstractContextManager[object]] = nullcontext
     models: bool = True
+    promotes: bool = False
 
 
 def _without_starts() -> AbstractContextManager[object]:
@@ -337,6 +340,7 @@ def _without_coordinates() -> AbstractContextManager[object]:
 
 OURS: Mapping[str, Own] = {
     "auto": Own({"name": "auto"}),
+    "auto-promoted": Own({"name": "auto"}, promotes=True),
     "tpe": Own({"name": "tpe"}),
     "gp": Own({"name": "gp"}),
     "gp-starts": Own({"name": "gp"}, starts=True),
@@ -359,9 +363,10 @@ NEEDS = {"smac": "smac", "flaml-cfo": "flaml", "flaml-blendsearch": "flaml"}
 class _Watch(TuneObserver):
     """Prints what `lsmtune tune` measured, and what it holds for the best."""
 
-    def __init__(self, clock: Clock, stop: threading.Event) -> None:
+    def __init__(self, clock: Clock, stop: threading.Event, *, promotes: bool) -> None:
         self._clock = clock
         self._stop = stop
+        self._promotes = promotes
         self._options: dict[int, Options] = {}
 
     def run_finished(self, run: StoredMeasurement) -> None:
@@ -380,11 +385,29 @@ class _Watch(TuneObserver):
     def search_finished(self, reason: str) -> None:
         """There is to be no proof."""
         print(reason, file=sys.stderr)
-        self._stop.set()
+        if not self._promotes:
+            self._stop.set()
 
     def warning(self, text: str) -> None:
         """To be seen by whoever reads the lines."""
         print(text, file=sys.stderr)
+
+
+class _Promoting(Tuning):
+    """Its search ends while there is time for the promotion, after which nothing is proved."""
+
+    def __init__(self, clock: Clock, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._own_clock = clock
+
+    def _next(self) -> Callable[[], bool] | str:
+        larger_s = (self._baseline_wall_s or 0.0) * self._budget.proof_factor
+        needed_s = RESERVE_FACTOR * (1 + PROMOTED_MAX) * larger_s
+        is_late = self._size.grows and self._own_clock.left_s() < needed_s
+        return "time for the promotion" if is_late else super()._next()
+
+    def _proved(self, *_: Any) -> None:
+        """Nothing, as if interrupted."""
 
 
 def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
@@ -399,7 +422,9 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
         late.daemon = True
         late.start()
         with StudyFolder.create_or_resume(Path(folder) / "study", spec) as opened:
-            tune(spec, opened, chosen.runner, chosen.engine, _Watch(clock, stop), stop=stop)
+            watch = _Watch(clock, stop, promotes=own.promotes)
+            make = partial(_Promoting, clock) if own.promotes else None
+            tune(spec, opened, chosen.runner, chosen.engine, watch, stop=stop, make=make)
 
 
 def first_points(

@@ -151,22 +151,32 @@ fn the_load_and_the_values_follow_their_own_seed() {
     assert!(read(&golden).len() < 300_000, "{}", read(&golden).len());
 }
 
-/// Loads of 20,000 records by one thread, each of which several may share.
-fn bulk_loads() -> [Value; 2] {
+/// Loads of 20,000 records by one thread, each of which several may share. The keys of the last one
+/// differ after their first 16 bytes.
+fn bulk_loads() -> [Value; 3] {
     let settle = json!({"name": "settle", "kind": "settle"});
     let insert = json!({
         "name": "load", "kind": "load", "operations": NUM,
         "mix": {"operations": {"insert": 1.0}, "records": 0, "keys": {"distribution": "uniform"}},
     });
-    let hashed = json!({
-        "format": "ycsb", "prefix": "user", "zero_padding": 1, "order": "hashed",
-    });
-    let mut inserts = sparse(vec![insert, settle]);
-    replace(&mut inserts, &json!({"keys": hashed, "key_bytes": 24}));
-    [sparse(loaded()), inserts]
+    let hashed = |prefix: &str, key_bytes: usize| {
+        let keys = json!({
+            "format": "ycsb", "prefix": prefix, "zero_padding": 1, "order": "hashed",
+        });
+        let mut inserts = sparse(vec![insert.clone(), settle.clone()]);
+        replace(&mut inserts, &json!({"keys": keys, "key_bytes": key_bytes}));
+        inserts
+    };
+    let long = "a-prefix-of-many-bytes:";
+    [
+        sparse(loaded()),
+        hashed("user", 24),
+        hashed(long, long.len() + 20),
+    ]
 }
 
-/// The ledger has the version of each key's value, and the run reads the keys back.
+/// The ledger has the version of each key's value, and the run reads the keys back. With memtables
+/// of 64 KiB most of the load is written in the order of its keys (RocksDB).
 #[test]
 fn a_bulk_load_writes_what_one_thread_writes() {
     for target in targets() {
@@ -174,7 +184,8 @@ fn a_bulk_load_writes_what_one_thread_writes() {
             let ledger = |bulk: Value| {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("ledger");
-                let mut request = json!({"save_ledger": path});
+                let options = json!({"write_buffer_size": "65536"});
+                let mut request = json!({"save_ledger": path, "options": options});
                 replace(&mut request, &bulk);
                 let messages = Conversation::start(&target, workload.clone(), request).messages();
                 finished(&messages);
@@ -219,6 +230,56 @@ fn compactions_that_waited_for_a_load_run_before_it_is_settled() {
     };
     let (held, free) = (compacted(true), compacted(false));
     assert!(held < free, "{held} {free}");
+}
+
+/// Two thirds of a load are written without memtables and compactions, and the settled tree is that
+/// of any load; where the tables of a compaction would have no filters, it is written as any other.
+#[test]
+fn the_first_part_of_a_bulk_load_becomes_tables_of_the_last_level() {
+    let target = &targets()[0];
+    let mut loads = sparse(loaded());
+    replace(&mut loads, &json!({"value_bytes": 400}));
+    let loaded = |filters_in_all: bool, bulk: Value| {
+        let mut request = json!({"options": {
+            "write_buffer_size": "65536", "target_file_size_base": "65536",
+            "max_bytes_for_level_base": "262144",
+            "level_compaction_dynamic_level_bytes": "true",
+            "optimize_filters_for_hits": (!filters_in_all).to_string(),
+        }});
+        replace(&mut request, &bulk);
+        let messages = Conversation::start(target, loads.clone(), request).messages();
+        finished(&messages);
+        let settled = &phases(&messages)[1].1;
+        let flushed = messages.iter().filter_map(|message| match message {
+            Message::BackgroundWork { flush_bytes, .. } => *flush_bytes,
+            _ => None,
+        });
+        let tree = settled.bytes_per_level.clone().unwrap();
+        let last = *tree.last().unwrap() as f64;
+        (
+            flushed.sum::<u64>() as f64,
+            last,
+            settled.files_per_level.clone().unwrap(),
+        )
+    };
+    let bulk = json!({"bulk_load": {"threads": 2, "hold_compactions": true}});
+    let (plain, plain_last, plain_files) = loaded(true, json!({}));
+    let (flushed, last, files) = loaded(true, bulk.clone());
+    assert!(
+        (0.25..0.45).contains(&(flushed / plain)),
+        "{flushed} {plain}"
+    );
+    assert!(
+        (0.8..1.25).contains(&(last / plain_last)),
+        "{last} {plain_last}"
+    );
+    let (all, plain_all) = (files.iter().sum::<u64>(), plain_files.iter().sum::<u64>());
+    assert!(
+        files[0] < 4 && all.abs_diff(plain_all) <= plain_all / 4,
+        "{files:?} {plain_files:?}"
+    );
+    let (flushed, ..) = loaded(false, bulk);
+    assert!(flushed > 0.9 * plain, "{flushed} {plain}");
 }
 
 #[test]

@@ -283,12 +283,15 @@ pub trait Database: Send + Sync {
         Ok(false)
     }
 
-    /// Seconds since open for which writers were stalled or slowed; `None` if the engine cannot
-    /// tell.
+    /// Tables in the order of their keys; `None` if the tree would be another than that of writes.
+    fn sorted_tables(&self) -> Result<Option<Box<dyn SortedTables + '_>>> {
+        Ok(None)
+    }
+
+    /// Seconds since open for which writers were stalled or slowed; `None` if not known.
     fn stall_s(&self) -> Option<f64>;
 
-    /// Whether data outlives the handle. True for every engine except the no-op one, whose runs
-    /// have nothing to read back.
+    /// Whether data outlives the handle: not with the no-op engine, which has nothing to read back.
     fn keeps_data(&self) -> bool {
         true
     }
@@ -299,14 +302,12 @@ pub trait Database: Send + Sync {
         false
     }
 
-    /// The levels of the tree, level 0 first, including empty ones; `None` if the engine has none
-    /// or does not report them.
+    /// The levels of the tree, level 0 first, including empty ones; `None` if not known.
     fn levels(&self) -> Option<Vec<LevelSize>> {
         None
     }
 
-    /// Bytes that compactions have yet to rewrite, by the engine's estimate; `None` if it cannot
-    /// tell.
+    /// Estimated bytes that compactions have yet to rewrite; `None` if not known.
     fn pending_compaction_bytes(&self) -> Option<u64> {
         None
     }
@@ -316,8 +317,7 @@ pub trait Database: Send + Sync {
         ""
     }
 
-    /// The text of an engine property such as `rocksdb.stats`; `None` if the engine does not have
-    /// it.
+    /// The text of an engine property such as `rocksdb.stats`; `None` if there is none.
     fn property(&self, name: &str) -> Option<String>;
 }
 
@@ -373,6 +373,21 @@ impl<'a> BlockCacheCounters<'a> {
         })
     }
 }
+
+/// Tables that a database without entries of their keys takes as they are.
+pub trait SortedTables: Sync {
+    /// Bytes of new entries after which a compaction moves them to where these tables are.
+    fn cycle_bytes(&self) -> u64;
+
+    /// Writes what `fill` puts, in rising order of keys; several threads may do so at once.
+    fn write(&self, fill: &mut dyn FnMut(&mut PutEntry<'_>) -> Result<()>) -> Result<Vec<PathBuf>>;
+
+    /// Makes `tables` part of the database, all or none.
+    fn take(&self, tables: &[PathBuf]) -> Result<()>;
+}
+
+/// Adds a key and its value.
+pub type PutEntry<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
 /// Operations of one thread. No call may allocate in proportion to the number of earlier calls.
 pub trait Session {

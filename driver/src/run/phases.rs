@@ -14,7 +14,7 @@ use crate::protocol::{
 use crate::random::KeyWriter;
 use crate::trace::replay::{run_replay, ReplayContext, ReplayError, ReplayedKeys};
 use crate::workload::{
-    check_reads, is_bulk, run_phase, shared, CheckedReads, Ledger, Notes, Observation,
+    check_reads, is_bulk, run_bulk, run_phase, shared, CheckedReads, Ledger, Notes, Observation,
     PhaseContext, Values,
 };
 
@@ -303,11 +303,13 @@ impl<'a> Phases<'a> {
             cancelled: self.cancelled,
             slices: self.turns.slices_of(phase),
             holds_compactions: bulk.is_some_and(|bulk| bulk.hold_compactions),
-            as_one: shared.is_some(),
+            as_one: shared.is_some().then_some(0),
         };
         let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
-        let performed_as = shared.as_ref().unwrap_or(phase);
-        let performed = run_phase(&context, index, performed_as, &mut reporter);
+        let performed = match &shared {
+            Some(shared) => run_bulk(&context, index, shared, &mut reporter),
+            None => run_phase(&context, index, phase, &mut reporter),
+        };
         reporter.finish()?;
         let performed = performed.map_err(Failure::running)?;
         let (observation, slices_over) = (performed.observation, performed.slices_over);

@@ -1,5 +1,5 @@
 //! Load phases that nobody measures: several threads write what one would have written, and
-//! compactions wait for most of it.
+//! compactions wait for most of it. What they would make of the first part, `sorted` writes.
 
 use crate::engine::{Database, Result};
 use crate::protocol::{
@@ -9,7 +9,7 @@ use crate::protocol::{
 /// The share of a load after which compactions wait no longer. What follows is several times what
 /// the levels above the last one hold, each of which is some ten times smaller than the next. So
 /// these levels come about as in any load.
-const HELD: f64 = 2.0 / 3.0;
+pub const HELD: f64 = 2.0 / 3.0;
 
 /// Tables of level 0 after which compactions run, too: to merge many more at once is slow.
 const WAITING_MANY: u64 = 128;
@@ -61,17 +61,18 @@ pub struct HeldCompactions<'a> {
 }
 
 impl<'a> HeldCompactions<'a> {
-    /// Lets them wait; `None` if the engine cannot do that.
-    pub fn begin(database: &'a dyn Database, operations: u64) -> Result<Option<Self>> {
+    /// Lets them wait in a load of `whole` operations, of which so many are `written`; `None` if
+    /// the engine cannot do that.
+    pub fn begin(database: &'a dyn Database, whole: u64, written: u64) -> Result<Option<Self>> {
         let held = HeldCompactions {
             database,
-            until: (operations as f64 * HELD) as u64,
+            until: ((whole as f64 * HELD) as u64).saturating_sub(written),
             holding: true,
         };
         Ok(database.hold_compactions(true)?.then_some(held))
     }
 
-    /// Looks after so many `operations` whether they have to run, or may wait again.
+    /// Looks after so many further `operations` whether they have to run, or may wait again.
     pub fn look(&mut self, operations: u64) -> Result<()> {
         let waiting = self.database.property("rocksdb.num-files-at-level0");
         let waiting = waiting.and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -216,7 +217,11 @@ mod tests {
             waiting: &waiting,
             held: &held,
         };
-        let compactions = RefCell::new(HeldCompactions::begin(&database, 900).unwrap().unwrap());
+        let compactions = RefCell::new(
+            HeldCompactions::begin(&database, 1000, 66)
+                .unwrap()
+                .unwrap(),
+        );
         let look = |operations, tables| {
             *waiting.lock().unwrap() = tables;
             compactions.borrow_mut().look(operations).unwrap();
@@ -230,7 +235,7 @@ mod tests {
         assert_eq!(look(600, 20), [true, false, true, false]);
         assert_eq!(look(601, 3), [true, false, true, false]);
         compactions.into_inner().end().unwrap();
-        let again = HeldCompactions::begin(&database, 9).unwrap().unwrap();
+        let again = HeldCompactions::begin(&database, 9, 0).unwrap().unwrap();
         again.end().unwrap();
         assert_eq!(held.lock().unwrap()[4..], [true, false]);
     }

@@ -23,6 +23,7 @@ use super::values::Values;
 use super::worker::repeat;
 
 /// What all phases of a run share.
+#[derive(Clone, Copy)]
 pub struct PhaseContext<'a> {
     /// The open database.
     pub database: &'a dyn Database,
@@ -42,8 +43,9 @@ pub struct PhaseContext<'a> {
     pub slices: u64,
     /// Whether compactions wait while most of the phase is written.
     pub holds_compactions: bool,
-    /// Whether the threads write what one thread would have written (`bulk::shared`).
-    pub as_one: bool,
+    /// Set if the threads write what one thread would have written (`bulk::shared`): how many of its
+    /// operations were written before.
+    pub as_one: Option<u64>,
 }
 
 /// Is told what happens while the threads of a phase run.
@@ -114,9 +116,10 @@ pub fn run_phase(
         ticks,
     };
     let mut slices_over = 0;
-    let whole = phase.operations_whole().unwrap_or(0);
+    let written = context.as_one.unwrap_or(0);
+    let whole = phase.operations_whole().unwrap_or(0) + written;
     let mut held = match context.holds_compactions {
-        true => HeldCompactions::begin(context.database, whole)?,
+        true => HeldCompactions::begin(context.database, whole, written)?,
         false => None,
     };
     let results = std::thread::scope(|scope| {
@@ -164,7 +167,8 @@ fn size(phase: &Phase) -> Size {
     }
 }
 
-fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+/// What a thread came to.
+pub fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     handle.join().unwrap_or_else(|_| {
         Err(EngineError::Failed {
             message: "a worker thread panicked".to_owned(),
@@ -295,20 +299,18 @@ impl Execution<'_> {
     fn origin(&self, worker: Worker<'_>) -> Origin {
         Origin {
             phase: self.index,
-            thread: if self.context.as_one {
-                0
-            } else {
-                worker.thread
+            thread: match self.context.as_one {
+                Some(_) => 0,
+                None => worker.thread,
             },
         }
     }
 
-    /// Operations of the threads before this one, where all write what one would have written.
+    /// Operations before those of this thread, where all write what one would have written.
     fn place(&self, worker: Worker<'_>) -> Option<u64> {
         let before = |thread| self.phase.operations_of(thread).unwrap_or(0);
-        self.context
-            .as_one
-            .then(|| (0..worker.thread).map(before).sum())
+        let written = self.context.as_one?;
+        Some(written + (0..worker.thread).map(before).sum::<u64>())
     }
 
     fn mix_thread(&self, worker: Worker<'_>) -> MixThread<'_> {

@@ -164,7 +164,7 @@ fn found(fixture: &Fixture, lie: Lie, phases: &[serde_json::Value]) -> (u64, u64
             cancelled: &AtomicBool::new(false),
             slices: 1,
             holds_compactions: false,
-            as_one: false,
+            as_one: None,
         };
         let mut notes = run_phase(&context, index, phase, &mut Nobody)
             .unwrap()

@@ -22,6 +22,9 @@ opaque!(
     LiveFiles,
     ColumnFamily,
     PerfContext,
+    EnvOptions,
+    SstFileWriter,
+    IngestOptions,
 );
 
 /// `rocksdb_slice_t`: bytes of the engine.
@@ -101,6 +104,17 @@ c_api! {
             fn rocksdb_perfcontext_create() -> *mut PerfContext;
             fn rocksdb_perfcontext_metric(*mut PerfContext, c_int) -> u64;
             fn rocksdb_perfcontext_destroy(*mut PerfContext);
+            fn rocksdb_envoptions_create() -> *mut EnvOptions;
+            fn rocksdb_envoptions_destroy(*mut EnvOptions);
+            fn rocksdb_sstfilewriter_create(*const EnvOptions, *const DbOptions) -> *mut SstFileWriter;
+            fn rocksdb_sstfilewriter_open(*mut SstFileWriter, *const c_char, *mut *mut c_char);
+            fn rocksdb_sstfilewriter_put(*mut SstFileWriter, *const c_char, usize, *const c_char, usize, *mut *mut c_char);
+            fn rocksdb_sstfilewriter_finish(*mut SstFileWriter, *mut *mut c_char);
+            fn rocksdb_sstfilewriter_destroy(*mut SstFileWriter);
+            fn rocksdb_ingestexternalfileoptions_create() -> *mut IngestOptions;
+            fn rocksdb_ingestexternalfileoptions_set_move_files(*mut IngestOptions, c_uchar);
+            fn rocksdb_ingestexternalfileoptions_destroy(*mut IngestOptions);
+            fn rocksdb_ingest_external_file(*mut Db, *const *const c_char, usize, *const IngestOptions, *mut *mut c_char);
         }
         optional {
             // Since RocksDB 8.1; 8.7 is the first version that needs no size of an entry.
@@ -114,6 +128,8 @@ c_api! {
             fn rocksdb_get_into_buffer_cf(*mut Db, *const ReadOptions, *mut ColumnFamily, *const c_char, usize, *mut c_char, usize, *mut usize, *mut c_uchar, *mut *mut c_char) -> c_uchar;
             fn rocksdb_iter_key_slice(*const Iterator) -> Slice;
             fn rocksdb_iter_value_slice(*const Iterator) -> Slice;
+            // Since RocksDB 6.5; how large a table is that is being written.
+            fn rocksdb_sstfilewriter_file_size(*mut SstFileWriter, *mut u64);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::parts::PartsSession;
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
-    Options, Result, Session,
+    Options, Result, Session, SortedTables,
 };
 use api::{Api, Db, Handle};
 use families::Families;
@@ -30,6 +30,7 @@ mod options;
 pub(crate) mod options_file;
 mod session;
 mod stuck;
+mod tables;
 mod tree;
 
 /// Short names of compressions, and RocksDB's own names.
@@ -112,7 +113,10 @@ impl Engine for RocksDb {
             watch: Some(Watch::start(self.api, DbHandle(open.raw), directory)?),
             handle: DbHandle(open.into_raw()),
             families: Some(families),
-            _options: handle,
+            shape: (self.families == 1)
+                .then(|| tables::Shape::of(self.api, directory, written.as_ref()))
+                .flatten(),
+            options: handle,
         }))
     }
 
@@ -233,12 +237,13 @@ struct RocksDatabase {
     flusher: Flusher,
     /// `None` only while the database is being closed.
     watch: Option<Watch>,
+    /// What tables are like that are written in the order of their keys; `None` if there are none.
+    shape: Option<tables::Shape>,
     /// Kept because it may own objects that the database shares.
-    _options: Handle,
+    options: Handle,
 }
 
-// SAFETY: the options object is never touched again between open and drop; see `DbHandle` for the
-// rest.
+// SAFETY: the options object is only read between open and drop; see `DbHandle` for the rest.
 unsafe impl Send for RocksDatabase {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDatabase {}
@@ -326,6 +331,10 @@ impl Database for RocksDatabase {
             self.api.check(error)?;
         }
         Ok(true)
+    }
+
+    fn sorted_tables(&self) -> Result<Option<Box<dyn SortedTables + '_>>> {
+        self.open_tables()
     }
 
     fn stall_s(&self) -> Option<f64> {

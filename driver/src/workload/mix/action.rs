@@ -33,8 +33,9 @@ pub struct MixThread<'a> {
     pub share: (usize, usize),
     /// Seed of its random choices.
     pub seed: u64,
-    /// Whether the value of an insert follows from its number, and not from who performs it.
-    pub numbered: bool,
+    /// Set if the value of an insert follows from its number, and not from who performs it: how
+    /// many were done before the mix began.
+    pub numbered: Option<u64>,
     /// Notes what the thread writes.
     pub ledger: ThreadLedger,
     /// Takes down what it reads.
@@ -54,7 +55,7 @@ pub struct MixAction<'a> {
     checked: bool,
     chooser: Option<KeyChooser>,
     random: Xoshiro256PlusPlus,
-    numbered: bool,
+    numbered: Option<u64>,
     /// Writes drawn so far.
     count: u64,
     next: Next<'a>,
@@ -147,10 +148,11 @@ impl<'a> MixAction<'a> {
         let records = &self.plan.records;
         let insert = records.claim_insert();
         (self.next.insert, self.next.inserted) = (Some(insert), false);
-        if self.numbered {
-            self.count = insert;
+        let place = insert + self.numbered.unwrap_or(0);
+        if self.numbered.is_some() {
+            self.count = place;
         }
-        self.next.number = records.number(records.position(insert));
+        self.next.number = records.number(records.position(place));
     }
 
     #[inline]

@@ -6,3 +6,4 @@ mod records;
 
 pub use action::{MixAction, MixThread};
 pub use plan::MixPlan;
+pub use records::Records;
