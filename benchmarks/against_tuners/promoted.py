@@ -6,6 +6,9 @@
 Of every search of `auto` both fours are measured at the whole workload, side by side in two rounds.
 A study has one run of each and takes the best; so the best of one round is judged by the other, and
 the other way round. Trials are ranked by their means, drawn to the median as `study.racing` does.
+
+Whether a model ranks as the whole workload does, is printed too: of all configurations that were
+measured at both sizes, with the baseline, how many pairs are in the same order.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from cases import BASELINE, FIXED, WORKLOADS, Options, name_of, read_lines, study_spec
+from compare import gains as verified_gains
 from compare import side_by_side, verified
 
 from lsmtune.study.promotion import kinds_first
@@ -30,16 +35,24 @@ DRAWN = 0.5
 Fours = dict[str, list[Options]]
 
 
-def best_first(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> list[Options]:
-    """The configurations that a search of `auto` tried, without the baseline."""
+def tried(
+    lines: Sequence[Mapping[str, Any]], workload: str, seed: int
+) -> tuple[dict[str, list[float]], dict[str, Options]]:
+    """What a search of `auto` tried: the logarithms of the values, and the options, by name."""
     logs: dict[str, list[float]] = defaultdict(list)
     options: dict[str, Options] = {}
     for line in lines:
         own = (line["kind"], line["workload"], line.get("tuner"), line.get("seed"))
         if own == ("trial", workload, "auto", seed) and line["value"] > 0:
-            tried = {name: value for name, value in line["options"].items() if name not in FIXED}
-            logs[name_of(tried)].append(math.log(line["value"]))
-            options[name_of(tried)] = tried
+            known = {name: value for name, value in line["options"].items() if name not in FIXED}
+            logs[name_of(known)].append(math.log(line["value"]))
+            options[name_of(known)] = known
+    return logs, options
+
+
+def best_first(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> list[Options]:
+    """The configurations that a search of `auto` tried, without the baseline."""
+    logs, options = tried(lines, workload, seed)
     middle = statistics.median(map(statistics.fmean, logs.values()))
 
     def drawn(name: str) -> float:
@@ -76,6 +89,13 @@ def gains(lines: Sequence[Mapping[str, Any]], fours: Fours) -> dict[str, float]:
     return found
 
 
+def agreement(logs: Mapping[str, Sequence[float]], gained: Mapping[str, float]) -> tuple[int, int]:
+    """Of the pairs that are known by the search and at the whole workload, how many agree; all."""
+    both = [(statistics.fmean(logs[name]), gained[name]) for name in logs if name in gained]
+    pairs = list(combinations(both, 2))
+    return sum((a[0] > b[0]) == (a[1] > b[1]) for a, b in pairs), len(pairs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -99,8 +119,11 @@ def main() -> None:
         if not verified(read_lines(arguments.output), workload):
             side_by_side(arguments, workload, configs, 2, final=False)
         measured = verified(read_lines(arguments.output), workload)
+        whole = verified_gains([*measured, *lines], workload)
         for seed, each in fours.items():
-            told = (f"{kind} {gain:.2f}x" for kind, gain in gains(measured, each).items())
+            told = [f"{kind} {gain:.2f}x" for kind, gain in gains(measured, each).items()]
+            same, pairs = agreement(tried(lines, workload, seed)[0], whole)
+            told.append(f"{same} of {pairs} pairs in the same order")
             print(f"{workload}, seed {seed}: {', '.join(told)}")
 
 

@@ -206,8 +206,11 @@ def notes_on_sizes(
         if one[0] != other[0] and one[1] != other[1]
     ]
     if same:
-        notes.append(
+        line = (
             f"{len(known)} configurations ran at both sizes: {sum(same)} of their {len(same)} "
             "pairs are in the same order"
         )
+        if 2 * sum(same) <= len(same):
+            line += "; the search ran on too little data: begin anew with a larger budget"
+        notes.append(line)
     return notes
