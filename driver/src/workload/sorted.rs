@@ -43,6 +43,8 @@ pub fn run_bulk(
     };
     let elapsed_s = started.elapsed().as_secs_f64();
     let rest = Phase {
+        // Several would be ahead of the compactions, which then leave other levels.
+        threads: if written > 0 { 1 } else { phase.threads },
         operations: phase.operations.map(|whole| whole - written),
         ..phase.clone()
     };
