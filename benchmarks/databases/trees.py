@@ -34,6 +34,7 @@ LAYOUTS = {
     "default": (300_000, Config()),
     "write buffer 1 MiB": (300_000, Config({"write_buffer_size": MIB})),
     "write buffer 8 MiB": (500_000, Config({"write_buffer_size": 8 * MIB})),
+    "write buffer 16 MiB": (300_000, Config({"write_buffer_size": 16 * MIB})),
     "scaled": (
         187_500,
         Config(

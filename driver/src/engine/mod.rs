@@ -232,8 +232,7 @@ pub trait Engine: Send + Sync {
         durability: Durability,
     ) -> Result<Box<dyn Database>>;
 
-    /// Whether a database consists of files in its directory, so that a copy of them is a database,
-    /// too.
+    /// Whether a database is files in its directory, so that a copy of them is a database, too.
     fn keeps_files(&self) -> bool {
         true
     }
@@ -274,8 +273,8 @@ pub trait Database: Send + Sync {
     /// A handle for one worker thread.
     fn session(&self) -> Box<dyn Session + '_>;
 
-    /// Writes out every memtable and waits until no flush or compaction is pending or running. The
-    /// caller measures this as the drain. Polls `cancelled` at least every 50 ms.
+    /// Writes out every memtable and waits until no flush or compaction is pending or running: the
+    /// drain. Polls `cancelled` at least every 50 ms.
     fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()>;
 
     /// Lets compactions wait, or run again. Returns false if the engine cannot do that.
@@ -283,7 +282,7 @@ pub trait Database: Send + Sync {
         Ok(false)
     }
 
-    /// Tables in the order of their keys; `None` if the tree would be another than that of writes.
+    /// Tables in key order; `None` if the tree would be another than that of writes.
     fn sorted_tables(&self) -> Result<Option<Box<dyn SortedTables + '_>>> {
         Ok(None)
     }
@@ -296,8 +295,7 @@ pub trait Database: Send + Sync {
         true
     }
 
-    /// Whether table files are read by system calls, which the process's own counters see. False
-    /// for engines that map their files or hold everything in memory.
+    /// Whether table files are read by system calls, which the process's own counters see.
     fn reads_by_system_call(&self) -> bool {
         false
     }
@@ -330,8 +328,7 @@ pub enum BatchEntry<'a> {
     Delete(&'a [u8]),
 }
 
-/// Blocks that the reads of one thread requested from the engine's block cache, since the thread
-/// began.
+/// Blocks that the reads of a thread requested from the engine's block cache since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockCacheReads {
     /// Found there.
@@ -376,7 +373,7 @@ impl<'a> BlockCacheCounters<'a> {
 
 /// Tables that a database without entries of their keys takes as they are.
 pub trait SortedTables: Sync {
-    /// Bytes of new entries after which a compaction moves them to where these tables are.
+    /// Bytes of new entries after which a compaction moves them down: a cycle.
     fn cycle_bytes(&self) -> u64;
 
     /// Writes what `fill` puts, in rising order of keys; several threads may do so at once.
