@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::library::status_error;
 use super::{EngineError, Result};
 
 /// Marks a directory as one that lsmtune made and may delete.
@@ -24,6 +25,12 @@ impl Scratch {
                 message: format!("cannot make a temporary directory: {error}"),
             })
         })
+    }
+
+    /// Makes a directory with a new name inside `parent`, and nowhere else.
+    pub fn only_inside(parent: &Path) -> Result<Self> {
+        Self::create(parent)
+            .map_err(|error| status_error(&format!("{}: {error}", parent.display())))
     }
 
     fn create(parent: &Path) -> std::io::Result<Self> {

@@ -172,7 +172,8 @@ pub struct BulkLoad {
     /// Threads that share the work of one that writes new keys in random order.
     #[cfg_attr(test, schemars(range(min = 1, max = BulkLoad::THREADS_MAX)))]
     pub threads: usize,
-    /// Whether compactions wait while most of a load is written, where the engine can do that.
+    /// Whether most of a load may be written as sorted tables, or while compactions wait, where the
+    /// engine can do that.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hold_compactions: bool,
 }

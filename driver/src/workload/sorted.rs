@@ -42,14 +42,17 @@ pub fn run_bulk(
         false => (0, Vec::new()),
     };
     let elapsed_s = started.elapsed().as_secs_f64();
+    // Where little was sorted, the rest is made fast by other means. Else it is written as in any
+    // load: several threads would be ahead of the compactions, which then leave other levels.
+    let mostly = written >= phase.operations_whole().unwrap_or(0).div_ceil(3).max(1);
     let rest = Phase {
-        // Several would be ahead of the compactions, which then leave other levels.
-        threads: if written > 0 { 1 } else { phase.threads },
+        threads: if mostly { 1 } else { phase.threads },
         operations: phase.operations.map(|whole| whole - written),
         ..phase.clone()
     };
     let after = PhaseContext {
         as_one: Some(written),
+        holds_compactions: context.holds_compactions && !mostly,
         ..*context
     };
     let mut all = run_phase(&after, index, &rest, watcher)?;
@@ -85,7 +88,7 @@ struct Part {
 }
 
 impl Load<'_> {
-    /// Writes the first operations, and returns how many. None if the engine takes no sorted tables,
+    /// Writes the first operations, and returns how many. Zero if the engine takes no sorted tables,
     /// if the load is over before a compaction, or if it is cancelled.
     fn write_first(&self) -> Result<(u64, Vec<Part>)> {
         let Some(tables) = self.context.database.sorted_tables()? else {
@@ -125,7 +128,7 @@ impl Load<'_> {
             let value = values.value(Version::new(self.index, 0, place));
             (keys.write(number(place)).len() + value.len()) as u64 + ENTRY_BYTES
         });
-        (cycle_bytes * count / bytes.sum::<u64>()).max(1)
+        (cycle_bytes.saturating_mul(count) / bytes.sum::<u64>()).max(1)
     }
 
     /// The number of the key at each place of the load; to be asked for in their order.
@@ -210,8 +213,9 @@ fn take(tables: &dyn SortedTables, parts: &[Part]) -> Result<()> {
 }
 
 /// How many operations of a load are written in order: as many whole cycles as fit into the share
-/// during which compactions wait, and at least one cycle of a load that has as many. What is left
-/// makes the levels above, and leaves as many tables in level 0 as in any load.
+/// during which compactions wait, and at least one cycle of a load that has more: its first
+/// compaction moves all of it, however much that is. What is left makes the levels above, and about
+/// as many tables of level 0 as in any load.
 fn first_operations(whole: u64, cycle: u64) -> u64 {
     let most = ENTRIES_MAX.min((whole as f64 * HELD) as u64);
     let operations = (most / cycle).max(1) * cycle;
@@ -235,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_cycles_are_written_in_order_and_a_third_is_left() {
+    fn whole_cycles_are_written_in_order_and_some_is_left() {
         assert_eq!(first_operations(900, 100), 600);
         assert_eq!(first_operations(899, 100), 500);
         assert_eq!(first_operations(900, 250), 500);

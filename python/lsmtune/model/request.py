@@ -93,7 +93,8 @@ class BulkLoad:
     """How load phases are made fast that nobody measures. What is written is the same.
 
     `threads` share the work of one that writes new keys in random order. With `hold_compactions`
-    compactions wait while most of such a load is written, where the engine can do that.
+    most of such a load is written as sorted tables, or while compactions wait, where the engine can
+    do that.
     """
 
     threads: int

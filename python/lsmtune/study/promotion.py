@@ -210,7 +210,7 @@ def notes_on_sizes(
             f"{len(known)} configurations ran at both sizes: {sum(same)} of their {len(same)} "
             "pairs are in the same order"
         )
-        if 2 * sum(same) <= len(same):
+        if 2 * sum(same) <= len(same) and len(known) > 2:
             line += "; the search ran on too little data: begin anew with a larger budget"
         notes.append(line)
     return notes

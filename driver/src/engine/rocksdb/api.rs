@@ -109,6 +109,7 @@ c_api! {
             fn rocksdb_sstfilewriter_create(*const EnvOptions, *const DbOptions) -> *mut SstFileWriter;
             fn rocksdb_sstfilewriter_open(*mut SstFileWriter, *const c_char, *mut *mut c_char);
             fn rocksdb_sstfilewriter_put(*mut SstFileWriter, *const c_char, usize, *const c_char, usize, *mut *mut c_char);
+            fn rocksdb_sstfilewriter_file_size(*mut SstFileWriter, *mut u64);
             fn rocksdb_sstfilewriter_finish(*mut SstFileWriter, *mut *mut c_char);
             fn rocksdb_sstfilewriter_destroy(*mut SstFileWriter);
             fn rocksdb_ingestexternalfileoptions_create() -> *mut IngestOptions;
@@ -128,8 +129,6 @@ c_api! {
             fn rocksdb_get_into_buffer_cf(*mut Db, *const ReadOptions, *mut ColumnFamily, *const c_char, usize, *mut c_char, usize, *mut usize, *mut c_uchar, *mut *mut c_char) -> c_uchar;
             fn rocksdb_iter_key_slice(*const Iterator) -> Slice;
             fn rocksdb_iter_value_slice(*const Iterator) -> Slice;
-            // Since RocksDB 6.5; how large a table is that is being written.
-            fn rocksdb_sstfilewriter_file_size(*mut SstFileWriter, *mut u64);
         }
     }
 }

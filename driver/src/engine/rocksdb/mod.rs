@@ -114,7 +114,7 @@ impl Engine for RocksDb {
             handle: DbHandle(open.into_raw()),
             families: Some(families),
             shape: (self.families == 1)
-                .then(|| tables::Shape::of(self.api, directory, written.as_ref()))
+                .then(|| tables::Shape::of(directory, written.as_ref()))
                 .flatten(),
             options: handle,
         }))

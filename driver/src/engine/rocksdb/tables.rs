@@ -14,11 +14,12 @@ use super::RocksDatabase;
 use crate::engine::c_bytes::text;
 use crate::engine::library::path_text;
 use crate::engine::scratch::Scratch;
-use crate::engine::{PutEntry, Result, SortedTables};
+use crate::engine::{Database, PutEntry, Result, SortedTables};
 
 /// Options with which a compaction leaves the tables that are written here: of one size, in the
-/// last level, with nothing that only a compaction knows.
-const NEEDED: [(&str, &str); 7] = [
+/// last level, with nothing that only a compaction knows. With a dictionary, a table is in memory
+/// until it is finished, and its size is not known; with several threads it is an estimate.
+const NEEDED: [(&str, &str); 12] = [
     ("compaction_style", "kCompactionStyleLevel"),
     ("level_compaction_dynamic_level_bytes", "true"),
     ("disable_auto_compactions", "false"),
@@ -26,16 +27,26 @@ const NEEDED: [(&str, &str); 7] = [
     ("optimize_filters_for_hits", "false"),
     ("comparator", "leveldb.BytewiseComparator"),
     ("table_factory", "BlockBasedTable"),
+    ("compression_opts.max_dict_bytes", "0"),
+    ("bottommost_compression_opts.max_dict_bytes", "0"),
+    ("compression_opts.parallel_threads", "1"),
+    ("bottommost_compression_opts.parallel_threads", "1"),
+    // Else memtables are written out before they are full.
+    ("db_write_buffer_size", "0"),
 ];
 
-/// Tells the size of the table that is being written.
-type FileSize = unsafe extern "C" fn(*mut SstFileWriter, *mut u64);
+/// The same of options that not every version writes to its OPTIONS file, or only if they are set.
+/// Of compressions by level, a compaction takes that of the level's place above the last one.
+const NEEDED_IF_WRITTEN: [(&str, &str); 3] = [
+    ("enable_blob_files", "false"),
+    ("target_file_size_is_upper_bound", "false"),
+    ("compression_per_level", ""),
+];
 
 /// What such tables are like in a database.
 #[derive(Debug)]
 pub struct Shape {
     directory: PathBuf,
-    file_size: FileSize,
     /// Bytes of a table.
     table_bytes: u64,
     cycle_bytes: u64,
@@ -43,21 +54,28 @@ pub struct Shape {
 
 impl Shape {
     /// For the database in `directory`, whose options the engine has `written`; `None` if a
-    /// compaction would leave other tables, or if the library cannot write them.
-    pub fn of(api: &Api, directory: &Path, written: Option<&OptionsFile>) -> Option<Self> {
+    /// compaction would leave other tables.
+    pub fn of(directory: &Path, written: Option<&OptionsFile>) -> Option<Self> {
         let written = written?;
-        let is = |name: &str, value: &str| written.value(name).as_deref() == Some(value);
-        let is_known = NEEDED.iter().all(|(name, value)| is(name, value));
-        if !is_known || is("enable_blob_files", "true") {
+        let is_needed =
+            |(name, value): &(&str, &str)| written.value(name).as_deref() == Some(value);
+        let is_allowed =
+            |(name, value): &(&str, &str)| written.value(name).is_none_or(|found| found == *value);
+        if !NEEDED.iter().all(is_needed) || !NEEDED_IF_WRITTEN.iter().all(is_allowed) {
             return None;
         }
         let whole = |name: &str| written.value(name)?.parse::<u64>().ok();
-        let flush_bytes = whole("write_buffer_size")? * whole("min_write_buffer_number_to_merge")?;
+        let memtables = whole("min_write_buffer_number_to_merge")?;
+        let flush_bytes = whole("write_buffer_size")?.saturating_mul(memtables).max(1);
+        // Level 0 is compacted when it has so many tables, or as many bytes as the next level may.
+        let base = whole("max_bytes_for_level_base")?
+            .div_ceil(flush_bytes)
+            .max(1);
+        let tables = whole("level0_file_num_compaction_trigger")?.min(base);
         Some(Shape {
             directory: directory.to_path_buf(),
-            file_size: api.rocksdb_sstfilewriter_file_size?,
             table_bytes: whole("target_file_size_base")?,
-            cycle_bytes: flush_bytes * whole("level0_file_num_compaction_trigger")?,
+            cycle_bytes: flush_bytes.saturating_mul(tables),
         })
     }
 }
@@ -71,15 +89,17 @@ struct OpenTables<'db> {
 }
 
 impl RocksDatabase {
-    /// See [`crate::engine::Database::sorted_tables`].
+    /// See [`crate::engine::Database::sorted_tables`]. Beside other entries they would not come into
+    /// the last level.
     pub(super) fn open_tables(&self) -> Result<Option<Box<dyn SortedTables + '_>>> {
-        let Some(shape) = &self.shape else {
+        let is_empty = self.property("rocksdb.estimate-num-keys").as_deref() == Some("0");
+        let Some(shape) = self.shape.as_ref().filter(|_| is_empty) else {
             return Ok(None);
         };
         Ok(Some(Box::new(OpenTables {
             database: self,
             shape,
-            scratch: Scratch::inside(&shape.directory)?,
+            scratch: Scratch::only_inside(&shape.directory)?,
             made: AtomicUsize::new(0),
         })))
     }
@@ -186,7 +206,7 @@ impl<'a> Writer<'a> {
         }
         let (put, file_size) = (
             self.api().rocksdb_sstfilewriter_put,
-            self.tables.shape.file_size,
+            self.api().rocksdb_sstfilewriter_file_size,
         );
         let mut bytes = 0;
         // SAFETY: the writer is alive, and copies key and value.
