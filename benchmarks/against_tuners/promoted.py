@@ -18,7 +18,6 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,7 +26,7 @@ from cases import BASELINE, FIXED, WORKLOADS, Options, name_of, read_lines, stud
 from compare import gains as verified_gains
 from compare import side_by_side, verified
 
-from lsmtune.study.promotion import kinds_first
+from lsmtune.study.promotion import in_same_order, kinds_first
 from lsmtune.study.start import PROMOTED_MAX
 
 # The weight of the median, in runs: about that of a run that scatters less than trials do.
@@ -91,9 +90,8 @@ def gains(lines: Sequence[Mapping[str, Any]], fours: Fours) -> dict[str, float]:
 
 def agreement(logs: Mapping[str, Sequence[float]], gained: Mapping[str, float]) -> tuple[int, int]:
     """Of the pairs that are known by the search and at the whole workload, how many agree; all."""
-    both = [(statistics.fmean(logs[name]), gained[name]) for name in logs if name in gained]
-    pairs = list(combinations(both, 2))
-    return sum((a[0] > b[0]) == (a[1] > b[1]) for a, b in pairs), len(pairs)
+    names = logs.keys() & gained.keys()
+    return in_same_order([(statistics.fmean(logs[name]), gained[name]) for name in names])
 
 
 def main() -> None:

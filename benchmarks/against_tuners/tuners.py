@@ -8,7 +8,7 @@ its users. Three kinds of tuners:
 
 - lsmtune's own (`OURS`), by what `lsmtune tune` calls; the incumbents are those that it announces.
   `auto-no-...` is `auto` without one of its parts; the search of `auto-promoted` ends while there
-  is time to run its best trials at the whole workload, which a study does before its proof;
+  is time to run its best trials on more data, which a study does before its proof;
 - others as their users run them (`PEERS`): a script around `lsmtune bench --json`, a command for
   each trial, as people do with db_bench. The incumbent is the best value so far;
 - the same with our starts and loaded databases (`+ours`): in the place of the command stands the

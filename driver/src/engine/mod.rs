@@ -295,7 +295,8 @@ pub trait Database: Send + Sync {
         true
     }
 
-    /// Whether table files are read by system calls, which the process's own counters see.
+    /// Whether table files are read by system calls, which the process's own counters see. False
+    /// for engines that map their files or hold everything in memory.
     fn reads_by_system_call(&self) -> bool {
         false
     }

@@ -177,9 +177,7 @@ def notes_on_sizes(
 ) -> list[str]:
     """What the verdict on the best trial says of a search that ran on a model; empty for none.
 
-    `baseline` is its goal's number in the search; the proof ran at `proved_scale`. The share of
-    pairs in the same order is (tau + 1) / 2 of M. G. Kendall, "A new measure of rank correlation",
-    Biometrika 30, 1938.
+    `baseline` is its goal's number in the search; the proof ran at `proved_scale`.
     """
     if promotion is None or judgement.best is None:
         return []
@@ -200,17 +198,27 @@ def notes_on_sizes(
         )
     both = [(baseline, promotion.baseline), *((values[n], value) for n, value in larger.items())]
     known = [(one, other) for one, other in both if one is not None and other is not None]
+    same, pairs = in_same_order(known)
+    if pairs:
+        line = (
+            f"{len(known)} configurations ran at both sizes: {same} of their {pairs} "
+            "pairs are in the same order"
+        )
+        if 2 * same <= pairs and len(known) > 2:
+            line += "; the search ran on too little data: begin anew with a larger budget"
+        notes.append(line)
+    return notes
+
+
+def in_same_order(known: Sequence[tuple[float, float]]) -> tuple[int, int]:
+    """How many pairs are in the same order by both numbers of each, and how many are in any.
+
+    The one over the other is (tau + 1) / 2 of M. G. Kendall, "A new measure of rank correlation",
+    Biometrika 30, 1938.
+    """
     same = [
         (one[0] > other[0]) == (one[1] > other[1])
         for one, other in combinations(known, 2)
         if one[0] != other[0] and one[1] != other[1]
     ]
-    if same:
-        line = (
-            f"{len(known)} configurations ran at both sizes: {sum(same)} of their {len(same)} "
-            "pairs are in the same order"
-        )
-        if 2 * sum(same) <= len(same) and len(known) > 2:
-            line += "; the search ran on too little data: begin anew with a larger budget"
-        notes.append(line)
-    return notes
+    return sum(same), len(same)
