@@ -9,7 +9,7 @@ from typing import Any
 import optuna
 import pytest
 
-from lsmtune.cli.choices import parse_options, resolve
+from lsmtune.cli.choices import resolve
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role
@@ -92,7 +92,7 @@ def test_a_study_file_that_never_ran_is_refused(tmp_path: Path) -> None:
 
 def test_options_are_typed_and_split_outside_braces_only() -> None:
     text = "write_buffer_size=4MiB, compression=none,x={a=1,b={c=2,d=3}},use_fsync=true"
-    assert parse_options(text, "CONFIG") == {
+    assert resolve(text, source="CONFIG").options == {
         "write_buffer_size": 4 << 20,
         "compression": "none",
         "x": "{a=1,b={c=2,d=3}}",
@@ -106,7 +106,7 @@ def test_options_are_typed_and_split_outside_braces_only() -> None:
 )
 def test_malformed_options_are_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        parse_options(text, "CONFIG")
+        resolve(text, source="CONFIG")
 
 
 def test_the_best_of_a_study_is_exported_with_its_engines_version(

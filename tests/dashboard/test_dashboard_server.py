@@ -229,11 +229,16 @@ def test_what_is_asked_reaches_the_tuner(serve: Serve, study: SampleStudy) -> No
         assert server.post("0", wanted).status == 200
         assert read_requests(study.path) == asked
     added = read_requests(study.path)
-    server.post("0", {"do": "add", "options": "write_buffer_size=4MiB"})
+    # Once it was cut at the comma inside of the braces.
+    structured = "write_buffer_size=4MiB\ncompression_opts={level=3,max_dict_bytes=0}"
+    server.post("0", {"do": "add", "options": structured})
     server.post("0", {"do": "extend", "time": "2h", "trials": ""})
     server.post("0", {"do": "extend", "time": "", "trials": "90"})
     server.post("0", {"do": "stop"})
-    second = {"write_buffer_size": 4 * 2**20}
+    second = {
+        "write_buffer_size": 4 * 2**20,
+        "compression_opts": "{level=3,max_dict_bytes=0}",
+    }
     assert read_requests(study.path) == Requests(True, False, (*added.add, second), 7200.0, 90)
 
 

@@ -22,7 +22,7 @@ LONG_RUN = __name__ == "__main__"
 if LONG_RUN:
     import atheris
 with atheris.instrument_imports(include=["lsmtune"]) if LONG_RUN else nullcontext():
-    from lsmtune.cli.choices import config_of_result, parse_options, parse_result
+    from lsmtune.cli.choices import config_of_result, parse_result
     from lsmtune.cli.gate import parse_history
     from lsmtune.driver.messages import TraceInspected, parse_message
     from lsmtune.engines.formats import EXPORTERS, IMPORTERS, export, exported
@@ -43,6 +43,7 @@ with atheris.instrument_imports(include=["lsmtune"]) if LONG_RUN else nullcontex
     from lsmtune.study.build import parse_spec
     from lsmtune.study.template import render_study
     from lsmtune.traces.summary import trace_summary
+    from lsmtune.workloads.choice import options_of, pieces_of
     from lsmtune.workloads.ekvsb import imported_workload
     from lsmtune.workloads.file import parse_workload_file, workload_text
 
@@ -116,7 +117,7 @@ def expression(data: bytes) -> None:
 
 
 def command_line_options(data: bytes) -> None:
-    parse_options(text_of(data), "--config")
+    options_of("--config", pieces_of(text_of(data)))
 
 
 # --- files of ours that people keep, and may change

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.workloads.choice import option_of
+from lsmtune.workloads.choice import options_of, pieces_of
 
 if TYPE_CHECKING:
     from lsmtune.experiment.folder import StudyFolder
@@ -87,7 +87,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
         engine = EngineIdentity(PRESETS[text].engine)
         return NamedConfig(Config(PRESETS[text].options, label=text), engine), "the preset is for"
     if "=" in text:
-        return NamedConfig(Config(parse_options(text, source), label=text)), ""
+        return NamedConfig(Config(options_of(source, pieces_of(text)), label=text)), ""
     why = "neither options, nor a preset, nor a file that exists"
     nearest = nearest_name(text, ["default", *PRESETS])
     raise InputError(source, found=text, why=why, allowed=ALLOWED, nearest=nearest)
@@ -143,29 +143,6 @@ def _options_in(side: Any) -> dict[str, OptionValue] | None:
         isinstance(value, bool | int | float | str) for value in options.values()
     )
     return options if plain else None
-
-
-def parse_options(text: str, source: str) -> dict[str, OptionValue]:
-    """`a=1,b={c=2,d=3}` as options; a comma inside braces separates nothing.
-
-    Raises InputError for a piece that is not name=value, and for a name given twice.
-    """
-    pieces, depth = [""], 0
-    for letter in text:
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            pieces.append("")
-        else:
-            pieces[-1] += letter
-    options: dict[str, OptionValue] = {}
-    for piece in pieces:
-        name, equals, value = (word.strip() for word in piece.partition("="))
-        if not equals or not name:
-            raise InputError(source, found=piece, allowed="name=value")
-        if name in options:
-            raise InputError(source, name, why="given twice")
-        options[name] = option_of(source, name, value)
-    return options
 
 
 def _from_study(path: Path, trial: str, source: str) -> NamedConfig:

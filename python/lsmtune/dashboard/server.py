@@ -40,7 +40,7 @@ from lsmtune.report.document import Document
 from lsmtune.report.render import environment, read_asset, section_html
 from lsmtune.study.live import Requests, State, ask
 from lsmtune.units import UnitError, parse_duration
-from lsmtune.workloads.choice import options_of
+from lsmtune.workloads.choice import options_of, pieces_of
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN = "token"
@@ -294,8 +294,8 @@ def change_of(wanted: Any) -> Callable[[Requests], Requests]:
         case "pause" | "resume" as what:
             return lambda asked: replace(asked, pause=what == "pause")
         case "add":
-            told = re.split(r"[,\n]", str(given.get("options", "")))
-            options = options_of("options", [text.strip() for text in told if text.strip()])
+            stated = pieces_of(str(given.get("options", "")), at=",\n")
+            options = options_of("options", [text for text in stated if text])
             if not options:
                 raise InputError("options", found="", allowed="name=value, name=value")
             return lambda asked: replace(asked, add=(*asked.add, options))

@@ -142,6 +142,18 @@ def assignments(flag: str, texts: Sequence[str] | None) -> dict[str, str]:
     return values
 
 
+def pieces_of(text: str, at: str = ",") -> list[str]:
+    """`text` cut at each of the letters `at`, but not within braces: of `a=1,b={c=2,d=3}` two."""
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter in at and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces]
+
+
 def options_of(source: str, texts: Sequence[str] | None) -> dict[str, OptionValue]:
     """The options that `name=value` texts set, as `source` names. Raises as `option_of` does."""
     given = assignments(source, texts)
