@@ -363,10 +363,8 @@ NEEDS = {"smac": "smac", "flaml-cfo": "flaml", "flaml-blendsearch": "flaml"}
 class _Watch(TuneObserver):
     """Prints what `lsmtune tune` measured, and what it holds for the best."""
 
-    def __init__(self, clock: Clock, stop: threading.Event, *, promotes: bool) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._stop = stop
-        self._promotes = promotes
         self._options: dict[int, Options] = {}
 
     def run_finished(self, run: StoredMeasurement) -> None:
@@ -383,22 +381,27 @@ class _Watch(TuneObserver):
         self._clock.line("incumbent", self._options[trial])
 
     def search_finished(self, reason: str) -> None:
-        """There is to be no proof."""
+        """To be seen, as warnings."""
         print(reason, file=sys.stderr)
-        if not self._promotes:
-            self._stop.set()
 
     def warning(self, text: str) -> None:
         """To be seen by whoever reads the lines."""
         print(text, file=sys.stderr)
 
 
-class _Promoting(Tuning):
-    """Its search ends while there is time for the promotion, after which nothing is proved."""
+class _Searching(Tuning):
+    """It ends with its search, as if interrupted."""
 
     def __init__(self, clock: Clock, *parts: Any) -> None:
         super().__init__(*parts)
         self._own_clock = clock
+
+    def _prove(self) -> None:
+        """Nothing."""
+
+
+class _Promoting(_Searching):
+    """It searches while there is time for the promotion, and ends with that."""
 
     def _next(self) -> Callable[[], bool] | str:
         larger_s = (self._baseline_wall_s or 0.0) * self._budget.proof_factor
@@ -406,8 +409,11 @@ class _Promoting(Tuning):
         is_late = self._size.grows and self._own_clock.left_s() < needed_s
         return "time for the promotion" if is_late else super()._next()
 
+    def _prove(self) -> None:
+        Tuning._prove(self)
+
     def _proved(self, *_: Any) -> None:
-        """Nothing, as if interrupted."""
+        """Nothing."""
 
 
 def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
@@ -422,8 +428,8 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
         late.daemon = True
         late.start()
         with StudyFolder.create_or_resume(Path(folder) / "study", spec) as opened:
-            watch = _Watch(clock, stop, promotes=own.promotes)
-            make = partial(_Promoting, clock) if own.promotes else None
+            make = partial(_Promoting if own.promotes else _Searching, clock)
+            watch = _Watch(clock)
             tune(spec, opened, chosen.runner, chosen.engine, watch, stop=stop, make=make)
 
 

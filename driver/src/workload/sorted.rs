@@ -104,10 +104,14 @@ impl Load<'_> {
         let parts: Result<Vec<_>> = std::thread::scope(|scope| {
             let write = |part| {
                 let tables = &*tables;
-                scope.spawn(move || self.write(part, tables))
+                let work = move || self.write(part, tables);
+                let started = std::thread::Builder::new().spawn_scoped(scope, work);
+                started.map_err(|error| EngineError::Failed {
+                    message: format!("a thread of the load cannot start: {error}"),
+                })
             };
-            let threads: Vec<_> = entries.chunks(share).map(write).collect();
-            threads.into_iter().map(join).collect()
+            let threads: Result<Vec<_>> = entries.chunks(share).map(write).collect();
+            threads?.into_iter().map(join).collect()
         });
         match parts {
             Ok(parts) => {
@@ -121,21 +125,22 @@ impl Load<'_> {
 
     /// Operations that write `cycle_bytes`, by the mean of the first of all `whole` ones.
     fn cycle(&self, cycle_bytes: u64, whole: u64) -> u64 {
-        let (mut keys, mut number) = (KeyWriter::new(self.context.workload), self.numbers());
+        let mut keys = KeyWriter::new(self.context.workload);
         let values = self.context.values.of(self.index, 0);
         let count = whole.clamp(1, 1000);
-        let bytes = (0..count).map(|place| {
+        let bytes = (0..count).zip(self.numbers()).map(|(place, number)| {
             let value = values.value(Version::new(self.index, 0, place));
-            (keys.write(number(place)).len() + value.len()) as u64 + ENTRY_BYTES
+            (keys.write(number).len() + value.len()) as u64 + ENTRY_BYTES
         });
         (cycle_bytes.saturating_mul(count) / bytes.sum::<u64>()).max(1)
     }
 
-    /// The number of the key at each place of the load; to be asked for in their order.
-    fn numbers(&self) -> Box<dyn FnMut(u64) -> u64> {
+    /// The number of the key at each place of the load, without an end.
+    fn numbers(&self) -> Box<dyn Iterator<Item = u64>> {
         if let Some(mix) = &self.phase.mix {
             let records = Records::new(mix, false);
-            return Box::new(move |place| records.number(records.position(place)));
+            let number = move |place| records.number(records.position(place));
+            return Box::new((0..).map(number));
         }
         let of = StreamOf {
             share: (0, 1),
@@ -145,15 +150,14 @@ impl Load<'_> {
         };
         let num = self.context.workload.num;
         let mut stream = key_stream(num, Operation::FillUniqueRandom, of);
-        Box::new(move |_| stream.next_key())
+        Box::new(std::iter::repeat_with(move || stream.next_key()))
     }
 
     /// The first entries, in the order of their keys; of equal ones the last.
     fn entries(&self, operations: u64) -> Vec<Entry> {
         let writer = || KeyWriter::new(self.context.workload);
-        let (mut keys, mut number) = (writer(), self.numbers());
-        let entry = |place| {
-            let number = number(place);
+        let mut keys = writer();
+        let entry = |(place, number)| {
             let begins = beginning(keys.write(number));
             Entry {
                 begins,
@@ -161,7 +165,7 @@ impl Load<'_> {
                 place,
             }
         };
-        let mut entries: Vec<_> = (0..operations).map(entry).collect();
+        let mut entries: Vec<_> = (0..operations).zip(self.numbers()).map(entry).collect();
         let pair = RefCell::new((writer(), writer()));
         let by_key = |one: &Entry, other: &Entry| {
             one.begins.cmp(&other.begins).then_with(|| {
