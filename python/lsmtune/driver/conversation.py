@@ -105,8 +105,8 @@ class Conversation(Closing):
     monotonic clock in seconds; time during which the driver is frozen, or this process asleep,
     counts for nothing; `suspended` tells how long the machine slept. `cpus` are the cores that it
     may use, all when empty. `group` holds it to a memory limit; without one, or when the kernel
-    refuses to put it there (`group_refused` says why), its resident memory is watched. Not
-    thread-safe.
+    refuses to put it there (`group_refused` says why), its resident memory is watched. `wrapper` is
+    the beginning of the command that starts it. Not thread-safe.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class Conversation(Closing):
         suspended: Clock = suspended_s,
         cpus: Sequence[int] = (),
         group: MemoryGroup | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
         """Starts the driver, which waits for its request. Raises InputError if it cannot."""
         self._document = document
@@ -133,7 +134,7 @@ class Conversation(Closing):
         self._disturbance = ""
         self._running_time = Stopwatch(self._awake)
         self._running_time.start()
-        self._child = ChildProcess([str(driver)], directory / ENGINE_LOG, cpus)
+        self._child = ChildProcess([*wrapper, str(driver)], directory / ENGINE_LOG, cpus)
         self.group, self.group_refused = group, ""
         try:
             if group is not None:  # the driver is in it before it has done anything
@@ -263,13 +264,18 @@ def converse(
     collector: Collector,
     cancel: threading.Event | None = None,
     on_message: OnMessage | None = None,
+    wrapper: Sequence[str] = (),
 ) -> Judgement:
     """One conversation from its beginning to its end, with a driver that never stops itself.
 
-    When it returns or raises, the process and its whole group are gone.
+    `wrapper` is the beginning of the command that starts it. When it returns or raises, the process
+    and its whole group are gone. Raises what `Conversation.step` raises.
     """
     with Conversation(
-        *(driver, document, directory, limits, collector), on_message=on_message, cancel=cancel
+        *(driver, document, directory, limits, collector),
+        on_message=on_message,
+        cancel=cancel,
+        wrapper=wrapper,
     ) as conversation:
         conversation.proceed()
         while (judgement := conversation.step(TICK_S)) is None:

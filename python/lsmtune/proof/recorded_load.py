@@ -6,30 +6,19 @@ the log.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
-import time
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lsmtune.driver.collect import Collector, Judgement, died, judge
-from lsmtune.driver.conversation import ENGINE_LOG, check_library
-from lsmtune.driver.messages import (
-    Failed,
-    Finished,
-    IntervalPassed,
-    Opened,
-    PhaseFinished,
-    parse_message,
-)
-from lsmtune.driver.process import ChildProcess
+from lsmtune.driver.collect import Collector
+from lsmtune.driver.conversation import check_library, converse
+from lsmtune.driver.messages import IntervalPassed, Opened, PhaseFinished, parse_message
 from lsmtune.driver.requests import run_request
 from lsmtune.driver.runner import DATABASE
-from lsmtune.driver.watch import watch
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
@@ -89,13 +78,24 @@ def recorded(
 ) -> History | str:
     """What the engine did to its files in the load of `request`, or why that is not known.
 
-    Raises InputError when the driver or the library of the engine cannot be used.
+    Raises InputError when the driver or the library of the engine cannot be used, and LsmtuneError
+    when the disk failed.
     """
     if any(mark in str(library) for mark in " :"):
         return f"{library}: the dynamic linker takes no path with a space or a colon"
     check_library(request.engine)
-    log = request.directory / "files.log"
-    judgement = _performed(driver, library, request, log, stop)
+    directory, log = request.directory, request.directory / "files.log"
+    settings = {
+        "LSMTUNE_FILES_BELOW": str(directory / DATABASE),
+        "LSMTUNE_FILES_LOG": str(log),
+        "LD_PRELOAD": ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")])),
+    }
+    # The library is in front of the driver's C library, and of no other program's.
+    wrapper = ["env", *(f"{name}={value}" for name, value in settings.items())]
+    document = run_request(request, directory / DATABASE)
+    judgement = converse(
+        *(driver, document, directory, request.limits, Collector(), stop), wrapper=wrapper
+    )
     if not log.is_file():
         return f"{library.name} was not loaded: the driver is static, or of another C library"
     try:
@@ -106,42 +106,10 @@ def recorded(
     if judgement.outcome is not Outcome.OK:
         message = judgement.error.message if judgement.error else ""
         return f"the load ended {judgement.outcome.value}: {message}{refused}"
-    different = _different(history, request.directory / DATABASE)
+    different = _different(history, directory / DATABASE)
     if different:
         return f"files changed in a way that was not noticed: {', '.join(different)}"
     return history
-
-
-def _performed(
-    driver: Path,
-    library: Path,
-    request: RunRequest,
-    log: Path,
-    stop: threading.Event,
-) -> Judgement:
-    """How the run ended. The library is in front of the driver's C library, and of no other's."""
-    directory, collector = request.directory, Collector()
-
-    def take(line: bytes) -> bool:
-        message = parse_message(line)
-        collector.take(message)
-        return isinstance(message, Finished | Failed)
-
-    settings = {
-        "LSMTUNE_FILES_BELOW": str(directory / DATABASE),
-        "LSMTUNE_FILES_LOG": str(log),
-        "LD_PRELOAD": ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")])),
-    }
-    words = [f"{name}={value}" for name, value in settings.items()]
-    document = run_request(request, directory / DATABASE)
-    with ChildProcess(["env", *words, str(driver)], directory / ENGINE_LOG) as child:
-        child.send(json.dumps(document, allow_nan=False))
-        try:
-            ending = watch(child, directory, request.limits, take, stop, time.monotonic)
-        except ProtocolError as error:
-            why = f"the driver broke the protocol {collector.where}: {error}"
-            return died(Outcome.CRASHED, why, child.log_tail())
-        return judge(collector.last, ending, collector.where, child.log_tail())
 
 
 def _different(history: History, directory: Path) -> list[str]:
