@@ -34,7 +34,7 @@ def test_the_table_says_all_that_was_measured(lsmtune: Any) -> None:
         "rocksdb 10.2.1: fillrandom, seed 1",
         "166,667 ops/s",
         "133,333 ops/s",
-        "latency p99.9 210 us",
+        "latency p99.9 210 µs",
         "latency max 3.1 ms",
         "flushes 2",
         "write amplification 1.07",

@@ -47,9 +47,9 @@ def test_the_tree_and_what_was_written_into_its_levels() -> None:
     title = next(n for n, line in enumerate(lines) if line.startswith("the tree at the end of"))
     assert [line.split() for line in lines[title + 1 : title + 5]] == [
         ["level", "files", "size", "compactions", "written", "by", "them"],
-        ["0", "2", "-", "0", "0B"],
-        ["1", "0", "-", "4", "3MiB"],
-        ["2", "5", "-", "0", "0B"],
+        ["0", "2", "\N{EN DASH}", "0", "0B"],
+        ["1", "0", "\N{EN DASH}", "4", "3MiB"],
+        ["2", "5", "\N{EN DASH}", "0", "0B"],
     ]
     nothing = replace(PHASE, levels=None, files_per_level=None, bytes_per_level=None)
     assert "the tree" not in shown(run(nothing))

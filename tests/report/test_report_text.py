@@ -27,7 +27,7 @@ def test_ratio(value: float | None, expected: str) -> None:
         ("latency_us_p99", 12_345.0, "12.35 ms"),
         ("database_bytes", 3 * 2**20, "3MiB"),
         ("write_amplification", 2.25, "2.25"),
-        ("drain_s", 0.5, "0.5 s"),
+        ("drain_s", 0.5, "500ms"),
         ("drain_s", float("nan"), "\u2013"),
         ("drain_s", None, "\u2013"),
     ],

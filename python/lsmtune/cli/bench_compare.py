@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from rich.console import RenderableType
 
-from lsmtune.cli.bench_result import known_text, metric_text
 from lsmtune.cli.output import failure_line
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
@@ -19,6 +18,8 @@ from lsmtune.report.document import Block, Notice, Notices, Paragraph, Table, nu
 from lsmtune.report.history import ratio
 from lsmtune.report.proof import middle
 from lsmtune.report.terminal import blocks_view
+from lsmtune.report.words import quantity
+from lsmtune.report.words import ratio as times
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
@@ -156,12 +157,12 @@ def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled
     for metric in map(BY_NAME.__getitem__, shown_in("bench")):
         medians = [middle(_values(measured[arm.name], phase, metric.name)) for arm in arms]
         if any(value is not None for value in medians):
-            rows.append((metric.bench, *(metric_text(metric, value) for value in medians)))
+            rows.append((metric.bench, *(quantity(metric.name, value) for value in medians)))
         if settled and metric.name == "database_bytes":
             sizes = (middle(settled.get(arm.name, ())) for arm in arms)
-            told = (metric_text(metric, size) for size in sizes)
+            told = (quantity(metric.name, size) for size in sizes)
             rows.append((f"{metric.bench}, settled", *told))
     bursts = {name: middle(_values(runs, phase, BURST)) for name, runs in measured.items()}
     ratios = (ratio(bursts[arm.name], bursts.get(NATIVE)) for arm in arms)
-    rows.append(("burst by native's", *(known_text("{:.2f}x".format, each) for each in ratios)))
+    rows.append(("burst by native's", *map(times, ratios)))
     return Table((*words(""), *numbers(*(arm.name for arm in arms))), rows)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from lsmtune.cli.output import NOT_KNOWN, failure_line
+from lsmtune.cli.output import failure_line
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.machine.host import cores_present
 from lsmtune.model.codec import encode
@@ -16,6 +15,7 @@ from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import BY_NAME, Metric, shown_in
 from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.report.document import (
+    NOT_KNOWN,
     Block,
     Column,
     Notice,
@@ -32,43 +32,8 @@ from lsmtune.report.sentences import condition_facts
 from lsmtune.report.tables import Conditions
 from lsmtune.report.terminal import blocks_view
 from lsmtune.report.trust import conditions_of
-from lsmtune.report.words import deviation
-from lsmtune.units import format_bytes, format_duration
+from lsmtune.report.words import deviation, number, quantity, size
 from lsmtune.workloads.stated import size_flags
-
-_count = "{:,.0f}".format
-
-
-def _micros(value: float) -> str:
-    """Microseconds in the unit that keeps the number short."""
-    for limit, unit in ((1e3, "us"), (1e6, "ms")):
-        if value < limit:
-            return f"{value * 1e3 / limit:.3g} {unit}"
-    return f"{value / 1e6:.3g} s"
-
-
-def _bytes(value: float) -> str:
-    return format_bytes(round(value))
-
-
-_BY_UNIT: dict[str, Callable[[float], str]] = {
-    "ops/s": "{:,.0f} ops/s".format,
-    "µs": _micros,
-    "bytes": _bytes,
-    "s": format_duration,
-}
-
-
-def metric_text(metric: Metric, value: float | None) -> str:
-    """`value` in the terminal, by the unit of its metric."""
-    amplification = metric.name.endswith("_amplification")
-    told = "{:.2f}".format if amplification else _BY_UNIT.get(metric.unit, _count)
-    return known_text(told, value)
-
-
-def known_text(told: Callable[[float], str], value: float | None) -> str:
-    """`value` as `told` writes it; a dash where it is not known."""
-    return NOT_KNOWN if value is None else told(value)
 
 
 def bench_document(measurements: Sequence[Measurement], workload: Workload) -> dict[str, object]:
@@ -135,9 +100,9 @@ def _cell(metric: Metric, runs: Sequence[PhaseMeasurement]) -> str:
     values = [value for run in runs if (value := getattr(run, metric.name)) is not None]
     centre = middle(values)
     if len(values) < 2 or not centre:
-        return metric_text(metric, centre)
+        return quantity(metric.name, centre)
     spread = (max(values) - min(values)) / 2 / centre
-    return f"{metric_text(metric, centre)} ±{100 * spread:.0f} %"
+    return f"{quantity(metric.name, centre)} ±{100 * spread:.0f} %"
 
 
 def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
@@ -155,12 +120,12 @@ def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
             yield from told
 
 
-_TREE = {"files": _count, "size": _bytes, "compactions": _count, "written by them": _bytes}
+_TREE = {"files": number, "size": size, "compactions": number, "written by them": size}
 
 
 def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> Table:
     """The tree at the end of a measure phase, and what was written into its levels."""
-    columns = [Column(label, partial(known_text, told)) for label, told in _TREE.items()]
+    columns = [Column(label, told) for label, told in _TREE.items()]
     rows = [
         (level, *map(middle, zip(*(level_numbers(run, level) for run in runs), strict=True)))
         for level in range(depth)

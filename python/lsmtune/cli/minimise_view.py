@@ -9,7 +9,7 @@ from functools import partial
 from rich.console import RenderableType
 
 from lsmtune.cli.config_text import config_document, config_text, value_text
-from lsmtune.cli.output import NOT_KNOWN, interval, verdict_line, verdict_lines
+from lsmtune.cli.output import interval, verdict_line, verdict_lines
 from lsmtune.cli.verify_result import OPT_IN
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats import export, own_format
@@ -20,7 +20,7 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.minimise import OptionEffect
 from lsmtune.proof.paired_steps import Minimised
 from lsmtune.proof.standalone import Verification
-from lsmtune.report.document import Column, Paragraph, Table
+from lsmtune.report.document import NOT_KNOWN, Column, Paragraph, Table
 from lsmtune.report.terminal import blocks_view
 from lsmtune.study.observer import verdict_document
 from lsmtune.units import format_ratio

@@ -15,8 +15,6 @@ from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.units import format_ratio
 
-NOT_KNOWN = "-"
-
 
 def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
     """One JSON document on stdout, with the `failure` that the command will end with."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -37,6 +38,8 @@ def encode(value: object) -> Any:
         return value.value
     if value is None or isinstance(value, str | int | float | bool):
         return value
+    if isinstance(value, PurePath):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):

@@ -5,21 +5,20 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from pydantic_core import to_json as to_json_bytes
 
+from lsmtune.model.codec import encode
 from lsmtune.report.chart import draw
 from lsmtune.report.document import (
     NOT_KNOWN,
@@ -171,32 +170,16 @@ def safe(value: object) -> str:
 
 def to_json(value: object) -> str:
     """`value` as one JSON document; numbers that are not finite become null."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def plain(value: object) -> Any:
-    """`value` in terms of dict, list, str, int, finite float, bool and None."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, PurePath):
-        return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    return to_json_bytes(encode(value), indent=2, inf_nan_mode="null").decode() + "\n"
 
 
 def to_parquet(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """The same as a file of Parquet, through `pyarrow`, which need not be installed."""
     import pyarrow
     from pyarrow import parquet
+
+    def plain(value: object) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else encode(value)
 
     values = zip(*(map(plain, row) for row in rows), strict=True)
     table = pyarrow.table(dict(zip(columns, map(list, values), strict=True)))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import METRICS, label_of, unit_of
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
+from lsmtune.report.document import NOT_KNOWN
 from lsmtune.report.tables import GAIN, Censored
 from lsmtune.units import (
     UnitError,
@@ -20,7 +21,6 @@ from lsmtune.units import (
 )
 
 _PRODUCT = " * "  # in the metric of a goal with several objectives
-_NOT_KNOWN = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -46,14 +46,14 @@ def metric_unit(metric: str) -> str:
 def quantity(metric: str, value: float | None) -> str:
     """`value` of `metric` with its unit."""
     if value is None or not math.isfinite(value):
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if metric == GAIN:
         return ratio(value)
     unit = metric_unit(metric)
     if unit == "bytes":
         return format_bytes(round(value))
-    if unit == "µs":
-        return duration_us(value)
+    if unit in ("s", "µs"):
+        return seconds(value) if unit == "s" else duration_us(value)
     return f"{number(value)} {unit}".strip()
 
 
@@ -65,7 +65,7 @@ def size(value: float | None) -> str:
 def number(value: float | None) -> str:
     """Three or four digits that matter: `1,234,567`, `12.3`, `0.0012`."""
     if value is None or not math.isfinite(value):
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if value == int(value) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.4g}"
@@ -74,7 +74,7 @@ def number(value: float | None) -> str:
 def ratio(value: float | None) -> str:
     """A ratio with its sign."""
     if value is None or not math.isfinite(value):
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if abs(value) >= 100:
         return f"{value:,.0f}{TIMES}"
     return f"{format_ratio(value)}{TIMES}"
@@ -93,7 +93,7 @@ def plain_ratio(value: float | None) -> str:
 def deviation(fraction: float | None) -> str:
     """A deviation or an effect in per cent: `0.0321` as `3.2 %`, `0.25` as `25 %`."""
     if fraction is None or not math.isfinite(fraction):
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if 0 < fraction < 1e-4:
         return "< 0.01 %"
     return format_share(fraction)
@@ -112,7 +112,7 @@ def sentence(told: str) -> str:
 def duration_us(value: float | None) -> str:
     """Microseconds in the unit that keeps the number short."""
     if value is None or not math.isfinite(value):
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if value >= 1e6:
         return f"{number(value / 1e6)} s"
     return f"{number(value / 1e3)} ms" if value >= 1e3 else f"{number(value)} µs"
@@ -126,7 +126,7 @@ def percent(fraction: float) -> str:
 def share(fraction: float) -> str:
     """A measured share in whole percent: `0.123` as `12 %`, and less than one as `< 1 %`."""
     if not math.isfinite(fraction):
-        return _NOT_KNOWN
+        return NOT_KNOWN
     return "< 1 %" if 0 < fraction < 0.005 else f"{100 * fraction:.0f} %"
 
 
@@ -144,7 +144,7 @@ def reached(censored: Censored | None) -> str:
 def option(value: OptionValue | None, unit: str = "") -> str:
     """An option's value as an engine reads it; a size in short form where that loses nothing."""
     if value is None:
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if unit == "bytes" and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         short = format_bytes(value)
         try:
@@ -169,7 +169,7 @@ def options_line(options: Mapping[str, OptionValue]) -> str:
 def moment(unix_s: float | None) -> str:
     """A time in UTC, to the minute."""
     if unix_s is None:
-        return _NOT_KNOWN
+        return NOT_KNOWN
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -186,4 +186,4 @@ def outcome(name: str) -> str:
 def seconds(elapsed_s: float | None) -> str:
     """A duration."""
     known = elapsed_s is not None and math.isfinite(elapsed_s) and elapsed_s >= 0
-    return format_duration(elapsed_s) if known and elapsed_s is not None else _NOT_KNOWN
+    return format_duration(elapsed_s) if known and elapsed_s is not None else NOT_KNOWN
