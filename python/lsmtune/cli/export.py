@@ -11,13 +11,12 @@ import typer
 
 from lsmtune.cli.choices import ALLOWED, NamedConfig, resolve_named
 from lsmtune.cli.flags import ForceOption, JsonOption, command, option
-from lsmtune.cli.output import check_new, file_or_stdout, note, print_json, print_view
+from lsmtune.cli.output import new_file, note, print_json, print_view, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
 from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.formats.difference import Difference, differences
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
 from lsmtune.errors import InputError
-from lsmtune.machine.files import write_output
 
 SET_OPTIONS = "set-options"  # the one format of two configurations
 EXAMPLES = (
@@ -84,25 +83,15 @@ def _write(
     made = exported(format_name, request)
     for each in made.left_out:
         note(f"left out: {each}")
-    file = file_or_stdout(output)
-    if file is not None:
-        check_new(file, "--output", force=force)
-        write_output(file, made.text)
-    if as_json:
-        left_out = [{"option": e.option, "value": e.value, "why": e.why} for e in made.left_out]
-        print_json(
-            {
-                **_about(request),
-                "format": format_name,
-                "text": made.text,
-                "left_out": left_out,
-                "output": None if file is None else str(file),
-            }
-        )
-    elif file is not None:
-        typer.echo(file)
-    else:
-        typer.echo(made.text, nl=False)
+    document = {
+        **_about(request),
+        "format": format_name,
+        "text": made.text,
+        "left_out": [{"option": e.option, "value": e.value, "why": e.why} for e in made.left_out],
+        "output": None,
+    }
+    file = new_file(output, force=force)
+    put_out(made.text, file, document, as_json=as_json, said="{}")
 
 
 def _about(request: ExportRequest) -> dict[str, object]:

@@ -18,11 +18,10 @@ from lsmtune.cli.flags import (
     duration_of,
     option,
 )
-from lsmtune.cli.output import check_new, file_or_stdout, note, print_json
+from lsmtune.cli.output import new_file, put_out
 from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.library import engine_kind
 from lsmtune.errors import check_name
-from lsmtune.machine.files import write_output
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 DEFAULT_OUTPUT = "study.yaml"
@@ -73,9 +72,7 @@ def _import(
         engine_kind(engine, "--engine")
     if budget is not None:
         duration_of("--budget", budget)
-    output = file_or_stdout(output)
-    if output is not None:
-        check_new(output, "--output", force=force)
+    output = new_file(output, force=force)
     if role is not None:
         check_name(role, ROLES, "--as")
     if workload is not None:
@@ -87,15 +84,5 @@ def _import(
     document, text = import_files(
         files, format_name, wanted, output or Path(DEFAULT_OUTPUT), keep_defaults=keep_defaults
     )
-    for line in document["notes"] if not as_json else ():
-        note(line)
-    if output is not None:
-        write_output(output, text)
-        document["output"] = str(output)
-    if as_json:
-        print_json(document)
-    elif output is None:
-        typer.echo(text, nl=False)
-    else:
-        next_step = f"\nnext: lsmtune tune {output}" if "study" in document else ""
-        typer.echo(f"wrote {output}{next_step}")
+    said = "wrote {0}\nnext: lsmtune tune {0}" if "study" in document else "wrote {}"
+    put_out(text, output, document, as_json=as_json, notes=document["notes"], said=said)

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError
-from lsmtune.machine.files import STDOUT, check_output
+from lsmtune.machine.files import STDOUT, check_output, write_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.units import format_ratio
@@ -37,9 +37,36 @@ def print_view(
     Console(width=width, highlight=False, soft_wrap=soft_wrap, stderr=err).print(view)
 
 
-def file_or_stdout(output: Path | None) -> Path | None:
-    """`output`, or None for `-`: the same as no file."""
-    return None if output == STDOUT else output
+def new_file(output: Path | None, *, force: bool) -> Path | None:
+    """The file of `--output`, None for standard output. Raises as `check_new` does."""
+    if output is None or output == STDOUT:
+        return None
+    check_new(output, "--output", force=force)
+    return output
+
+
+def put_out(
+    content: str | Iterable[str],
+    output: Path | None,
+    document: Mapping[str, object],
+    *,
+    as_json: bool,
+    notes: Iterable[str] = (),
+    said: str = "wrote {}",
+) -> None:
+    """The end of a command that makes one text: into `output`, or on standard output if None.
+
+    With `as_json` that has the `document` in place of the text. `said` is what people are told of
+    the file, `notes` what to know of it, which the document has itself.
+    """
+    for line in () if as_json else notes:
+        note(line)
+    if output is not None or not as_json:
+        write_output(output or STDOUT, content)
+    if as_json:
+        print_json(document if output is None else {**document, "output": str(output)})
+    elif output is not None:
+        typer.echo(said.format(output))
 
 
 def echo_beside(text: object, output: Path) -> None:

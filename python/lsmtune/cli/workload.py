@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -21,10 +20,9 @@ from lsmtune.cli.flags import (
     command,
     option,
 )
-from lsmtune.cli.output import check_new, file_or_stdout, note, print_json
+from lsmtune.cli.output import new_file, note, print_json, put_out
 from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError, check_name
-from lsmtune.machine.files import write_output
 from lsmtune.model.text import open_text, read_text
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
@@ -123,9 +121,7 @@ def _import(
     """Read a workload of another program into a workload file."""
     from lsmtune.workloads.file import workload_document, workload_text
 
-    output = file_or_stdout(output)
-    if output is not None:
-        check_new(output, "--output", force=force)
+    output = new_file(output, force=force)
     if format_name is not None:
         check_name(format_name, IMPORTS, "--format")
     elif _head_of(file).startswith("["):
@@ -139,18 +135,9 @@ def _import(
         "notes": list(notes),
         "workload": workload_document(workload),
     }
-    for line in notes if not as_json else ():
-        note(line)
     text = workload_text(workload, (f"Imported by lsmtune from {file}", *notes))
-    if output is not None:
-        write_output(output, text)
-        document["output"] = str(output)
-    if as_json:
-        print_json(document)
-    elif output is None:
-        typer.echo(text, nl=False)
-    else:
-        typer.echo(f"wrote {output}\nnext: lsmtune bench --engine rocksdb --workload {output}")
+    said = "wrote {0}\nnext: lsmtune bench --engine rocksdb --workload {0}"
+    put_out(text, output, document, as_json=as_json, notes=notes, said=said)
 
 
 @command(app, "export", EXPORT_EXAMPLES)
@@ -166,25 +153,14 @@ def _export(
 ) -> None:
     """Write a workload in the form that another program reads, or as a workload file."""
     check_name(format_name, EXPORTS, "--format")
-    output = file_or_stdout(output)
-    if output is not None:
-        check_new(output, "--output", force=force)
+    output = new_file(output, force=force)
     if as_json and output is None:
         raise InputError("--json", why="has no effect without --output: the text is the result")
     stated = given.stated(name)
     parts, notes = _parts(stated, format_name, seed)
     notes = (*stated.notes, *notes)
-    for line in notes if not as_json else ():
-        note(line)
     # Part after part, as there may be more of them than memory holds.
-    if output is None:
-        sys.stdout.writelines(parts)
-    else:
-        write_output(output, parts)
-    if as_json:
-        print_json({"format": format_name, "output": str(output), "notes": notes})
-    elif output is not None:
-        typer.echo(f"wrote {output}")
+    put_out(parts, output, {"format": format_name, "notes": notes}, as_json=as_json, notes=notes)
 
 
 @command(app, "summary", SUMMARY_EXAMPLES)
