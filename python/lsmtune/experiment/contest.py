@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
@@ -14,7 +16,8 @@ from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.memory_options import model_options
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.files import Document, FileKind, parse_document, read_text
+from lsmtune.model.fields import STRICT, Version, described, found_text, refused
+from lsmtune.model.files import FileKind, parse_document, read_as, read_text
 from lsmtune.space.constraint import Constraint, make_constraint
 
 FILE = "FILE"
@@ -75,10 +78,41 @@ def all_named(texts: Sequence[str]) -> list[Named]:
 
 BUILT_IN = "built in"
 _KIND = FileKind("rules")
-_VERSION = 1
+_EXPRESSION = "a condition such as write_buffer_size <= 1GiB, or one for each engine by name"
 _MEMORY_MODEL = "memory_model_bytes"
 # RocksDB spells its size in several ways, and `no_block_cache` makes it none.
 _BLOCK_CACHE = "block_based_table_factory.block_cache"
+
+
+def _by_engine(value: object) -> object:
+    """An expression, or a mapping of engines to expressions."""
+    for name, text in value.items() if isinstance(value, dict) else [("", value)]:
+        if name and name not in ENGINE_NAMES:
+            nearest = nearest_name(name, ENGINE_NAMES)
+            raise refused(", ".join(ENGINE_NAMES), found=name, nearest=nearest)
+        if not isinstance(text, str):
+            raise refused(_EXPRESSION, name, found=found_text(text))
+    return value
+
+
+@dataclass(frozen=True)
+class _StatedRule:
+    """A rule as the file states it."""
+
+    __pydantic_config__ = STRICT
+
+    rule: Annotated[Any, BeforeValidator(_by_engine), described(_EXPRESSION)]
+    about: Annotated[str, described("text")] = ""
+
+
+@dataclass(frozen=True)
+class _RulesFile:
+    """A rules file of lsmtune."""
+
+    __pydantic_config__ = STRICT
+
+    version: Annotated[Version, described("1")]
+    rules: Annotated[Mapping[str, _StatedRule], described("rules by name", min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -153,78 +187,26 @@ def parse_rules(text: str, source: str, engine: str) -> Rules:
     option of the engine included. Expressions of other engines are not looked at.
     """
     document = parse_document(text, source, _KIND)
-    _check_fields(document, (), document.data, ("version", "rules"))
-    version, written = document.data["version"], document.data.get("rules")
-    if version != _VERSION or version is True:
-        raise _error(document, ("version",), found=version, allowed=str(_VERSION))
-    if not isinstance(written, dict) or not written:
-        raise _error(document, ("rules",), why="is no rule", allowed="rules by name")
     constraints: dict[Rule, Constraint] = {}
     elsewhere = []
-    for name, stated in written.items():
-        path: tuple[str, ...] = ("rules", str(name))
-        if not isinstance(stated, dict):
-            raise _error(document, path, why="is no rule", allowed="a mapping with `rule`")
-        _check_fields(document, path, stated, ("rule", "about"))
-        about = stated.get("about", "")
-        if not isinstance(about, str):
-            raise _error(document, (*path, "about"), found=about, allowed="text")
-        expression, path = stated["rule"], (*path, "rule")
+    for name, stated in read_as(_RulesFile, document).rules.items():
+        expression, field = stated.rule, f"rules.{name}.rule"
         if isinstance(expression, dict):
-            for known in expression:
-                _check_engine(document, path, str(known))
             if engine not in expression:
-                elsewhere.append(str(name))
+                elsewhere.append(name)
                 continue
-            expression, path = expression[engine], (*path, engine)
-        if not isinstance(expression, str):
-            allowed = "a condition such as write_buffer_size <= 1GiB, or one for each engine"
-            raise _error(document, path, found=expression, allowed=allowed)
-        constraint = _constraint(document, path, expression, engine)
-        constraints[Rule(str(name), constraint.text, " ".join(about.split()))] = constraint
+            expression, field = expression[engine], f"{field}.{engine}"
+        constraint = _constraint(document.where(field), field, expression, engine)
+        constraints[Rule(name, constraint.text, " ".join(stated.about.split()))] = constraint
     return Rules(engine, source, constraints, tuple(elsewhere))
 
 
-def _error(
-    document: Document, path: tuple[str, ...], *, found: object = None, why: str = "", **parts: Any
-) -> InputError:
-    """An InputError about the field at `path`, with its line."""
-    why = why or ("is missing" if found is None else "")
-    error = InputError(document.source, ".".join(path), found=found, why=why, **parts)
-    return document.located(error)
-
-
-def _check_engine(document: Document, path: tuple[str, ...], name: str) -> None:
-    if name not in ENGINE_NAMES:
-        nearest = nearest_name(name, ENGINE_NAMES)
-        allowed = ", ".join(ENGINE_NAMES)
-        raise _error(
-            document, (*path, name), why="no such engine", allowed=allowed, nearest=nearest
-        )
-
-
-def _check_fields(
-    document: Document, path: tuple[str, ...], stated: Mapping[str, Any], known: Sequence[str]
-) -> None:
-    """Only the fields `known` may stand at `path`, and the first of them has to."""
-    allowed = ", ".join(known)
-    for name in map(str, stated):
-        if name not in known:
-            nearest = nearest_name(name, known)
-            why = "no such field"
-            raise _error(document, (*path, name), why=why, allowed=allowed, nearest=nearest)
-    if known[0] not in stated:
-        raise _error(document, (*path, known[0]), allowed=allowed)
-
-
-def _constraint(document: Document, path: tuple[str, ...], text: str, engine: str) -> Constraint:
+def _constraint(source: str, field: str, text: str, engine: str) -> Constraint:
     options = list(option_catalogue(engine)) if engine in ENGINE_KINDS else []
-    # For the place in the file, which the expression itself does not know.
-    where = _error(document, path, why="")
-    constraint = make_constraint(text, options, (), (_MEMORY_MODEL,), where.source, where.field)
+    constraint = make_constraint(text, options, (), (_MEMORY_MODEL,), source, field)
     for name in sorted(constraint.option_names - catalogue_defaults(engine).keys()):
         why = f"{name} has no value that is known here where an entry leaves it alone"
-        raise _error(document, path, why=why, allowed="options with a default")
+        raise InputError(source, field, why=why, allowed="options with a default")
     return constraint
 
 

@@ -235,6 +235,9 @@ def first_problem(error: ValidationError, document: Document, kind: type[Any]) -
     places = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
     # An array is too short for pydantic, too, where its items are wrong.
     details = [d for d in details if d["type"] != "too_short" or d["loc"] not in places]
+    # What a mapping lacks may be what it has misspelt.
+    misspelt = {d["loc"][:-1] for d in details if d["type"] in _UNKNOWN}
+    details = [d for d in details if d["type"] != "missing" or d["loc"][:-1] not in misspelt]
     first = min(details, key=lambda detail: document.lines.get(_place(detail, kind).field, 0))
     return _problem(first, document.source, kind)
 
@@ -277,6 +280,7 @@ class _Place(NamedTuple):
     hint: Any
 
 
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _NO_TAG = ("union_tag_not_found", "union_tag_invalid")
 
 
@@ -304,7 +308,7 @@ def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
     description = known[str(parts[-1])].description if parts and str(parts[-1]) in known else ""
     if problem == "missing":
         return InputError(source, field, why="missing", allowed=description)
-    if problem in ("extra_forbidden", "unexpected_keyword_argument"):
+    if problem in _UNKNOWN:
         nearest = nearest_name(str(parts[-1]), known)
         allowed = ", ".join(known)
         return InputError(source, field, why="unknown field", allowed=allowed, nearest=nearest)
