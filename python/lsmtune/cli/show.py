@@ -43,15 +43,13 @@ def _show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a study in one screen: target, best so far, verdict and price, what to do next."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     from lsmtune.cli.choices import study_folder
     from lsmtune.experiment.folder import StudyFolder
     from lsmtune.model.config import EngineIdentity
+    from lsmtune.report.document import Facts, Paragraph
     from lsmtune.report.history import history
     from lsmtune.report.source import chosen, read_study
+    from lsmtune.report.terminal import blocks_view
 
     with StudyFolder.open(directory or study_folder(study, "show")) as folder:
         records, spent_s = read_study(folder), folder.measurements.spent_s()
@@ -61,10 +59,7 @@ def _show(
     if as_json:
         print_json(_document(overview))
         return
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for label, text in _rows(overview):
-        grid.add_row(Text(label, style="dim"), Text(text))
-    print_view(Group(Text(_title(overview), style="bold"), grid))
+    print_view(blocks_view([Paragraph(_title(overview), "title"), Facts([*_rows(overview)])]))
 
 
 def _title(of: Overview) -> str:

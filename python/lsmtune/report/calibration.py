@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from lsmtune.experiment.run_length import scaled_num
 from lsmtune.model.codec import encode
@@ -18,8 +17,18 @@ from lsmtune.proof.calibration import (
     smallest_effect,
 )
 from lsmtune.proof.standalone import CalibrationRequest
-from lsmtune.report.document import Table, numbers, words
-from lsmtune.report.terminal import terminal_table
+from lsmtune.report.document import (
+    NOT_KNOWN,
+    Block,
+    Notice,
+    Notices,
+    Paragraph,
+    Table,
+    numbers,
+    words,
+)
+from lsmtune.report.terminal import blocks_view
+from lsmtune.report.words import deviation
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import size_flags
 
@@ -81,25 +90,25 @@ def calibration_view(
     asked: CalibrationRequest, calibrations: Sequence[Calibration]
 ) -> RenderableType:
     """A table for each method, then what to do about it."""
-    engine, parts = asked.engine, list[RenderableType]()
+    engine, blocks = asked.engine, list[Block]()
     for each in calibrations:
         pair_s = each.seconds_per_pair
         time = "" if pair_s is None else f", {format_duration(pair_s)} each"
         pairs = f"{each.pairs} pair{'' if each.pairs == 1 else 's'}{time}"
         keys = f"{asked.workload.num:,} keys"
         head = f"{engine.title}, {asked.workload.name}, {keys}, by {each.method.value}: {pairs}"
-        parts.append(Text(head, style="bold"))
+        blocks.append(Paragraph(head, "title"))
         if each.why:
-            parts.append(Text(f"note: {each.why}"))
+            blocks.append(Paragraph(f"note: {each.why}"))
         if each.pairs >= PAIRS_LEAST:
-            parts += [Text(_CAPTION), *_noise(each)]
-            parts += [Text(line) for line in _needed(each, asked.goal.metric)]
-    parts.append(Text(_length(asked, calibrations)))
-    parts += [Text(f"warning: {line}", style="yellow") for line in _warnings(calibrations)]
-    return Group(*parts)
+            blocks += [Paragraph(_CAPTION), *_noise(each)]
+            blocks += map(Paragraph, _needed(each, asked.goal.metric))
+    blocks.append(Paragraph(_length(asked, calibrations)))
+    blocks.append(Notices([Notice(line) for line in _warnings(calibrations)]))
+    return blocks_view(blocks)
 
 
-def _noise(calibration: Calibration) -> Iterator[RenderableType]:
+def _noise(calibration: Calibration) -> Iterator[Block]:
     """Deviations of runs and of pairs, and the smallest difference provable in each time."""
     rows: list[tuple[str, ...]] = []
     steady: list[str] = []
@@ -112,17 +121,17 @@ def _noise(calibration: Calibration) -> Iterator[RenderableType]:
         rows.append(
             (
                 name,
-                _per_cent(noise.run_log_sd),
-                _per_cent(noise.pair_log_sd),
-                "-" if lag is None else f"{lag:+.2f}",
-                *("nothing" if effect is None else _per_cent(effect) for effect in effects),
+                deviation(noise.run_log_sd),
+                deviation(noise.pair_log_sd),
+                NOT_KNOWN if lag is None else f"{lag:+.2f}",
+                *("nothing" if effect is None else deviation(effect) for effect in effects),
             )
         )
     times = (f"in {format_duration(budget_s)}" for budget_s in BUDGETS_S)
     columns = (*words("metric"), *numbers("runs", "pairs", "autocorr.", *times))
-    yield terminal_table(Table(columns, rows))
+    yield Table(columns, rows)
     if steady:
-        yield Text(f"varying by less than {_per_cent(_HARDLY_LOG_SD)}: {', '.join(steady)}")
+        yield Paragraph(f"varying by less than {deviation(_HARDLY_LOG_SD)}: {', '.join(steady)}")
 
 
 def _needed(calibration: Calibration, metric: str) -> Iterator[str]:
@@ -137,7 +146,7 @@ def _needed(calibration: Calibration, metric: str) -> Iterator[str]:
             needed.append(f"{100 * effect:.0f} % takes {pairs:,} pairs, {time}")
     if needed:
         noise = calibration.metrics[metric]
-        known = f"{_per_cent(noise.pair_log_sd_low)} to {_per_cent(noise.pair_log_sd_high)}"
+        known = f"{deviation(noise.pair_log_sd_low)} to {deviation(noise.pair_log_sd_high)}"
         yield f"to prove a difference in {metric}: {'; '.join(needed)}"
         yield f"{calibration.pairs} pairs tell its noise only so far: {known} (95 % confidence)"
 
@@ -167,12 +176,3 @@ def _warnings(calibrations: Sequence[Calibration]) -> list[str]:
     ]
     # Runs by either method are of the same length.
     return [*few, *next((each.warnings for each in calibrations if each.pairs), ())]
-
-
-def _per_cent(share: float) -> str:
-    """Two digits that matter, one below a tenth of a per cent, none below a hundredth."""
-    if 0 < share < 1e-4:
-        return "<0.01 %"
-    if share < 1e-3:
-        return f"{100 * share:.1g} %"
-    return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:,.0f} %"

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from rich.console import RenderableType
 
 from lsmtune.engines.catalogue import OptionInfo
 from lsmtune.engines.ready import Preset, ReadySpace
 from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
-from lsmtune.report.document import Table as ReportTable
-from lsmtune.report.document import words
-from lsmtune.report.terminal import terminal_table
+from lsmtune.report.document import Facts, Paragraph, Table, words
+from lsmtune.report.terminal import blocks_view, terminal_table
 from lsmtune.space.parameter import Parameter
 from lsmtune.units import BYTES_PER_UNIT
 
@@ -99,7 +95,7 @@ def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
         )
         for info in infos
     ]
-    return _table(("name", "default", "range", "effect", "risk"), rows)
+    return terminal_table(_table(("name", "default", "range", "effect", "risk"), rows))
 
 
 def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
@@ -144,7 +140,7 @@ def _changed(info: OptionInfo) -> str:
 def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
     """A line per ready space."""
     rows = [(space.name, len(space.parameters), space.summary) for space in spaces]
-    return _table(("name", "parameters", "what it is for"), rows)
+    return terminal_table(_table(("name", "parameters", "what it is for"), rows))
 
 
 def space_view(space: ReadySpace) -> RenderableType:
@@ -171,7 +167,7 @@ def space_view(space: ReadySpace) -> RenderableType:
 def presets_table(presets: Iterable[Preset]) -> RenderableType:
     """A line per preset."""
     rows = [(preset.name, len(preset.options), preset.summary) for preset in presets]
-    return _table(("name", "options", "what it is"), rows)
+    return terminal_table(_table(("name", "options", "what it is"), rows))
 
 
 def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
@@ -186,8 +182,8 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableTy
         ("source", preset.source),
         ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
     ]
-    table = _table(("option", "value", "default"), rows) if rows else None
-    return _view(preset.name, preset.engine, preset.summary, facts, table)
+    tables = [_table(("option", "value", "default"), rows)] if rows else []
+    return _view(preset.name, preset.engine, preset.summary, facts, *tables)
 
 
 def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
@@ -199,27 +195,14 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
 
 
-def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> RenderableType:
-    return terminal_table(ReportTable(words(*columns), rows))
+def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> Table:
+    return Table(words(*columns), rows)
 
 
 def _view(
-    name: str,
-    about: str,
-    summary: str,
-    facts: Sequence[tuple[str, str]],
-    table: RenderableType | None = None,
+    name: str, about: str, summary: str, facts: Sequence[tuple[str, str]], *tables: Table
 ) -> RenderableType:
     """A title, a sentence, perhaps a table, and facts."""
-    grid = Table(box=None, pad_edge=False, show_header=False)
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    previous = ""
-    for label, text in facts:
-        # A label is said once for all the lines that belong to it.
-        # As Text, since `[a, b]` in a plain cell would be markup.
-        grid.add_row(Text("" if label == previous else label), Text(text))
-        previous = label
-    title = Text.assemble((name, "bold"), f"  ({about})")
-    middle = [] if table is None else [table, Text()]
-    return Group(title, Text(summary), Text(), *middle, Padding(grid, (0, 0, 0, 2)))
+    title = Paragraph(f"{name}  ({about})", "title")
+    between = [block for table in tables for block in (table, Paragraph(""))]
+    return blocks_view([title, Paragraph(summary), Paragraph(""), *between, Facts(facts)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -56,11 +57,23 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
             style = "yellow" if each.grade == "warning" else "red" if each.grade == "danger" else ""
             yield Text(f"{each.label or each.grade}: {title}{each.text}", style=style)
     elif isinstance(block, Facts):
-        yield from (Text(f"{name}: {value}") for name, value in block.rows)
+        yield _facts(block)
     elif isinstance(block, Files):
         yield from map(Text, block.paths)
     elif isinstance(block, Table):
         yield terminal_table(block)
+
+
+def _facts(facts: Facts) -> RenderableType:
+    """A line for each; a name is said once for all the lines that belong to it."""
+    grid = RichTable(box=None, pad_edge=False, show_header=False)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    previous = ""
+    for name, value in facts.rows:
+        grid.add_row(Text("" if name == previous else name), Text(value))
+        previous = name
+    return Padding(grid, (0, 0, 0, 2))
 
 
 def terminal_table(table: Table) -> RenderableType:
