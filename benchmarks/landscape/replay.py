@@ -44,7 +44,6 @@ Fit = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
 CORES = 2
 WITHIN = 1.05
 PARTS = 5
-ANCHORS = 10
 
 
 # --- The surrogate.
@@ -104,31 +103,14 @@ class Landscape:
         return float(self.log_value(features)[0]), math.exp(float(self.log_seconds(features)[0]))
 
 
-def drift_free(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The logarithms of the values, less those of the `ANCHORS` beside them in time.
-
-    Fewer would add more noise of their own than drift they take away.
-    """
-    anchors = [row for row in rows if row["point"] == 0]
-    times = np.array([row["unix_s"] for row in anchors])
-    logs = np.array([math.log(row[METRIC]) for row in anchors])
-    middle = float(np.median(logs)) if len(logs) else 0.0
-    found = []
-    for row in rows:
-        nearest = np.argsort(np.abs(times - row["unix_s"]))[:ANCHORS]
-        level = float(np.median(logs[nearest])) if len(logs) else 0.0
-        found.append(math.log(row[METRIC]) - level + middle)
-    return found
-
-
 def landscape_of(rows: Sequence[dict[str, Any]]) -> Landscape:
     """The landscape of the rows of one scale."""
     well = [row for row in rows if row["outcome"] == "ok" and row[METRIC]]
     by_point: dict[int, list[float]] = defaultdict(list)
     seconds: dict[int, list[float]] = defaultdict(list)
     options: dict[int, Options] = {}
-    for row, value in zip(well, drift_free(well), strict=True):
-        by_point[row["point"]].append(value)
+    for row in well:
+        by_point[row["point"]].append(math.log(row[METRIC]))
         seconds[row["point"]].append(row["ready_s"] + row["run_s"])
         options[row["point"]] = row["options"]
     # The first run of a point loads; later ones only copy. A trial of a search loads.

@@ -139,8 +139,7 @@ def fleet_verdict(
         interval=interval,
     )
     if why and verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT):
-        told = "; ".join(filter(None, [why, verdict.why]))
-        verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=told)
+        verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)
     sides = complete_sides(every, goal)
     secondary = secondary_ratios(goal, sides, proof.confidence)
     methods = dict.fromkeys(pair.runs[0].measurement.paired_by for pair in every)

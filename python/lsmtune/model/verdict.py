@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -108,6 +108,10 @@ class Verdict:
     notes: tuple[str, ...] = ()
     guards: tuple[GuardResult, ...] = ()
     proved_at: tuple[ProvedAt, ...] = ()
+
+    def but(self, outcome: VerdictOutcome, why: str) -> Verdict:
+        """The same figures with another outcome: `why`, before what was the reason so far."""
+        return replace(self, outcome=outcome, why="; ".join(filter(None, [why, self.why])))
 
     @property
     def share_of_target(self) -> float:

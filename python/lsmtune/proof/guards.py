@@ -287,9 +287,8 @@ def judged_by_guards(
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
     if broken and gained:
-        breaks = f"the candidate breaks {', '.join(broken)}"
-        why = "; ".join([breaks, *filter(None, [verdict.why])])
-        verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+        why = f"the candidate breaks {', '.join(broken)}"
+        verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)
     return replace(verdict, guards=results)
 
 

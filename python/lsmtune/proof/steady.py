@@ -47,8 +47,7 @@ def judged_by_length(
     said = "the runs do not show what is sustained: " + "; ".join(lines)
     if verdict.outcome is not VerdictOutcome.BETTER:
         return replace(verdict, notes=(*verdict.notes, said))
-    why = "; ".join(filter(None, [said, verdict.why]))
-    return replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+    return verdict.but(VerdictOutcome.NOT_PROVEN, said)
 
 
 def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: Sides) -> list[str]:

@@ -6,7 +6,7 @@ Its process dies (`crash_test.py`), and the power fails (`power_loss.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
@@ -105,7 +105,9 @@ def survived(
     if crash is None:
         return None
     if crash.outcome is CrashOutcome.FAILED:
-        return Survived(_worse(verdict, f"{crash.why} ({WHAT_IT_IS})"), Survival(crash))
+        return Survived(
+            verdict.but(VerdictOutcome.WORSE, f"{crash.why} ({WHAT_IT_IS})"), Survival(crash)
+        )
     if plan.no_power_test:
         engine, why = candidate.engine.name, plan.no_power_test
         power = PowerTest(CrashOutcome.NOT_DONE, engine, durability, why=why)
@@ -115,10 +117,5 @@ def survived(
     if power is None:
         return None
     if power.outcome is CrashOutcome.FAILED:
-        verdict = _worse(verdict, f"{power.why} (power loss)")
+        verdict = verdict.but(VerdictOutcome.WORSE, f"{power.why} (power loss)")
     return Survived(verdict, Survival(crash, power))
-
-
-def _worse(verdict: Verdict, why: str) -> Verdict:
-    both = "; ".join(filter(None, [why, verdict.why]))
-    return replace(verdict, outcome=VerdictOutcome.WORSE, why=both)
