@@ -5,9 +5,9 @@
 
 Again, it goes on where it was stopped. `--scale 0.25` runs the same configurations on a quarter of
 the data, with buffers, files, levels, caches and memory a quarter as large. A configuration costs
-a load and a settled tree (5 to 15 s), once for all of its repeats at a scale, and for each repeat
-the run (3 to 6 s and its drain): 20 to 40 s with 2 repeats. Every `--anchors` configurations the
-defaults run once more, so that a change of the machine can be seen and divided out.
+a load and a settled tree, once for all of its repeats at a scale, and for each repeat the run: 7 s
+with 2 repeats. Every `--anchors` configurations the defaults run once more, so that a change of the
+machine can be seen.
 """
 
 from __future__ import annotations

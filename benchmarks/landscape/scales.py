@@ -1,0 +1,61 @@
+"""How far a smaller scale ranks configurations as the target does, by what was recorded at both.
+
+    .venv/bin/python benchmarks/landscape/scales.py docs/benchmarks/landscape/writing.jsonl
+
+For each scale: Spearman's correlation with the target, the pairs that are in the same order, and
+what the target makes of the configuration that is the best at the scale, and of the best of those
+that are the four best there. The last is what a study does: it runs so many again before its proof.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from record import read_rows
+from replay import rank_correlation
+
+from lsmtune.study.promotion import in_same_order
+from lsmtune.study.start import PROMOTED_MAX
+from workloads import METRIC
+
+
+def values_of(rows: Sequence[Mapping[str, Any]], scale: float) -> dict[str, float]:
+    """The median of each configuration at one scale; the options as JSON name it."""
+    runs: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row["scale"] == scale and row["outcome"] == "ok" and row[METRIC]:
+            runs[json.dumps(row["options"], sort_keys=True)].append(row[METRIC])
+    return {name: statistics.median(found) for name, found in runs.items()}
+
+
+def main() -> None:
+    """Compares every scale of every file with the target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("raw", type=Path, nargs="+")
+    for path in parser.parse_args().raw:
+        rows = read_rows(path)
+        target = values_of(rows, 1.0)
+        for scale in sorted({row["scale"] for row in rows} - {1.0}):
+            small = values_of(rows, scale)
+            both = [(value, target[name]) for name, value in small.items() if name in target]
+            ranked = [there for _, there in sorted(both, reverse=True)]
+            same, pairs = in_same_order(both)
+            correlation = rank_correlation(*(np.array(side) for side in zip(*both, strict=True)))
+            first, of_four = (max(ranked[:count]) / max(ranked) for count in (1, PROMOTED_MAX))
+            print(
+                f"{rows[0]['workload']} at {scale:g}: {len(both)} configurations, rank correlation "
+                f"{correlation:.2f}, {same} of {pairs} pairs ({100 * same / pairs:.0f} %) in the "
+                f"same order; its best is {first:.2f} of the best at the target, the best of its "
+                f"{PROMOTED_MAX} best {of_four:.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
