@@ -392,25 +392,22 @@ class _Watch(TuneObserver):
 class _Searching(Tuning):
     """It ends with its search, as if interrupted."""
 
-    def __init__(self, clock: Clock, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._own_clock = clock
-
     def _prove(self) -> None:
         """Nothing."""
 
 
-class _Promoting(_Searching):
+class _Promoting(Tuning):
     """It searches while there is time for the promotion, and ends with that."""
+
+    def __init__(self, clock: Clock, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._own_clock = clock
 
     def _next(self) -> Callable[[], bool] | str:
         larger_s = (self._baseline_wall_s or 0.0) * self._budget.proof_factor
         needed_s = RESERVE_FACTOR * (1 + PROMOTED_MAX) * larger_s
         is_late = self._size.grows and self._own_clock.left_s() < needed_s
         return "time for the promotion" if is_late else super()._next()
-
-    def _prove(self) -> None:
-        Tuning._prove(self)
 
     def _proved(self, *_: Any) -> None:
         """Nothing."""
@@ -428,7 +425,7 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
         late.daemon = True
         late.start()
         with StudyFolder.create_or_resume(Path(folder) / "study", spec) as opened:
-            make = partial(_Promoting if own.promotes else _Searching, clock)
+            make = partial(_Promoting, clock) if own.promotes else _Searching
             watch = _Watch(clock)
             tune(spec, opened, chosen.runner, chosen.engine, watch, stop=stop, make=make)
 

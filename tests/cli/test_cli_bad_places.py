@@ -205,7 +205,9 @@ def test_a_terminal_that_lacks_a_character_shows_it_in_ascii(
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert sign in out
-    process = start([*BENCH, "-o", "a\N{MULTIPLICATION SIGN}\N{BALLOT X}=1"], home, "2>&1")
+    process = start(
+        [*BENCH, "-o", "a\N{MULTIPLICATION SIGN}\N{BALLOT X}=1"], home, "2>&1", encoding=encoding
+    )
     out, _ = process.communicate(timeout=PATIENCE_S)
     assert "unexpected" not in out
 

@@ -14,12 +14,21 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import BURST, BY_NAME, shown_in
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.runner import RunnerChoice
-from lsmtune.report.document import Block, Notice, Notices, Paragraph, Table, numbers, words
+from lsmtune.report.document import (
+    NOT_KNOWN,
+    Block,
+    Notice,
+    Notices,
+    Paragraph,
+    Table,
+    numbers,
+    words,
+)
 from lsmtune.report.history import ratio
 from lsmtune.report.proof import middle
 from lsmtune.report.terminal import blocks_view
 from lsmtune.report.words import quantity
-from lsmtune.report.words import ratio as times
+from lsmtune.units import format_ratio
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
@@ -160,9 +169,10 @@ def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled
             rows.append((metric.bench, *(quantity(metric.name, value) for value in medians)))
         if settled and metric.name == "database_bytes":
             sizes = (middle(settled.get(arm.name, ())) for arm in arms)
-            told = (quantity(metric.name, size) for size in sizes)
-            rows.append((f"{metric.bench}, settled", *told))
+            settled_sizes = (quantity(metric.name, size) for size in sizes)
+            rows.append((f"{metric.bench}, settled", *settled_sizes))
     bursts = {name: middle(_values(runs, phase, BURST)) for name, runs in measured.items()}
     ratios = (ratio(bursts[arm.name], bursts.get(NATIVE)) for arm in arms)
-    rows.append(("burst by native's", *map(times, ratios)))
+    told = (NOT_KNOWN if each is None else f"{format_ratio(each)}x" for each in ratios)
+    rows.append(("burst by native's", *told))
     return Table((*words(""), *numbers(*(arm.name for arm in arms))), rows)

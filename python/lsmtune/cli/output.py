@@ -61,8 +61,12 @@ def put_out(
     """
     for line in () if as_json else notes:
         note(line)
-    if output is not None or not as_json:
-        write_output(output or STDOUT, content)
+    if output is not None:
+        write_output(output, content)
+    elif isinstance(content, str) and not as_json:
+        typer.echo(content, nl=False)
+    elif not as_json:
+        sys.stdout.writelines(content)
     if as_json:
         print_json(document if output is None else {**document, "output": str(output)})
     elif output is not None:

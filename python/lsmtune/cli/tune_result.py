@@ -129,7 +129,9 @@ def tune_text(
     if files.report is not None:
         lines.append(f"report      {files.report}")
     if files.deployable is not None:
-        lines.append(f"deployable  {files.deployable}")
+        proved = result.verdict is not None and result.verdict.outcome is VerdictOutcome.BETTER
+        label = "deployable  {}" if proved else "candidate   {} (no gain is proved)"
+        lines.append(label.format(files.deployable))
     lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
     return "\n".join(lines)
 

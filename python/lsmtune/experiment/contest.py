@@ -16,7 +16,7 @@ from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.memory_options import model_options
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.fields import STRICT, Version, described, found_text, refused
+from lsmtune.model.fields import STRICT, Version, described, found_text, refusing
 from lsmtune.model.files import FileKind, parse_document, read_as, read_text
 from lsmtune.space.constraint import Constraint, make_constraint
 
@@ -86,12 +86,13 @@ _BLOCK_CACHE = "block_based_table_factory.block_cache"
 
 def _by_engine(value: object) -> object:
     """An expression, or a mapping of engines to expressions."""
-    for name, text in value.items() if isinstance(value, dict) else [("", value)]:
-        if name and name not in ENGINE_NAMES:
-            nearest = nearest_name(name, ENGINE_NAMES)
-            raise refused(", ".join(ENGINE_NAMES), found=name, nearest=nearest)
+    stated = value if isinstance(value, dict) else {"": value}
+    for name, text in stated.items():
+        if isinstance(value, dict) and name not in ENGINE_NAMES:
+            nearest, allowed = nearest_name(name, ENGINE_NAMES), ", ".join(ENGINE_NAMES)
+            raise InputError("", name, why="no such engine", allowed=allowed, nearest=nearest)
         if not isinstance(text, str):
-            raise refused(_EXPRESSION, name, found=found_text(text))
+            raise InputError("", name, found=found_text(text), allowed=_EXPRESSION)
     return value
 
 
@@ -101,7 +102,7 @@ class _StatedRule:
 
     __pydantic_config__ = STRICT
 
-    rule: Annotated[Any, BeforeValidator(_by_engine), described(_EXPRESSION)]
+    rule: Annotated[Any, BeforeValidator(refusing(_by_engine)), described(_EXPRESSION)]
     about: Annotated[str, described("text")] = ""
 
 
@@ -112,7 +113,9 @@ class _RulesFile:
     __pydantic_config__ = STRICT
 
     version: Annotated[Version, described("1")]
-    rules: Annotated[Mapping[str, _StatedRule], described("rules by name", min_length=1)]
+    rules: Annotated[
+        Mapping[str, _StatedRule], described("at least one rule, by name", min_length=1)
+    ]
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def parse_rules(text: str, source: str, engine: str) -> Rules:
     """The rules in `text`, for `engine`; `source` names it in errors.
 
     Raises InputError with file, line and field for the first thing that is wrong, a name that is no
-    option of the engine included. Expressions of other engines are not looked at.
+    option of the engine included. Of the expressions of other engines only the type is looked at.
     """
     document = parse_document(text, source, _KIND)
     constraints: dict[Rule, Constraint] = {}

@@ -150,7 +150,8 @@ def power_test(
 
     The result is kept in the folder, and found there again for the same arm; one that was not done
     is tried again. None when the measurer's stop event ended it. Raises InputError when the
-    driver, the library of the engine or the folder cannot be used.
+    driver, the library of the engine or the folder cannot be used, and LsmtuneError when the disk
+    failed.
     """
     workload, runner = strictest(measurer.workloads), measurer.runner
     not_done = PowerTest(CrashOutcome.NOT_DONE, arm.engine.name, workload.durability)

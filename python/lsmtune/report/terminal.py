@@ -73,7 +73,7 @@ def _facts(facts: Facts) -> RenderableType:
     for name, value in facts.rows:
         grid.add_row(Text("" if name == previous else name), Text(value))
         previous = name
-    return Padding(grid, (0, 0, 0, 2))
+    return Padding(grid, (0, 0, 0, 2), expand=False)
 
 
 def terminal_table(table: Table) -> RenderableType:

@@ -53,7 +53,8 @@ def quantity(metric: str, value: float | None) -> str:
     if unit == "bytes":
         return format_bytes(round(value))
     if unit in ("s", "µs"):
-        return seconds(value) if unit == "s" else duration_us(value)
+        scale = 1e6 if unit == "s" else 1.0
+        return seconds(value) if unit == "s" and value >= 1 else duration_us(value * scale)
     return f"{number(value)} {unit}".strip()
 
 
