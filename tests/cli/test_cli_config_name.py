@@ -122,3 +122,17 @@ def test_of_several_objectives_the_best_is_the_one_that_the_study_picks(
     named = resolve(str(study))
     assert named.label == f"{study}#{best['trial']}"
     assert dict(named.options) == best["options"]
+
+
+def test_a_study_that_had_other_memory_is_said_where_it_is_compared(
+    lsmtune: Any, study: Path, fake_driver: Path
+) -> None:
+    """The page cache of 4 GiB gave another ratio than the 768 MiB of the study, in silence."""
+    assert fake_driver.is_file()
+    study.write_text(study.read_text() + "limits: {memory: 768MiB}\n")
+    assert lsmtune("tune", str(study), "--json").status == 0
+    flags = ("--engine", "rocksdb", "--workload", "fillrandom", "-w", "num=1000", "--pairs", "6")
+    compared = ("verify", "default", str(study), *flags, "--no-crash-test", "--no-power-test")
+    line = f"{study} was searched with --memory 768MiB, and is compared with 4GiB"
+    assert line in lsmtune(*compared).err
+    assert "was searched with" not in lsmtune(*compared, "--memory", "768MiB").err

@@ -36,12 +36,13 @@ STUDY_SUFFIXES = (".yaml", ".yml")
 class NamedConfig:
     """A Config and, when a file, a preset or a study says it, the engine that it is for.
 
-    `baseline` is what a study compared it with.
+    `baseline` is what a study compared it with, `memory_bytes` what its runs had.
     """
 
     config: Config = field(default_factory=Config)
     engine: EngineIdentity | None = None
     baseline: Config = field(default_factory=Config)
+    memory_bytes: int | None = None
 
 
 def resolve(text: str, engine_name: str | None = None, source: str = "CONFIG") -> Config:
@@ -155,15 +156,18 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
         raise InputError(source, found=f"{path}#{trial}", why=why, allowed=ALLOWED)
     if trial and not trial.isdigit():
         raise InputError(source, found=f"{path}#{trial}", allowed="a trial's number after #")
+    from lsmtune.report.source import spec_of
+
     with StudyFolder.open(path if path.is_dir() else default_folder(path)) as folder:
         number = int(trial) if trial else _best_trial(folder, source)
         rows = folder.measurements.all()
+        memory_bytes = spec_of(folder).limits.memory_bytes if folder.was_tuned else None
     trials = [row for row in rows if row.role is Role.TRIAL]
     baseline = next((row.config for row in rows if row.role in OF_BASELINE), Config())
     for row in trials:
         if row.trial == number:
             config = Config(row.config.options, label=f"{path}#{number}")
-            return NamedConfig(config, row.measurement.engine, baseline)
+            return NamedConfig(config, row.measurement.engine, baseline, memory_bytes)
     known = [row.trial for row in trials if row.trial is not None]
     allowed = f"a trial between {min(known)} and {max(known)}" if known else "no trial yet"
     raise InputError(source, found=f"{path}#{number}", why="no such trial", allowed=allowed)

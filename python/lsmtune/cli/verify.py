@@ -18,7 +18,7 @@ from lsmtune.cli.bench import (
     RunnerFlags,
     one_runner,
 )
-from lsmtune.cli.choices import resolve
+from lsmtune.cli.choices import resolve_named
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
     BudgetOption,
@@ -48,6 +48,7 @@ from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import program_named
+from lsmtune.units import format_bytes
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
@@ -332,10 +333,14 @@ def asked_of(
     why = refusal(plan.method, [chosen], native=native)
     if why:
         raise InputError("--method", found=proof.method, why=why)
-    baseline, candidate = (
-        under_workload(resolve(name, engine, source), choice, engine, source)
-        for source, name in compared.names(command).items()
-    )
+    sides = []
+    for source, name in compared.names(command).items():
+        named = resolve_named(name, engine, source)
+        if named.memory_bytes not in (None, limit.memory_bytes):
+            searched, here = map(format_bytes, (named.memory_bytes, limit.memory_bytes))
+            note(f"{name} was searched with --memory {searched}, and is compared with {here}")
+        sides.append(under_workload(named.config, choice, engine, source))
+    baseline, candidate = sides
     return Verification(
         Arm(EngineIdentity(engine), baseline),
         Arm(EngineIdentity(engine), candidate),

@@ -138,15 +138,19 @@ class StudyRecords:
         return median(known) if known else None
 
 
+def spec_of(folder: StudyFolder) -> Spec:
+    """What was asked in `folder`. Raises InputError when its study file cannot be read."""
+    stored, origin = folder.path / "study.yaml", folder.origin
+    try:
+        return parse_stored_spec(read_text(stored), origin)
+    except InputError as error:  # the copy is what was read; paths in it are relative to the other
+        raise error.but(source=error.source.replace(str(origin), str(stored))) from None
+
+
 def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
     store, results = folder.measurements, folder.result_path.absolute()
-    stored, origin = folder.path / "study.yaml", folder.origin
-    try:
-        spec = parse_stored_spec(read_text(stored), origin)
-    except InputError as error:  # the copy is what was read; paths in it are relative to the other
-        raise error.but(source=error.source.replace(str(origin), str(stored))) from None
-    spec = at_length(spec, folder)
+    spec = at_length(spec_of(folder), folder)
     measurements, trials = tuple(store.all()), folder.trials()
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)
