@@ -188,15 +188,8 @@ def _settings_of(name: str, text: str, source: str) -> list[Setting]:
     is_structure = option is None or (field is None and option.fields() and text.startswith("{"))
     if option is not None and not is_structure:
         return [Setting(option, field, text)]
-    try:
-        parts = split_structure(text)
-    except ValueError as error:
-        raise InputError(
-            source, name, found=text, why=str(error), allowed="{name=value;...}"
-        ) from error
-    return [
-        s for part, inner in parts.items() for s in _settings_of(f"{name}.{part}", inner, source)
-    ]
+    parts = parts_of(name, text, source).items()
+    return [s for part, inner in parts for s in _settings_of(f"{name}.{part}", inner, source)]
 
 
 def find_written(name: str) -> tuple[CatalogueOption | None, str]:

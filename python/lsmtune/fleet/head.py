@@ -24,12 +24,12 @@ from lsmtune.driver.pair import OnPairMessage
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.fleet.host import CANCEL_S, Answer, Host, HostLostError, Work
 from lsmtune.fleet.lease import Leases
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import PairMethod, RunRequest
+from lsmtune.study.observer import TuneObserver
 
 T = TypeVar("T")
 
@@ -350,8 +350,8 @@ class LoadedThere:
         return self.known.same(first, second)
 
 
-class HostObserver(Observer):
-    """What a Measurer of one host says: warnings, told by the head with the name of the host."""
+class HostObserver(TuneObserver):
+    """What is said of one host: lines, told by the head with the name of the host."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -359,3 +359,7 @@ class HostObserver(Observer):
     def warning(self, text: str) -> None:
         """Something the user should know."""
         self._tell(text)
+
+    def calibrated(self, line: str) -> None:
+        """See `TuneObserver`."""
+        self._tell(line)

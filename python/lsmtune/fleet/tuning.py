@@ -42,7 +42,7 @@ from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial
 from lsmtune.study.loop import Tuning
-from lsmtune.study.observer import TuneObserver, TuneResult
+from lsmtune.study.observer import TuneResult
 from lsmtune.study.promotion import Promotion
 from lsmtune.study.session import FLEET_HOSTS
 from lsmtune.study.start import is_baseline, stored_baseline
@@ -281,7 +281,7 @@ class FleetTuning(Tuning):
                 if first:
                     self._head.call(member.token, lambda: self._settle_size(baseline))
 
-            observer = _Calibrated(measurer.observer)
+            observer = HostObserver(measurer.observer.warning)
             searched = bool(measurer.folder.measurements.of(Role.TRIAL))
             return self._baseline_on(measurer, observer, settle, searched=searched)
 
@@ -446,18 +446,3 @@ class FleetTuning(Tuning):
         circumstances = self._feasibility.circumstances(finalist.config.options)
         verdict = fleet_verdict(spec, pairs, measurer, circumstances)
         return Survived(replace(verdict, notes=(*verdict.notes, *notes, NOT_TESTED)))
-
-
-class _Calibrated(TuneObserver):
-    """Tells what a calibration says of a host as a line of its own."""
-
-    def __init__(self, observer: Any) -> None:
-        self._observer = observer
-
-    def warning(self, text: str) -> None:
-        """See `Observer`."""
-        self._observer.warning(text)
-
-    def calibrated(self, line: str) -> None:
-        """See `TuneObserver`."""
-        self._observer.warning(line)

@@ -17,6 +17,7 @@ from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, 
 from lsmtune.engines.formats.difference import Difference, default_of, differences
 from lsmtune.engines.formats.rocksdb_options import structure
 from lsmtune.engines.formats.snippets import quoted
+from lsmtune.engines.option_names import split_structure
 from lsmtune.model.config import option_text
 
 _SYNCED = "bytes_per_sync"
@@ -83,7 +84,8 @@ def _body(options: Mapping[str, str]) -> str:
     """Statements of the function that sets `options`."""
     names = ("SetDBOptions", "SetOptions")
     parts = zip(names, _by_call(options), strict=True)
-    calls = [(call, _top_level(part)) for call, part in parts if part]
+    # Dotted names as structures of the option that they begin with.
+    calls = [(call, split_structure(structure(part))) for call, part in parts if part]
     if not calls:
         return "  (void)db;\n  return rocksdb::Status::OK();\n"
     text = ""
@@ -96,19 +98,6 @@ def _body(options: Mapping[str, str]) -> str:
         text += f"{lines}  }});\n"
         text += "" if is_last else "  if (!status.ok()) return status;\n"
     return text
-
-
-def _top_level(options: Mapping[str, str]) -> dict[str, str]:
-    """Dotted names as structures of the option that they begin with."""
-    whole: dict[str, str] = {}
-    parts: dict[str, dict[str, str]] = {}
-    for name, value in options.items():
-        head, _, rest = name.partition(".")
-        if rest:
-            parts.setdefault(head, {})[rest] = value
-        else:
-            whole[name] = value
-    return whole | {head: structure(fields) for head, fields in parts.items()}
 
 
 EXPORT = ExportFormat(
