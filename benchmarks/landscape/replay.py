@@ -59,7 +59,7 @@ def fit_gaussian(features: FloatArray, targets: FloatArray) -> Callable[[FloatAr
     """A Gaussian process on standardised targets."""
     mean, spread = float(targets.mean()), float(targets.std()) or 1.0
     process = fit_process(features, (targets - mean) / spread, 150)
-    return lambda new: mean + spread * process.predict(new)[0]
+    return lambda new: mean + spread * process(new)[0]
 
 
 FITS: Mapping[str, Fit] = {"trees": fit_trees, "gaussian": fit_gaussian}

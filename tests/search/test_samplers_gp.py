@@ -15,12 +15,12 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from lsmtune.search.gp import (
     WORST,
-    GaussianProcess,
     Kernel,
     best_and_latest,
     fit_process,
     log_expected_improvement,
     log_likelihood,
+    posterior,
     standardised,
 )
 from lsmtune.testing.search import NUMBERS, make_searcher, score
@@ -57,9 +57,9 @@ def test_it_interpolates_and_knows_the_noise() -> None:
     truth = np.sin(5 * features[:, 0]) + features[:, 1]
     truth = (truth - truth.mean()) / truth.std()
     process = fit_process(features, truth + 0.1 * rng.normal(size=80), 80)
-    mean, deviation = process.predict(features)
+    mean, deviation = process(features)
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.1
-    far, unsure = process.predict(np.full((1, 4), 3.0))
+    far, unsure = process(np.full((1, 4), 3.0))
     assert unsure[0] > 3 * deviation.mean()
     assert np.isfinite(far).all()
 
@@ -77,9 +77,9 @@ def test_likelihood_gradient_and_prediction_are_those_of_scikit_learn(seed: int)
     expected, expected_gradient = theirs.log_marginal_likelihood(theta, eval_gradient=True)
     assert likelihood == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6, atol=1e-8)
-    process = GaussianProcess(Kernel.of(theta), features, targets, variances)
+    process = posterior(Kernel.of(theta), features, targets, variances)
     new = rng.random((20, 6))
-    mean, deviation = process.predict(new)
+    mean, deviation = process(new)
     expected_mean, noisy = theirs.predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(deviation**2 + np.exp(theta[-1]), noisy**2, rtol=1e-6)
@@ -91,11 +91,11 @@ def test_a_value_that_is_known_to_be_noisy_is_believed_less() -> None:
     targets[6] = 2.0
     variances = np.zeros(12)
     variances[6] = 4.0
-    sure, _ = fit_process(features, targets, 12).predict(features[6:7])
-    unsure, deviation = fit_process(features, targets, 12, variances).predict(features[6:7])
+    sure, _ = fit_process(features, targets, 12)(features[6:7])
+    unsure, deviation = fit_process(features, targets, 12, variances)(features[6:7])
     assert unsure[0] < sure[0] / 2
     assert deviation[0] > 0
-    same, _ = fit_process(features, targets, 12, np.zeros(12)).predict(features[6:7])
+    same, _ = fit_process(features, targets, 12, np.zeros(12))(features[6:7])
     assert same[0] == sure[0]
 
 

@@ -45,10 +45,10 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.setting import real_setting, whole_setting
 from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
 from lsmtune.search.gp import (
-    JITTER,
-    Kernel,
+    GaussianProcess,
+    Output,
     best_and_latest,
-    fit_process,
+    fit_kernel,
     log_expected_improvement,
     spread_of,
     standardised,
@@ -189,8 +189,8 @@ class AutoSampler(ModelSampler):
         variances = known.variances[valued] / spread**2
         own = np.arange(len(valued))
         fitted_on = min(FITTED_ON_MAX, math.isqrt(FITTED_NUMBERS_MAX // features.shape[1]))
-        process = fit_process(features[own], scaled, fitted_on, variances)
-        shared = Shared(process.kernel, features)
+        kernel = fit_kernel(features[own], scaled, fitted_on, variances)
+        shared = GaussianProcess(kernel, features)
         objective = shared.output(own, scaled, variances)
         under_way = np.arange(len(rows), len(points))
         guessed = np.concatenate([at(cut_off), under_way])
@@ -385,61 +385,12 @@ class Known:
         )
 
 
-class Shared:
-    """One kernel for several outputs, on rows of `features` (n, f)."""
-
-    def __init__(self, kernel: Kernel, features: FloatArray) -> None:
-        self._kernel = kernel
-        self._features = features
-        self.inner = kernel(features, features)
-        self.prior = float(self.inner[0, 0])
-
-    def cross(self, features: FloatArray) -> FloatArray:
-        """Covariances of new rows (m, f) with the known ones: (m, n)."""
-        return self._kernel(features, self._features)
-
-    def output(
-        self,
-        rows: npt.NDArray[np.intp],
-        values: FloatArray,
-        variances: FloatArray | None = None,
-    ) -> Output:
-        """An output of which `values` are known at `rows`."""
-        noise = JITTER + self._kernel.noise + (0.0 if variances is None else variances)
-        matrix = self.inner[np.ix_(rows, rows)] + np.diag(np.broadcast_to(noise, len(rows)))
-        factor = scipy.linalg.cholesky(matrix, lower=True)
-        mean = float(np.mean(values))
-        weights = scipy.linalg.cho_solve((factor, True), values - mean)
-        return Output(rows, factor, weights, mean)
-
-
-@dataclass(frozen=True)
-class Output:
-    """The posterior of one output: its rows, the factor of their covariance, and weights."""
-
-    rows: npt.NDArray[np.intp]
-    factor: FloatArray
-    weights: FloatArray
-    offset: float
-
-    def mean(self, cross: FloatArray) -> FloatArray:
-        """Expected values (m,) for covariances `cross` (m, n)."""
-        expected: FloatArray = self.offset + cross[:, self.rows] @ self.weights
-        return expected
-
-    def predict(self, cross: FloatArray, prior: float) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation, each (m,); `prior` is the variance of nothing known."""
-        half = scipy.linalg.solve_triangular(self.factor, cross[:, self.rows].T, lower=True)
-        variance = np.maximum(prior - np.sum(half**2, axis=0), 1e-12)
-        return self.mean(cross), np.sqrt(variance)
-
-
 @dataclass(frozen=True)
 class Model:
     """What is expected of a point, and what that is worth."""
 
     coordinates: Coordinates
-    shared: Shared
+    shared: GaussianProcess
     objective: Output
     constraints: Sequence[Output]
     lost: Output | None

@@ -24,6 +24,7 @@ exp(m - s^2).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,11 +82,11 @@ class GaussianProcessSampler(ModelSampler):
         # which gain nothing on matrices of this size, do not wait for each other on a busy machine.
         with threadpool_limits(1):
             process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX, variances)
-            mean, _ = process.predict(features)
+            mean, _ = process(features)
             order = np.argsort(mean, kind="stable")
 
             def score(new: FloatArray) -> FloatArray:
-                predicted = process.predict(self.unit_space.distance_features(new))
+                predicted = process(self.unit_space.distance_features(new))
                 return log_expected_improvement(*predicted, float(mean[order[0]]))
 
             return ranked(
@@ -113,7 +114,7 @@ class GaussianProcessSampler(ModelSampler):
                 FITTED_ON_MAX,
                 history.variances[kept] / spread**2,
             )
-            mean, deviation = process.predict(features[history.censored])
+            mean, deviation = process(features[history.censored])
         imputed = targets.copy()
         imputed[: len(history)][history.censored] = impute_censored(
             history.targets[history.censored],
@@ -162,26 +163,56 @@ class Kernel:
 
 
 class GaussianProcess:
-    """Fitted to standardised targets; predictions are standardised too.
+    """A kernel on rows of `features` (n, f), for one output or for several."""
 
-    `variances` are those of the targets, beside the white noise of the kernel; shape (n,).
-    """
-
-    def __init__(
-        self, kernel: Kernel, features: FloatArray, targets: FloatArray, variances: FloatArray
-    ) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, features: FloatArray) -> None:
+        self._kernel = kernel
         self._features = features
-        matrix = kernel(features, features) + np.diag(kernel.noise + variances)
-        self._factor = scipy.linalg.cholesky(matrix, lower=True)
-        self._weights = scipy.linalg.cho_solve((self._factor, True), targets)
+        self.inner = kernel(features, features)
+        self.prior = float(self.inner[0, 0])
 
-    def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the noiseless value, each (n,), at `features` (n, d)."""
-        cross = self.kernel(features, self._features)
-        half = scipy.linalg.solve_triangular(self._factor, cross.T, lower=True)
-        variance = np.maximum(self.kernel.signal - np.sum(half**2, axis=0), 1e-12)
-        return cross @ self._weights, np.sqrt(variance)
+    def cross(self, features: FloatArray) -> FloatArray:
+        """Covariances of new rows (m, f) with the known ones: (m, n)."""
+        return self._kernel(features, self._features)
+
+    def output(
+        self,
+        rows: npt.NDArray[np.intp],
+        values: FloatArray,
+        variances: FloatArray | None = None,
+        offset: float | None = None,
+    ) -> Output:
+        """An output of which `values` are known at `rows`, with these `variances` or none.
+
+        Far from all rows it is expected to be `offset`, None for the mean of the values.
+        """
+        noise = JITTER + self._kernel.noise + (0.0 if variances is None else variances)
+        matrix = self.inner[np.ix_(rows, rows)] + np.diag(np.broadcast_to(noise, len(rows)))
+        factor = scipy.linalg.cholesky(matrix, lower=True)
+        mean = float(np.mean(values)) if offset is None else offset
+        weights = scipy.linalg.cho_solve((factor, True), values - mean)
+        return Output(rows, factor, weights, mean)
+
+
+@dataclass(frozen=True)
+class Output:
+    """The posterior of one output: its rows, the factor of their covariance, and weights."""
+
+    rows: npt.NDArray[np.intp]
+    factor: FloatArray
+    weights: FloatArray
+    offset: float
+
+    def mean(self, cross: FloatArray) -> FloatArray:
+        """Expected values (m,) for covariances `cross` (m, n)."""
+        expected: FloatArray = self.offset + cross[:, self.rows] @ self.weights
+        return expected
+
+    def predict(self, cross: FloatArray, prior: float) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation, each (m,); `prior` is the variance of nothing known."""
+        half = scipy.linalg.solve_triangular(self.factor, cross[:, self.rows].T, lower=True)
+        variance = np.maximum(prior - np.sum(half**2, axis=0), 1e-12)
+        return self.mean(cross), np.sqrt(variance)
 
 
 def standardised(targets: FloatArray) -> FloatArray:
@@ -201,17 +232,42 @@ def spread_of(targets: FloatArray) -> float:
     return math.sqrt(float(np.mean(better**2))) or 1.0
 
 
+Posterior = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+
+def posterior(
+    kernel: Kernel, features: FloatArray, targets: FloatArray, variances: FloatArray | None = None
+) -> Posterior:
+    """What is expected at new features (m, d) after `targets` (n,) at `features` (n, d).
+
+    It returns mean and standard deviation of the noiseless value, each (m,).
+    """
+    process = GaussianProcess(kernel, features)
+    output = process.output(np.arange(len(targets)), targets, variances, offset=0.0)
+    return lambda new: output.predict(process.cross(new), process.prior)
+
+
 def fit_process(
     features: FloatArray,
     targets: FloatArray,
     fitted_on: int,
     variances: FloatArray | None = None,
-) -> GaussianProcess:
-    """A process on `features` (n, d) and standardised `targets` (n,), of `variances` (n,) or 0.
+) -> Posterior:
+    """The same with the kernel of `fit_kernel`; standardised targets."""
+    kernel = fit_kernel(features, targets, fitted_on, variances)
+    return posterior(kernel, features, targets, variances)
 
-    The kernel is found on the first `fitted_on` rows, the posterior uses all of them. The white
-    noise of the kernel comes on top of the variances: what is not known of them, and what the
-    process cannot follow.
+
+def fit_kernel(
+    features: FloatArray,
+    targets: FloatArray,
+    fitted_on: int,
+    variances: FloatArray | None = None,
+) -> Kernel:
+    """The kernel for the first `fitted_on` of `features` (n, d) and standardised `targets` (n,).
+
+    Its white noise comes on top of the `variances` (n,), None for 0: what is not known of them, and
+    what the process cannot follow.
     """
     variances = JITTER + (np.zeros(len(targets)) if variances is None else variances)
     dimensions = features.shape[1]
@@ -233,7 +289,7 @@ def fit_process(
     found = scipy.optimize.minimize(
         loss, modes, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": STEPS_MAX}
     )
-    return GaussianProcess(Kernel.of(found.x), features, targets, variances)
+    return Kernel.of(found.x)
 
 
 def log_likelihood(
