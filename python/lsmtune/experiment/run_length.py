@@ -72,22 +72,29 @@ def can_last(workload: Workload) -> bool:
     return not any(phase.is_job or phase.replay is not None for phase in workload.measured_phases)
 
 
-def flushes_missing(measurement: Measurement, goal: Goal) -> float | None:
+def flushes_missing(
+    measurement: Measurement, goal: Goal, memtable_bytes: float = 0.0
+) -> float | None:
     """By how much longer a run has to be for its flushes and compactions alone, as a share of it.
 
     0 where they are enough, 1 for a run that has to be twice as long; None where it wrote nothing,
-    or did not count.
+    or did not count. A single flush may be that of the end, of whatever there was: how much has to
+    be written then follows from `memtable_bytes`, those of a full one, where they are known.
     """
-    flushes, compactions = _writes(_judged(measurement, goal))
+    phases = _judged(measurement, goal)
+    flushes, compactions = _writes(phases)
     enough = FLUSHES_WANTED if compactions == 0 else FLUSHES_LEAST
     if flushes is None:
         return None
     if flushes >= enough:
         return 0.0
-    if not flushes:
-        return FACTOR_BLIND - 1.0
     if not compactions and flushes <= FLUSHES_BEFORE_COMPACTION:
         enough = FLUSHES_BEFORE_COMPACTION
+    written_bytes = sum(phase.user_bytes_written or 0 for phase in phases)
+    if flushes <= 1 and memtable_bytes > written_bytes:
+        return (1 + enough) * memtable_bytes / written_bytes - 1.0
+    if not flushes:
+        return FACTOR_BLIND - 1.0
     # One more: the first flush begins before the phase has written a whole memtable.
     return (1 + enough) / flushes - 1.0
 
@@ -104,18 +111,23 @@ def flushes_made(measurement: Measurement, goal: Goal) -> int:
 
 
 def steady_factor(
-    measurement: Measurement, workload: Workload, goal: Goal, *, least: bool = False
+    measurement: Measurement,
+    workload: Workload,
+    goal: Goal,
+    *,
+    least: bool = False,
+    memtable_bytes: float = 0.0,
 ) -> float:
     """How many times as long a run has to be to be steady, at least 1; 1 where it is.
 
     Flushes come in proportion to what is written. Where there was none, nothing tells how long the
-    first one takes: the factor then is `FACTOR_BLIND`, and the longer run tells. `least`: no longer
-    than what the flushes want, for a run that has no time for more.
+    first one takes but `memtable_bytes`; without these the factor is `FACTOR_BLIND`, and the longer
+    run tells. `least`: no longer than what the flushes want, for a run that has no time for more.
     """
     if not unsteady(measurement, workload, goal):
         return 1.0
     phases = _judged(measurement, goal)
-    missing = flushes_missing(measurement, goal)
+    missing = flushes_missing(measurement, goal, memtable_bytes)
     if missing is None:
         return TREND_FACTOR
     factor = 1.0 + missing

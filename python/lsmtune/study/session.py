@@ -222,7 +222,9 @@ class Session:
         if self._observations.trials:
             short = size.smaller_than_could_be(self._spec, self._size)
         else:
-            short = size.resize(self._spec, self._folder, baseline, self._spent[0])
+            short = size.resize(
+                *(self._spec, self._folder, baseline, self._spent[0], self._defaults)
+            )
         self._size = size.stored_size(self._folder)
         self._budget = size_budget(self._spec, self._size, self._other_s)
         if short:

@@ -9,6 +9,7 @@ searched, and kept as a fact of the folder, so that a study that goes on has the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -180,7 +181,11 @@ def begin(spec: Spec, folder: StudyFolder) -> None:
 
 
 def resize(
-    spec: Spec, folder: StudyFolder, baseline: Sequence[StoredMeasurement], spent_s: float
+    spec: Spec,
+    folder: StudyFolder,
+    baseline: Sequence[StoredMeasurement],
+    spent_s: float,
+    defaults: Mapping[str, OptionValue],
 ) -> str:
     """Decide on the size of the runs, by those of the `baseline`, one per workload.
 
@@ -189,6 +194,7 @@ def resize(
         folder: where the decision is kept; if it changes the runs, those so far no longer count.
         baseline: its newest runs, which ended well.
         spent_s: seconds of the time budget that are gone.
+        defaults: the engine's options.
 
     Returns:
         What the user has to know of runs that stay as they are; empty for nothing.
@@ -204,7 +210,12 @@ def resize(
     why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal)]
     if spec.burst or not all(map(can_change, workloads)):
         why = []
-    factors = [steady_factor(row.measurement, w, spec.goal) if why else 1.0 for row, w in pairs]
+    memtable_bytes, _ = write_cycle(spec.engine_name, baseline_config(spec).options, defaults)
+    full_bytes = size.scale * memtable_bytes
+    factors = [
+        steady_factor(row.measurement, w, spec.goal, memtable_bytes=full_bytes) if why else 1.0
+        for row, w in pairs
+    ]
     more_s = [_more_s(row.measurement, f) for (row, _), f in zip(pairs, factors, strict=True)]
     wall_s = sum(row.wall_s for row, _ in pairs) + sum(more_s)
     run_s = max(
@@ -224,15 +235,17 @@ def resize(
     wanted = _wanted(target_spec, wall_s / size.scale, run_s / size.scale, spent_s)
     known = size.longer or (1.0,) * len(factors)
     longer = tuple(a * b for a, b in zip(known, factors, strict=True))
+    times = f"{max(factors):.2g}" if max(factors) < 10 else f"{max(factors):,.0f}"
     hopeless = why and (wanted is None or max(longer) > _LONGEST or size.tries >= _TRIES)
     if hopeless or wanted is None:
         new = replace(size, settled=True)
-        told = _TOO_SHORT.format(max(factors))
+        least_s = spent_s + (_RUNS_LEAST + _PAIRS_RUNS) * wall_s * _scale_least(spec) / size.scale
+        told = _TOO_SHORT.format(times, format_duration(60 * math.ceil(least_s / 60)))
     else:
         lengths = longer if why else size.longer
         longest = _longest(spec, run_s / size.scale * wanted[1])
         new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s, longest, flushes)
-        told = f"the runs of this study are {max(factors):.2g} times as long"
+        told = f"the runs of this study are {times} times as long"
     lines = [f"the runs do not show what is sustained ({why[0]}): {told}"] if why else []
     if new.scale < 1.0:
         lines.append(_MODEL.format(new.scale, new.proof_scale))
@@ -245,9 +258,9 @@ def resize(
 
 
 _TOO_SHORT = (
-    "{:.2g} times as long, they would, for which the time budget or limits.deadline are too short; "
-    "nothing can be proved better so (a larger budget, smaller memtables, or burst: true, which "
-    "asks what a burst gains)"
+    "{} times as long, they would, for which the time budget or limits.deadline are too short; "
+    "nothing can be proved better so (--budget {} or more, smaller memtables, or burst: true, "
+    "which asks what a burst gains)"
 )
 _MODEL = (
     "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
