@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.choices import resolve, resolve_named
+from lsmtune.cli.choices import resolve_named
 from lsmtune.engines.ready import PRESETS
 from lsmtune.errors import InputError
 
@@ -55,14 +55,14 @@ def test_a_properties_file_of_the_engine(home: Path) -> None:
     path = home / "a.properties"
     path.write_text("leveldb.compression=snappy\nleveldb.block_size=8192\n")
     expected = {"compression": "snappy", "block_size": 8192}
-    assert resolve("a.properties", "leveldb").options == expected
+    assert resolve_named("a.properties", "leveldb").config.options == expected
 
 
 def test_flags_of_db_bench_need_the_engine(home: Path) -> None:
     (home / "flags").write_text("--open_files=9\n")
-    assert resolve("flags", "rocksdb").options == {"max_open_files": 9}
+    assert resolve_named("flags", "rocksdb").config.options == {"max_open_files": 9}
     with pytest.raises(InputError, match="flags do not say it"):
-        resolve("flags")
+        resolve_named("flags")
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_what_names_no_configuration_is_refused(
     (home / "notes.txt").write_text("hello\n")
     (home / "space.json").write_text('{"a": {"_type": "uniform", "_value": [0, 1]}}')
     with pytest.raises(InputError, match=message):
-        resolve(text, source="--baseline")
+        resolve_named(text, source="--baseline")
 
 
 @pytest.mark.parametrize("text", ["rocksdb-gist-winner", "OPTIONS-7"])
 def test_a_configuration_of_another_engine_is_refused(options: Path, text: str) -> None:
     assert options.is_file()
     with pytest.raises(InputError, match=r"--engine: .*found 'leveldb'.*allowed: rocksdb"):
-        resolve(text, "leveldb", "--candidate")
+        resolve_named(text, "leveldb", "--candidate")
 
 
 def test_an_option_file_is_exported_in_another_form(lsmtune: Any, options: Path) -> None:
@@ -106,7 +106,7 @@ def test_what_is_exported_names_the_same_configuration(lsmtune: Any, home: Path)
         said = lsmtune("export", text, "--engine", "rocksdb", "--format", name, "--output", name)
         assert said.status == 0, said.err
         assert (home / name).is_file()
-        assert resolve(name, "rocksdb").options == resolve(text).options
+        assert resolve_named(name, "rocksdb").config.options == resolve_named(text).config.options
 
 
 def test_of_several_objectives_the_best_is_the_one_that_the_study_picks(
@@ -119,7 +119,7 @@ def test_of_several_objectives_the_best_is_the_one_that_the_study_picks(
     said = lsmtune("tune", str(study), "--json")
     assert said.status == 0, said.err
     best = said.json()["best"]
-    named = resolve(str(study))
+    named = resolve_named(str(study)).config
     assert named.label == f"{study}#{best['trial']}"
     assert dict(named.options) == best["options"]
 

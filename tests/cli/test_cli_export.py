@@ -9,7 +9,7 @@ from typing import Any
 import optuna
 import pytest
 
-from lsmtune.cli.choices import resolve
+from lsmtune.cli.choices import resolve_named
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role
@@ -57,9 +57,11 @@ def write_study(path: Path, engine_name: str) -> Path:
 
 
 def test_a_study_names_its_best_and_each_of_its_trials(study: Path) -> None:
-    assert resolve(str(study)).options == {"write_buffer_size": 200_000}
-    assert resolve(str(default_folder(study))).options == {"write_buffer_size": 200_000}
-    third = resolve(f"{study}#2", "rocksdb")
+    assert resolve_named(str(study)).config.options == {"write_buffer_size": 200_000}
+    assert resolve_named(str(default_folder(study))).config.options == {
+        "write_buffer_size": 200_000
+    }
+    third = resolve_named(f"{study}#2", "rocksdb").config
     assert third == Config({"write_buffer_size": 300_000}, label=f"{study}#2")
 
 
@@ -69,30 +71,30 @@ def test_a_study_names_its_best_and_each_of_its_trials(study: Path) -> None:
 )
 def test_a_trial_that_does_not_exist_is_refused(study: Path, suffix: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        resolve(f"{study}{suffix}")
+        resolve_named(f"{study}{suffix}")
 
 
 def test_a_study_of_another_engine_is_refused(study: Path) -> None:
     with pytest.raises(InputError, match="the study tuned rocksdb"):
-        resolve(str(study), "leveldb")
+        resolve_named(str(study), "leveldb")
 
 
 @pytest.mark.parametrize("text", ["defualt", "absent.yaml", "absent.yaml#3", ""])
 def test_what_names_no_configuration_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="allowed: default, name=value"):
-        resolve(text, source="--baseline")
+        resolve_named(text, source="--baseline")
 
 
 def test_a_study_file_that_never_ran_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "new.yaml"
     path.write_text(STUDY)
     with pytest.raises(InputError, match="no such study folder"):
-        resolve(str(path))
+        resolve_named(str(path))
 
 
 def test_options_are_typed_and_split_outside_braces_only() -> None:
     text = "write_buffer_size=4MiB, compression=none,x={a=1,b={c=2,d=3}},use_fsync=true"
-    assert resolve(text, source="CONFIG").options == {
+    assert resolve_named(text, source="CONFIG").config.options == {
         "write_buffer_size": 4 << 20,
         "compression": "none",
         "x": "{a=1,b={c=2,d=3}}",
@@ -106,7 +108,7 @@ def test_options_are_typed_and_split_outside_braces_only() -> None:
 )
 def test_malformed_options_are_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        resolve(text, source="CONFIG")
+        resolve_named(text, source="CONFIG")
 
 
 def test_the_best_of_a_study_is_exported_with_its_engines_version(

@@ -6,6 +6,7 @@ import io
 import json
 import math
 
+import pytest
 from page import read
 from rich.console import Console
 
@@ -111,3 +112,5 @@ def test_values_have_one_form_in_json_and_csv() -> None:
         "b": [1, None, None],
     }
     assert to_csv(("a", "b"), [(None, "x,y")]) == 'a,b\r\n,"x,y"\r\n'
+    with pytest.raises(TypeError, match="object cannot be stored"):
+        to_json(object())

@@ -45,17 +45,12 @@ class NamedConfig:
     memory_bytes: int | None = None
 
 
-def resolve(text: str, engine_name: str | None = None, source: str = "CONFIG") -> Config:
-    """The Config that `text` names; `engine_name` is refused when it is for another engine.
+def resolve_named(text: str, engine_name: str | None = None, source: str = "CONFIG") -> NamedConfig:
+    """The Config that `text` names, and the engine that it is for, unless it is not `engine_name`.
 
     What cannot be carried over from an option file is said on stderr. Raises InputError, naming
-    `source`, when `text` names no Config.
+    `source`, when `text` names no Config, or one for another engine.
     """
-    return resolve_named(text, engine_name, source).config
-
-
-def resolve_named(text: str, engine_name: str | None = None, source: str = "CONFIG") -> NamedConfig:
-    """As `resolve`, with the engine that the Config is for."""
     if text == "default":
         return NamedConfig(Config())
     named, kind = _named(text, engine_name, source)

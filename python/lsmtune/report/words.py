@@ -52,9 +52,10 @@ def quantity(metric: str, value: float | None) -> str:
     unit = metric_unit(metric)
     if unit == "bytes":
         return format_bytes(round(value))
-    if unit in ("s", "µs"):
-        scale = 1e6 if unit == "s" else 1.0
-        return seconds(value) if unit == "s" and value >= 1 else duration_us(value * scale)
+    if unit == "s":
+        return seconds(value) if value >= 1 else duration_us(1e6 * value)
+    if unit == "µs":
+        return duration_us(value)
     return f"{number(value)} {unit}".strip()
 
 
