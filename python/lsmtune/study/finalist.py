@@ -1,4 +1,4 @@
-"""The end of a study: the proof of its best trial, judged by the constraints too."""
+"""The end of a study: the proof of its best trial, in runs that are long enough for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import replace
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.run_length import can_last, steady_factor
 from lsmtune.experiment.schedule import Arm
+from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
@@ -23,9 +25,16 @@ from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress, TuneObserver
-from lsmtune.study.size import RunSize
+from lsmtune.study.size import RunSize, at_scale, longer_by, more_s
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import PAIRS_KEPT, PROMOTED_MAX, SearchBudget, is_baseline
+from lsmtune.study.start import (
+    PAIRS_KEPT,
+    PAIRS_KEPT_LEAST,
+    PROMOTED_MAX,
+    RESERVE_FACTOR,
+    SearchBudget,
+    is_baseline,
+)
 
 # Of a short budget, what the finalist has to survive is kept so much.
 SURVIVAL_SHARE = 0.1
@@ -74,6 +83,81 @@ def budget_now(
         longer_s = (1.0 - 1.0 / measurer.length_of(best.config)) * best.run_s
     time_s, trials = asked.time_s, asked.trials
     return replace(budget, time_s=time_s, trials=trials, to_prove=to_prove, longer_s=longer_s)
+
+
+# --- The size of its runs
+
+_PROOF_FACT = "proof_lengths"  # by finalist
+
+
+def for_proof(
+    spec: Spec, measurer: Measurer, size: RunSize, trial: int, deadline_s: float | None
+) -> Measurer:
+    """`measurer` with runs in which the finalist `trial` is steady, too, where there is time.
+
+    Runs have the length that the baseline needs. A finalist with larger memtables flushes less
+    often, and could prove nothing. So the longest time that the newest runs of both ask for counts,
+    or the least that they could do with, if the least proof then fits into `deadline_s` seconds
+    (None: no end). Where it does not, the proof has less data, down to those of the search: runs
+    that are too short prove nothing. It is kept as a fact of the folder: a proof that goes on has
+    the same runs, also after one of another trial.
+    """
+    store = measurer.folder.measurements
+    proofs = store.fact(_PROOF_FACT) or {}
+    if str(trial) not in proofs:
+        factor, room = 1.0, 1.0
+        if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
+            factor, room = _proof_length(spec, measurer, trial, deadline_s)
+        least = size.scale / size.proof_scale
+        if room < least:
+            factor, room = 1.0, 1.0
+        share = 1.0 if room >= 1.0 else max(least, room / RESERVE_FACTOR)
+        proofs = {**proofs, str(trial): [factor, share * size.proof_scale]}
+        store.set_fact(_PROOF_FACT, proofs)
+    factor, scale = proofs[str(trial)]
+    measurer = measurer.at(*at_scale(spec, scale), scale)
+    if factor == 1.0:
+        return measurer
+    longer = [longer_by(workload, factor) for workload in measurer.workloads]
+    return replace(measurer, workloads=longer)
+
+
+def _proof_length(
+    spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None
+) -> tuple[float, float]:
+    """How many times as long a proof's runs are; how many times the least proof the time holds."""
+    rows = measurer.folder.measurements.all()
+    last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
+    if last is None:
+        of = {Role.BASELINE: None, Role.TRIAL: trial}
+        runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
+    else:
+        runs = [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
+        runs = [row for row in runs if row.trial in (None, trial)]
+    # The newest of each arm under each workload.
+    newest = {(row.trial, row.workload): row for row in runs}.values()
+    # Each with how long it was, against a run of the baseline.
+    pairs = [
+        (row, measurer.workloads[row.workload], measurer.length_of(row.config)) for row in newest
+    ]
+    factor, room = 1.0, 1.0
+    for least in (False, True):
+        factor = max(
+            (x * steady_factor(r.measurement, w, spec.goal, least=least) for r, w, x in pairs),
+            default=1.0,
+        )
+        longer = [(r, more_s(r.measurement, factor / x)) for r, _, x in pairs]
+        pair_s = sum(r.wall_s + more for r, more in longer)
+        longest_s = max((r.measurement.elapsed_s + more for r, more in longer), default=0.0)
+        room = measurer.limits.deadline_s / max(longest_s, 1e-9)
+        if deadline_s is not None:
+            room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
+        if room >= 1.0:
+            break
+    return factor, room
+
+
+# --- The proof
 
 
 def survival_plan(spec: Spec) -> SurvivalPlan:

@@ -23,7 +23,7 @@ from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import unknown_option
-from lsmtune.study.finalist import budget_now, nothing_to_prove, prove_finalist
+from lsmtune.study.finalist import budget_now, for_proof, nothing_to_prove, prove_finalist
 from lsmtune.study.judging import JudgedTrial
 from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, result_document
@@ -327,7 +327,7 @@ class Tuning(Session):
         measurer = measurer.at(*size.at_scale(self._spec, scale), scale)
         if finalist is None:
             return measurer
-        return size.for_proof(self._spec, measurer, self._size, finalist, left_s)
+        return for_proof(self._spec, measurer, self._size, finalist, left_s)
 
     def _promoted(self, work: Callable[[Measurer, str], Promotion | None]) -> Promotion | None:
         """What `work` comes to, which is given what measures, and the name of its host."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 from lsmtune.engines.scaling import scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import (
     can_last,
     flushes_for,
@@ -24,7 +23,7 @@ from lsmtune.experiment.run_length import (
     steady_factor,
     unsteady,
 )
-from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, total_metric
@@ -39,9 +38,12 @@ from lsmtune.units import format_duration
 from lsmtune.workloads.distributions import data_bytes
 
 _FACT = "run_size"
-# The first run, and the smallest model: below this, a memtable of 64 MiB has shrunk to a few
-# blocks, and what a process takes for itself is most of its memory.
+# The first run, and the smallest model of a target that fills its memory: with less data, what a
+# process takes for itself is most of the memory.
 MODEL_BYTES = 64 << 20
+# The smallest model where memory holds the target's data twice over. With less, the least memtable
+# that there is, of 64 KiB, would be one of several MiB at the target.
+MODEL_BYTES_LEAST = 16 << 20
 SCALE_LEAST = 0.01
 # What the driver and an engine take of the memory whatever the data are, and for each thread; it
 # does not scale. Of YCSB's workload A on 1,000,000 records the kernel charged 146 MB beside the
@@ -56,6 +58,7 @@ _SEARCH_SHARE = 0.5
 # run once.
 _PAIRS_RUNS = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
 _PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
+_ROUNDS_LEAST = _RUNS_LEAST + _PAIRS_RUNS
 # A candidate may be slower than the baseline, and the deadline of a run stays.
 _DEADLINE_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
@@ -205,62 +208,49 @@ def resize(
     size = replace(stored_size(folder), time_s=spec.budget.time_s)
     if size.settled or spec.command is not None:
         return ""
-    workloads = [weighted.workload for weighted in spec.workloads]
-    pairs = list(zip(baseline, workloads, strict=True))
-    why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal)]
-    if spec.burst or not all(map(can_change, workloads)):
-        why = []
-    memtable_bytes, _ = write_cycle(spec.engine_name, baseline_config(spec).options, defaults)
-    full_bytes = size.scale * memtable_bytes
-    factors = [
-        steady_factor(row.measurement, w, spec.goal, memtable_bytes=full_bytes) if why else 1.0
-        for row, w in pairs
-    ]
-    more_s = [_more_s(row.measurement, f) for (row, _), f in zip(pairs, factors, strict=True)]
-    wall_s = sum(row.wall_s for row, _ in pairs) + sum(more_s)
-    run_s = max(
-        row.measurement.elapsed_s + more for (row, _), more in zip(pairs, more_s, strict=True)
-    )
-    flushes = min(flushes_made(row.measurement, spec.goal) for row, _ in pairs)
-    if _scale_least(spec) < 1.0 and any(p.duration_s for w in workloads for p in w.phases):
-        flushes = 0  # on more data, with larger memtables, it is fewer in the same time
-    if size.tries and not why:
-        longest = _longest(spec, run_s / size.scale * size.proof_scale)
-        new = replace(size, settled=True, longest=longest, flushes=flushes)
+    rows = _round(spec, size, baseline, defaults)
+    if size.tries and not rows.why:
+        longest = _longest(spec, rows.run_s / size.scale * size.proof_scale)
+        new = replace(size, settled=True, longest=longest, flushes=rows.flushes)
         folder.measurements.set_fact(_FACT, encode(new))
         return ""
-    each = zip(spec.workloads, factors, strict=True)
-    target = [replace(w, workload=longer_by(w.workload, factor)) for w, factor in each]
-    target_spec = replace(spec, workloads=tuple(target))
-    wanted = _wanted(target_spec, wall_s / size.scale, run_s / size.scale, spent_s)
-    known = size.longer or (1.0,) * len(factors)
-    longer = tuple(a * b for a, b in zip(known, factors, strict=True))
-    times = f"{max(factors):.2g}" if max(factors) < 10 else f"{max(factors):,.0f}"
-    hopeless = why and (wanted is None or max(longer) > _LONGEST or size.tries >= _TRIES)
+    each = zip(spec.workloads, rows.factors, strict=True)
+    target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
+    needed = _Needed(
+        *(replace(spec, workloads=target), rows.wall_s / size.scale, rows.run_s / size.scale),
+        spent_s,
+    )
+    wanted = needed.scales()
+    known = size.longer or (1.0,) * len(rows.factors)
+    longer = tuple(a * b for a, b in zip(known, rows.factors, strict=True))
+    most = max(rows.factors)
+    times = f"{most:.2g}" if most < 10 else f"{most:,.0f}"
+    hopeless = rows.why and (max(longer) > _LONGEST or size.tries >= _TRIES)
     if hopeless or wanted is None:
         new = replace(size, settled=True)
-        least_s = spent_s + (_RUNS_LEAST + _PAIRS_RUNS) * wall_s * _scale_least(spec) / size.scale
-        told = _TOO_SHORT.format(times, format_duration(60 * math.ceil(least_s / 60)))
+        told = _TOO_SHORT.format(times, *needed.lacking())
     else:
-        lengths = longer if why else size.longer
-        longest = _longest(spec, run_s / size.scale * wanted[1])
-        new = RunSize(lengths, *wanted, size.tries + 1, not why, size.time_s, longest, flushes)
+        new = RunSize(
+            longer if rows.why else size.longer,
+            *(*wanted, size.tries + 1, not rows.why, size.time_s),
+            longest=_longest(spec, rows.run_s / size.scale * wanted[1]),
+            flushes=rows.flushes,
+        )
         told = f"the runs of this study are {times} times as long"
-    lines = [f"the runs do not show what is sustained ({why[0]}): {told}"] if why else []
+    lines = [f"the runs do not show what is sustained ({why}): {told}" for why in rows.why[:1]]
     if new.scale < 1.0:
         lines.append(_MODEL.format(new.scale, new.proof_scale))
     if (new.longer, new.scale) == (size.longer, size.scale):
         folder.measurements.set_fact(_FACT, encode(new))
         return "; ".join(lines)
     folder.measurements.set_aside(_FACT, encode(new))
-    run_s = round(wall_s * new.scale / size.scale, 1)
+    run_s = round(rows.wall_s * new.scale / size.scale, 1)
     raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
 
 
 _TOO_SHORT = (
-    "{} times as long, they would, for which the time budget or limits.deadline are too short; "
-    "nothing can be proved better so (--budget {} or more, smaller memtables, or burst: true, "
-    "which asks what a burst gains)"
+    "{} times as long, they would, for which {}; nothing can be proved better so ({}smaller "
+    "memtables, or burst: true, which asks what a burst gains)"
 )
 _MODEL = (
     "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
@@ -268,7 +258,51 @@ _MODEL = (
 )
 
 
-def _more_s(run: Measurement, factor: float) -> float:
+@dataclass(frozen=True)
+class _Round:
+    """A run of each workload, at the size of the search, if it were as long as it has to be.
+
+    `why` those that there are do not show what is sustained; empty where they do. `factors`: how
+    many times as long they have to be, by workload. A round takes `wall_s` then, the longest of its
+    runs `run_s`. `flushes`: of the runs that there are, as in `RunSize`.
+    """
+
+    why: list[str]
+    factors: list[float]
+    wall_s: float
+    run_s: float
+    flushes: int
+
+
+def _round(
+    spec: Spec,
+    size: RunSize,
+    baseline: Sequence[StoredMeasurement],
+    defaults: Mapping[str, OptionValue],
+) -> _Round:
+    workloads = [weighted.workload for weighted in spec.workloads]
+    pairs = [(row.measurement, w) for row, w in zip(baseline, workloads, strict=True)]
+    why = [line for run, w in pairs for line in unsteady(run, w, spec.goal)]
+    if spec.burst or not all(map(can_change, workloads)):
+        why = []
+    memtable_bytes, _ = write_cycle(spec.engine_name, baseline_config(spec).options, defaults)
+    full_bytes = size.scale * memtable_bytes
+    factors = [
+        steady_factor(run, w, spec.goal, memtable_bytes=full_bytes) if why else 1.0
+        for run, w in pairs
+    ]
+    longer_s = [more_s(run, factor) for (run, _), factor in zip(pairs, factors, strict=True)]
+    flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
+    if _scale_least(spec) < 1.0 and any(p.duration_s for w in workloads for p in w.phases):
+        flushes = 0  # on more data, with larger memtables, it is fewer in the same time
+    return _Round(
+        *(why, factors, sum(row.wall_s for row in baseline) + sum(longer_s)),
+        max(run.elapsed_s + more for (run, _), more in zip(pairs, longer_s, strict=True)),
+        flushes,
+    )
+
+
+def more_s(run: Measurement, factor: float) -> float:
     """Seconds that `run` takes longer with measure phases `factor` times as long.
 
     What it loads, and what opening and checking a database takes, does not grow with its length.
@@ -277,30 +311,61 @@ def _more_s(run: Measurement, factor: float) -> float:
     return (factor - 1.0) * (run.elapsed_s if measured_s is None else measured_s)
 
 
-def _wanted(
-    spec: Spec, target_wall_s: float, target_run_s: float, spent_s: float
-) -> tuple[float, float] | None:
-    """The scales of search and proof, by what a run at the target takes; None: none has room."""
-    deadline = _DEADLINE_SHARE * spec.limits.deadline_s / max(target_run_s, 1e-9)
-    least = _scale_least(spec)
-    if spec.budget.time_s is None:
-        return (1.0, 1.0) if deadline >= 1.0 else None
-    left_s = (spec.budget.time_s - spent_s) / max(target_wall_s, 1e-9)  # in runs of the target
-    if left_s >= _RUNS_WANTED + _PAIRS_RUNS and deadline >= 1.0:
-        return 1.0, 1.0
-    search = min(1.0, _SEARCH_SHARE * left_s / _RUNS_WANTED)
-    if least == 1.0 or search > _SEARCH_SHARE:
+@dataclass(frozen=True)
+class _Needed:
+    """What a study needs whose runs are long enough, and which sizes that leaves.
+
+    At the target a round of its workloads takes `wall_s` seconds, and the longest of their runs
+    `run_s`; `spent_s` seconds of the time budget are gone.
+    """
+
+    spec: Spec
+    wall_s: float
+    run_s: float
+    spent_s: float
+
+    def scales(self) -> tuple[float, float] | None:
+        """The scales of search and proof; None: none has room."""
+        deadline = _DEADLINE_SHARE * self.spec.limits.deadline_s / max(self.run_s, 1e-9)
+        if self.spec.budget.time_s is None:
+            return (1.0, 1.0) if deadline >= 1.0 else None
+        left = (self.spec.budget.time_s - self.spent_s) / max(self.wall_s, 1e-9)  # rounds
+        if left >= _RUNS_WANTED + _PAIRS_RUNS and deadline >= 1.0:
+            return 1.0, 1.0
+        least = _scale_least(self.spec, MODEL_BYTES_LEAST)
+        search = _SEARCH_SHARE * left / _RUNS_WANTED
         # What is small, or nearly fits, is no model's; it has fewer runs.
-        return (1.0, 1.0) if left_s >= _RUNS_LEAST + _PAIRS_RUNS and deadline >= 1.0 else None
-    search = max(least, search)
-    if left_s < (_RUNS_LEAST + _PAIRS_RUNS) * search or deadline < search:
-        return None
-    proof = min(1.0, deadline, (left_s - _RUNS_LEAST * search) * _SEARCH_SHARE / _PROOF_RUNS)
-    return search, max(search, proof)
+        search = 1.0 if search > _SEARCH_SHARE else max(least, search)
+        search = min(search, deadline, left / _ROUNDS_LEAST)  # the largest that fits
+        if search < least:
+            return None
+        proof = min(1.0, deadline, (left - _RUNS_LEAST * search) * _SEARCH_SHARE / _PROOF_RUNS)
+        return search, max(search, proof)
+
+    def lacking(self) -> tuple[str, str]:
+        """What is too short for the smallest model, and what would do, for a sentence."""
+        least = _scale_least(self.spec, MODEL_BYTES_LEAST)
+        time_s = self.spent_s + _ROUNDS_LEAST * self.wall_s * least
+        deadline_s = self.run_s * least / _DEADLINE_SHARE
+        needs = {}
+        if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
+            needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
+        if self.spec.limits.deadline_s < deadline_s:
+            needs["limits.deadline"] = f"limits.deadline: {_in_minutes(deadline_s)} or more, "
+        if not needs:
+            allowed = f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long"
+            return f"{allowed} at most", "a larger workload, "
+        return f"{' and '.join(needs)} {'are' if len(needs) > 1 else 'is'} too short", "".join(
+            needs.values()
+        )
 
 
-def _scale_least(spec: Spec) -> float:
-    """The scale of the smallest model; 1 for a study that has none."""
+def _in_minutes(seconds: float) -> str:
+    return format_duration(60 * math.ceil(seconds / 60))
+
+
+def _scale_least(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
+    """The scale of a model with `model_bytes` of data, or with the least it may; 1 for no model."""
     workloads = [weighted.workload for weighted in spec.workloads]
     own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
     if (
@@ -310,8 +375,10 @@ def _scale_least(spec: Spec) -> float:
         or not all(map(can_change, workloads))
     ):
         return 1.0
-    share = MODEL_BYTES / max(data_bytes(workload) for workload in workloads)
-    return min(1.0, max(SCALE_LEAST, share))
+    largest_bytes = max(data_bytes(workload) for workload in workloads)
+    if spec.limits.memory_bytes < 2 * largest_bytes:
+        model_bytes = max(MODEL_BYTES, model_bytes)
+    return min(1.0, max(SCALE_LEAST, model_bytes / largest_bytes))
 
 
 # --- The length of a trial
@@ -364,75 +431,3 @@ def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> T
     if spec.burst or size.longest == 1.0 or not can or not writes:
         return None
     return TrialLengths(spec, size, defaults)
-
-
-# --- The proof
-
-_PROOF_FACT = "proof_lengths"  # by finalist
-
-
-def for_proof(
-    spec: Spec, measurer: Measurer, size: RunSize, trial: int, deadline_s: float | None
-) -> Measurer:
-    """`measurer` with runs in which the finalist `trial` is steady, too, where there is time.
-
-    Runs have the length that the baseline needs. A finalist with larger memtables flushes less
-    often, and could prove nothing. So the longest time that the newest runs of both ask for counts,
-    or the least that they could do with, if the least proof then fits into `deadline_s` seconds
-    (None: no end). Where it does not, the proof has less data, down to those of the search: runs
-    that are too short prove nothing. It is kept as a fact of the folder: a proof that goes on has
-    the same runs, also after one of another trial.
-    """
-    store = measurer.folder.measurements
-    proofs = store.fact(_PROOF_FACT) or {}
-    if str(trial) not in proofs:
-        factor, room = 1.0, 1.0
-        if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
-            factor, room = _proof_length(spec, measurer, trial, deadline_s)
-        least = size.scale / size.proof_scale
-        if room < least:
-            factor, room = 1.0, 1.0
-        share = 1.0 if room >= 1.0 else max(least, room / RESERVE_FACTOR)
-        proofs = {**proofs, str(trial): [factor, share * size.proof_scale]}
-        store.set_fact(_PROOF_FACT, proofs)
-    factor, scale = proofs[str(trial)]
-    measurer = measurer.at(*at_scale(spec, scale), scale)
-    if factor == 1.0:
-        return measurer
-    longer = [longer_by(workload, factor) for workload in measurer.workloads]
-    return replace(measurer, workloads=longer)
-
-
-def _proof_length(
-    spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None
-) -> tuple[float, float]:
-    """How many times as long a proof's runs are; how many times the least proof the time holds."""
-    rows = measurer.folder.measurements.all()
-    last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
-    if last is None:
-        of = {Role.BASELINE: None, Role.TRIAL: trial}
-        runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
-    else:
-        runs = [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
-        runs = [row for row in runs if row.trial in (None, trial)]
-    # The newest of each arm under each workload.
-    newest = {(row.trial, row.workload): row for row in runs}.values()
-    # Each with how long it was, against a run of the baseline.
-    pairs = [
-        (row, measurer.workloads[row.workload], measurer.length_of(row.config)) for row in newest
-    ]
-    factor, room = 1.0, 1.0
-    for least in (False, True):
-        factor = max(
-            (x * steady_factor(r.measurement, w, spec.goal, least=least) for r, w, x in pairs),
-            default=1.0,
-        )
-        more_s = [(r, _more_s(r.measurement, factor / x)) for r, _, x in pairs]
-        pair_s = sum(r.wall_s + more for r, more in more_s)
-        longest_s = max((r.measurement.elapsed_s + more for r, more in more_s), default=0.0)
-        room = measurer.limits.deadline_s / max(longest_s, 1e-9)
-        if deadline_s is not None:
-            room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
-        if room >= 1.0:
-            break
-    return factor, room
