@@ -16,6 +16,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DRIVER := $(BIN)/lsmtune-driver
 FILES_LIBRARY := $(BIN)/lsmtune-files.so
+SNAPPY_LIBRARY := $(BIN)/lsmtune-snappy.so
+SNAPPY_MANIFEST := driver/preload/snappy/Cargo.toml
 PACKAGE_STAMP := $(VENV)/.installed
 TOOLS_STAMP := $(VENV)/.installed-dev
 WHEEL_STAMP := $(VENV)/.installed-wheel
@@ -68,6 +70,8 @@ $(WHEEL_STAMP): $(PACKAGE_STAMP)
 
 $(DRIVER): $(DRIVER_SOURCES)
 	@$(TIMED) "compiling the driver" cargo build --quiet --release --locked --manifest-path driver/Cargo.toml
+	@cargo build --quiet --release --locked --manifest-path $(SNAPPY_MANIFEST)
+	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/liblsmtune_snappy.so" $(SNAPPY_LIBRARY)
 	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/lsmtune-driver" $@
 
 # Without it lsmtune says that power losses were not computed, and does all else.
@@ -104,6 +108,7 @@ compile-driver-tests: lint-rust
 
 # The tuner's tests print meanwhile.
 test-driver:
+	@cargo test --quiet --locked --manifest-path $(SNAPPY_MANIFEST) | sed -u 's/^/driver: /'
 	@$(TIMED) "testing the driver" $(CARGO_TEST) --no-fail-fast | sed -u 's/^/driver: /'
 
 test-tuner:
@@ -141,6 +146,8 @@ lint-python: $(TOOLS_STAMP)
 
 lint-rust:
 	@cargo fmt --check --manifest-path driver/Cargo.toml
+	@cargo fmt --check --manifest-path $(SNAPPY_MANIFEST)
+	@cargo clippy --quiet --locked --all-targets --manifest-path $(SNAPPY_MANIFEST) -- -D warnings
 	@$(TIMED) "linting Rust" cargo clippy --quiet --locked --all-targets --manifest-path driver/Cargo.toml -- -D warnings
 
 # The pages lie in the site as in the checkout, so that their links are right in both. A dead one is

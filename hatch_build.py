@@ -79,6 +79,11 @@ def compile_parts(root: Path, folder: Path) -> str:
         environment = {"CARGO_TARGET_DIR": target, **os.environ}
         install += ["--root", str(folder)]
         subprocess.run(install, check=True, cwd=root, env=environment)
+        snappy = ["cargo", "build", "--quiet", "--release", "--locked"]
+        snappy += ["--manifest-path", "driver/preload/snappy/Cargo.toml"]
+        subprocess.run(snappy, check=True, cwd=root, env=environment)
+        built = Path(environment["CARGO_TARGET_DIR"]) / "release" / "liblsmtune_snappy.so"
+        shutil.copy(built, folder / "lsmtune-snappy.so")
     (folder / "bin" / "lsmtune-driver").rename(folder / "lsmtune-driver")
     if shutil.which("cc") is None:
         return "no C compiler: a lsmtune from this wheel computes no power losses"

@@ -1,4 +1,4 @@
-"""Write licenses/rust-crates.txt: the licences of all that is linked into the driver.
+"""Write licenses/rust-crates.txt: the licences of all crates in the driver and its Snappy.
 
     .venv/bin/python scripts/rust_licences.py
 
@@ -15,31 +15,33 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 FILE = CHECKOUT / "licenses" / "rust-crates.txt"
 TARGETS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-_MANIFEST = CHECKOUT / "driver" / "Cargo.toml"
+_MANIFESTS = (
+    CHECKOUT / "driver" / "Cargo.toml",
+    CHECKOUT / "driver" / "preload" / "snappy" / "Cargo.toml",
+)
 _HEAD = """\
-Crates that are linked into lsmtune-driver, with the licences of their authors. Where a crate may
-be used under one of several licences, it is used under MIT where that is among them. The standard
-library of Rust is linked, too, under MIT or the Apache License 2.0 (Copyright (c) The Rust Project
-Contributors; https://www.rust-lang.org/policies/licenses). The text of the Apache License 2.0 is
-in the file LICENSE.
+Crates that are linked into lsmtune-driver or lsmtune-snappy.so, with the licences of their authors.
+Where a crate may be used under one of several licences, it is used under MIT where that is among
+them. The standard library of Rust is linked, too, under MIT or the Apache License 2.0 (Copyright
+(c) The Rust Project Contributors; https://www.rust-lang.org/policies/licenses). The text of the
+Apache License 2.0 is in the file LICENSE.
 """
 
 
-def linked() -> list[dict[str, str]]:
+def linked(manifest: Path) -> list[dict[str, str]]:
     """What `cargo metadata` says of each crate that is linked on one of the platforms."""
-    tree = ["cargo", "tree", "--manifest-path", str(_MANIFEST), "--locked"]
+    tree = ["cargo", "tree", "--manifest-path", str(manifest), "--locked"]
     tree += ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]
     said = [
         subprocess.run([*tree, "--target", target], check=True, capture_output=True, text=True)
         for target in TARGETS
     ]
     wanted = {tuple(line.split()[:2]) for each in said for line in each.stdout.splitlines()}
-    metadata = ["cargo", "metadata", "--manifest-path", str(_MANIFEST), "--locked"]
+    metadata = ["cargo", "metadata", "--manifest-path", str(manifest), "--locked"]
     metadata += ["--format-version", "1", f"--filter-platform={TARGETS[0]}"]
     done = subprocess.run(metadata, check=True, capture_output=True, text=True)
     packages: list[dict[str, str]] = json.loads(done.stdout)["packages"]
-    found = [p for p in packages if p["source"] and (p["name"], "v" + p["version"]) in wanted]
-    return sorted(found, key=lambda package: (package["name"], package["version"]))
+    return [p for p in packages if p["source"] and (p["name"], "v" + p["version"]) in wanted]
 
 
 def text_of(package: dict[str, str]) -> str:
@@ -56,7 +58,8 @@ def text_of(package: dict[str, str]) -> str:
 def document() -> str:
     """The whole file: each text once, below the crates that it is of."""
     crates: dict[str, list[str]] = {}
-    for package in linked():
+    packages = [package for manifest in _MANIFESTS for package in linked(manifest)]
+    for package in sorted(packages, key=lambda package: (package["name"], package["version"])):
         text = text_of(package)
         # A text of this licence is the same everywhere, but for blanks and examples at its end.
         if "Apache License" in text and "MIT" not in text and "END OF TERMS" in text:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from lsmtune.engines.install import ROCKSDB_VERSION, fetch_leveldb, fetch_rocksdb
-from lsmtune.engines.library import ENGINE_KINDS, build_type
+from lsmtune.engines.library import ENGINE_KINDS, build_type, snappy_beside
 from lsmtune.engines.steps import open_log, require_programs, run_step
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build
@@ -89,13 +89,16 @@ def make_parts(arch: str, work: Path) -> Path:
     toolchain = compilers(work / "bin", f"{arch}-linux-gnu.{GLIBC}")
     parts = work / f"{POLICY}_{arch}"
     parts.mkdir()
+    built = Path(os.environ["CARGO_TARGET_DIR"]) / rust_target / "release"
     with open_log(work, "driver") as log:
-        cargo = ["cargo", "zigbuild", "--release", "--locked"]
-        cargo += ["--manifest-path", str(CHECKOUT / "driver" / "Cargo.toml")]
-        cargo += ["--target", f"{rust_target}.{GLIBC}"]
-        run_step(f"compiling the driver for {arch}", cargo, log, progress)
-        target = Path(os.environ["CARGO_TARGET_DIR"]) / rust_target / "release" / "lsmtune-driver"
-        shutil.copy(target, parts)
+        for what, folder in (("the driver", "driver"), ("Snappy", "driver/preload/snappy")):
+            cargo = ["cargo", "zigbuild", "--release", "--locked"]
+            cargo += ["--manifest-path", str(CHECKOUT / folder / "Cargo.toml")]
+            cargo += ["--target", f"{rust_target}.{GLIBC}"]
+            run_step(f"compiling {what} for {arch}", cargo, log, progress)
+        shutil.copy(built / "lsmtune-driver", parts)
+        shipped = parts / f"{ENGINE_KINDS['rocksdb'].soname_stem}.so"
+        shutil.copy(built / "liblsmtune_snappy.so", snappy_beside(shipped))
         source = str(CHECKOUT / "driver" / "preload" / "files.c")
         library = ["-O2", "-s", "-shared", "-fPIC", "-o", str(parts / "lsmtune-files.so"), source]
         what = f"compiling the library that notes changes of files for {arch}"

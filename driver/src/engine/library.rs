@@ -87,6 +87,9 @@ pub(super) fn symbol(library: &'static libloading::Library, name: &str) -> Optio
 ///
 /// The library is leaked on purpose. Engines leave background threads and thread-local destructors
 /// behind. After an unload these would run code that is no longer mapped.
+///
+/// `librocksdb.snappy.so` beside `librocksdb.so` takes the place of the Snappy inside it
+/// (`preload/snappy`): that of some releases was compiled without optimisation.
 pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libloading::Library> {
     let Some(path) = path else {
         return Err(refusal(format!(
@@ -94,15 +97,27 @@ pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libload
         )));
     };
     check_file(engine, path)?;
+    let unloadable = |path: &Path, error: &libloading::Error| {
+        refusal(format!(
+            "library {}: cannot be loaded: {}; needed: a shared library of {engine} for this machine",
+            path.display(),
+            one_line(&cause(error)),
+        ))
+    };
+    let snappy = path.with_extension("snappy.so");
+    if snappy.is_file() {
+        use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+        // What is global comes first where the engine's own calls are bound.
+        // SAFETY: it lies beside the engine, under its name, and has no initialisers.
+        let own = unsafe { Library::open(Some(&snappy), RTLD_NOW | RTLD_GLOBAL) }
+            .map_err(|error| unloadable(&snappy, &error))?;
+        std::mem::forget(own);
+    }
     // SAFETY: loading runs the initialisers of the library. The user named this library as an
     // engine, and so asked for this.
     match unsafe { libloading::Library::new(path) } {
         Ok(library) => Ok(Box::leak(Box::new(library))),
-        Err(error) => Err(refusal(format!(
-            "library {}: cannot be loaded: {}; needed: a shared library of {engine} for this machine",
-            path.display(),
-            one_line(&cause(&error)),
-        ))),
+        Err(error) => Err(unloadable(path, &error)),
     }
 }
 

@@ -88,12 +88,13 @@ def _install(
 ) -> None:
     """Install release builds (of both engines unless named); at once when they are there."""
     from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import examined, register_fetched
+    from lsmtune.driver.library_facts import examined, register_fetched, with_fast_snappy
     from lsmtune.engines.install import INSTALLABLE, install_all
 
     driver = find_driver()
     fetched = install_all(tuple(names or INSTALLABLE), _progress, partial(examined, driver=driver))
-    _say([register_fetched(each, driver) for each in fetched], as_json)
+    complete = [with_fast_snappy(each, driver) for each in fetched]
+    _say([register_fetched(each, driver) for each in complete], as_json)
 
 
 @command(app, "remove")

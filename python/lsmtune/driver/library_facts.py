@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +24,14 @@ from lsmtune.engines.library import (
     Library,
     build_type,
     detect_engine,
+    has_slow_snappy,
     logs_folder,
+    packaged_file,
+    snappy_beside,
 )
 from lsmtune.engines.steps import Fetched, unregistered
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
-from lsmtune.machine.files import temporary_folder
+from lsmtune.machine.files import temporary_folder, write_whole
 from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import EngineIdentity
 
@@ -67,6 +71,29 @@ def examined(fetched: Fetched, driver: Path) -> Library:
 
 def _missing(fetched: Fetched, library: Library) -> list[str]:
     return [name for name in fetched.compressions if name not in library.compressions]
+
+
+# Where the build puts it, and where a wheel has it.
+_SNAPPY, _PACKAGED_SNAPPY = "lsmtune-snappy.so", "librocksdb.snappy.so"
+
+
+def with_fast_snappy(fetched: Fetched, driver: Path) -> Fetched:
+    """`fetched`, and lsmtune's Snappy beside it where its own was compiled without optimisation.
+
+    Only for releases that lsmtune installs, which stand for the library that will be deployed; what
+    the user names is measured as it is. Where that Snappy is not built, `library_warnings` tells.
+    """
+    if not has_slow_snappy(fetched.path):
+        return fetched
+    places = [driver.parent / _SNAPPY, Path(sys.executable).parent / _SNAPPY]
+    packaged = packaged_file(_PACKAGED_SNAPPY)
+    built = next((path for path in [*places, packaged] if path and path.is_file()), None)
+    beside = snappy_beside(fetched.path)
+    if built is not None:
+        write_whole(beside, built.read_bytes())
+    if not beside.is_file():
+        return fetched
+    return dataclasses.replace(fetched, origin=f"{fetched.origin}, with lsmtune's Snappy")
 
 
 def register_fetched(fetched: Fetched, driver: Path) -> Library:

@@ -33,7 +33,9 @@ from lsmtune.engines.library import (
     engine_kind,
     engines_folder,
     file_sha256,
+    has_slow_snappy,
     packaged_file,
+    snappy_beside,
     version_key,
 )
 from lsmtune.errors import InputError, LsmtuneError, by_name
@@ -316,11 +318,18 @@ def registry_warnings(name: str | None = None) -> tuple[str, ...]:
 def library_warnings(library: Library) -> tuple[str, ...]:
     """What a user should know before trusting numbers from `library`, each with the next step."""
     name, build = library.identity.name, library.identity.build
+    if name not in ENGINE_KINDS:
+        return ()
+    named = f"{name} library {library.path} ({library.origin})"
+    install = f"next step: lsmtune engines install {name}"
     problems = {
         Build.ASSERTIONS_ON: "was built with assertions on and is slower than a release build",
         Build.UNKNOWN: "does not tell whether it is a release build",
     }
-    if build not in problems or name not in ENGINE_KINDS:
-        return ()
-    what = f"{name} library {library.path} ({library.origin}) {problems[build]}"
-    return (f"{what}; next step: lsmtune engines install {name}",)
+    warnings = [f"{named} {problems[build]}; {install}"] if build in problems else []
+    if has_slow_snappy(library.path) and not snappy_beside(library.path).is_file():
+        warnings.append(
+            f"{named} holds a Snappy that was compiled without optimisation, against which every "
+            f"other compression seems better than it is; {install}, unless you deploy this file"
+        )
+    return tuple(warnings)
