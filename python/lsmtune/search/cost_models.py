@@ -11,10 +11,12 @@ Seconds of one operation are the sum of these terms, weighted by the shares of t
 | insertion | skip list of a memtable: log2(entries) | RocksDB wiki, MemTable |
 | write amplification, level | 1 + (1 + base / level 0) + (levels - 1) * (ratio / 2 + 1) | RocksDB wiki, Tuning Guide, "Write amplification"; Dong et al., "Optimizing Space Amplification in RocksDB", CIDR 2017, section 2 |
 | write amplification, universal | 1 + log(data / flush) / log(trigger) | Dayan and Idreos, "Dostoevsky", SIGMOD 2018, table 1 (tiering) |
+| a compaction of level 0 | at so many files, or as many bytes as the base level may have | `ComputeCompactionScore` in `db/version_set.cc` of RocksDB |
+| what is stored | older versions of as much as lies above the last level | Dong et al., section 3 |
 | stalls | utilisation of the background, to the power of the slack in buffers and triggers | RocksDB wiki, Write Stalls |
 | runs that a read looks at | level 0 files / 2 + levels | Tuning Guide, "Read amplification" |
 | needless reads | 0.6185 ** bits per key and run | Dayan, Athanassoulis and Idreos, "Monkey", SIGMOD 2017, section 2 |
-| a block | miss * (latency + bytes / bandwidth) + bytes * decompression + log2(entries) | Tuning Guide, "Block cache", "Block size" |
+| a block | copy and checksum + miss * (latency + bytes / bandwidth) + bytes * decompression + log2(entries) | Tuning Guide, "Block cache", "Block size" |
 | a scan | a block of every run, then its entries | Tuning Guide, "Bloom filters" (they do not help scans) |
 | cache hits | (memory / data) ** skew, first the block cache, then the page cache | Tuning Guide, "Block cache"; Che et al. 2002 for the shape |
 
@@ -76,24 +78,30 @@ _CONSTANTS: Mapping[str, OptionValue] = {
     **{"base": 10 << 20, "ratio": 10, "file": 2 << 20, "jobs": 1, "style": "level"},
     **{"compression": "snappy", "block": 4096, "cache": 8 << 20, "filter": 0},
 }
-# Compressed share of a share that snappy reaches, microseconds to compress and to decompress a KiB;
-# orders of magnitude of lzbench (github.com/inikep/lzbench).
+# What it leaves of what could be left; microseconds to compress and to decompress a KiB, and for
+# each block beside. `zstd -b3` and `lz4 -b1` on the driver's values in blocks of 1, 4 and 16 KiB
+# (ratio 0.5, one processor); Snappy as LevelDB 1.22 has it; zlib: orders of magnitude of lzbench.
 _CODECS = {
-    "none": (math.inf, 0.0, 0.0),
-    "snappy": (1.0, 2.5, 0.7),
-    "lz4": (1.0, 2.0, 0.4),
-    "zstd": (0.8, 6.0, 1.2),
-    "zlib": (0.82, 20.0, 4.0),
+    "none": (math.inf, 0.0, 0.0, 0.0),
+    "snappy": (1.1, 0.8, 0.4, 0.0),
+    "lz4": (1.1, 0.8, 0.1, 0.0),
+    "zstd": (0.9, 3.4, 0.65, 1.2),
+    "zlib": (0.9, 20.0, 3.0, 2.0),
 }
+# What a process takes of the memory beside its caches and memtables.
+_PROCESS_BYTES = 16 << 20
+# Probes that a block costs when it is made or read: its checksum and its entry in the index.
+_BLOCK_PROBES = 20.0
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """Bytes of a record, of all of them, what compression leaves, and shares of operations."""
+    """Bytes of a record, of all of them, what compression leaves, threads, shares of operations."""
 
     record: float
     data: float
     compressed: float
+    threads: int
     writes: float
     reads: float
     scans: float
@@ -117,6 +125,7 @@ def _facts(workload: Workload) -> _Facts:
         record=record,
         data=record * workload.num,
         compressed=workload.compression_ratio,
+        threads=phase.threads,
         entries=float(max(phase.seek_nexts, 20)),
         **kinds_of(workload),
     )
@@ -198,7 +207,7 @@ class _Tree:
     bits: FloatArray
     universal: BoolArray
     codec: FloatArray
-    """(n, 3), as in `_CODECS`."""
+    """(n, 4), as in `_CODECS`."""
 
 
 def _tree(problem: Problem, columns: OptionColumns, points: FloatArray) -> _Tree:
@@ -235,7 +244,7 @@ def _filter_bits(text: str) -> float:
     return float(found.group(1)) if found else 0.0
 
 
-def _codec(text: str) -> tuple[float, float, float]:
+def _codec(text: str) -> tuple[float, float, float, float]:
     name = re.sub(r"^k|Compression$|HC|Final|NotFinal", "", text).lower().removesuffix("no")
     return _CODECS.get({"": "none", "no": "none"}.get(name, name), _CODECS["snappy"])
 
@@ -244,6 +253,7 @@ _CODEC_PARTS: tuple[Callable[[str], float], ...] = (
     lambda text: _codec(text)[0],
     lambda text: _codec(text)[1],
     lambda text: _codec(text)[2],
+    lambda text: _codec(text)[3],
 )
 
 
@@ -267,6 +277,8 @@ class Constants:
     """Of accesses: 1 is uniform, less has hot keys."""
     stall: float
     """How much a stall costs, in operations."""
+    copy: float
+    """Of a byte that is copied out of the page cache, and its checksum."""
 
 
 def draw_constants(rng: np.random.Generator) -> Constants:
@@ -284,6 +296,7 @@ def draw_constants(rng: np.random.Generator) -> Constants:
         merge=between(1e-9, 8e-9),
         skew=between(0.3, 1.0),
         stall=between(0.5, 4.0),
+        copy=between(0.05e-9, 0.4e-9),
     )
 
 
@@ -299,49 +312,27 @@ def seconds_of(
 
 
 def _seconds(problem: Problem, facts: _Facts, tree: _Tree, constants: Constants) -> FloatArray:
-    left = np.minimum(tree.codec[:, 0] * facts.compressed, 1.0)
-    stored = facts.data * left
-    flushed = np.maximum(tree.buffer * tree.merged * left, facts.record)
-    level0 = flushed * tree.trigger
-    levels = 1.0 + np.maximum(0.0, np.log(stored / tree.base) / np.log(tree.ratio))
-    levels = np.where(stored > level0, levels, 0.0)
-    # Writes.
-    deeper = np.maximum(levels - 1.0, 0.0)
-    first = np.minimum(tree.base, stored)
-    leveled = 1.0 + np.where(levels > 0, 1.0 + first / level0, 0.0) + deeper * (tree.ratio / 2 + 1)
-    tiered = 1.0 + np.maximum(0.0, np.log(stored / flushed)) / np.log(np.maximum(tree.trigger, 2.0))
-    rewritten = np.where(tree.universal, tiered, leveled)
-    kib = facts.record / _KIB
-    packing = tree.codec[:, 1] * 1e-6 * constants.codec * kib
-    unpacking = tree.codec[:, 2] * 1e-6 * constants.codec
-    jobs = np.minimum(tree.jobs, problem.cores)
-    background_cpu = rewritten * (packing + unpacking * kib + constants.merge * facts.record)
-    background = background_cpu / jobs + facts.record * (1.0 + left * rewritten) / (
-        constants.bandwidth
-    )
-    entries = np.maximum(tree.buffer / facts.record, 2.0)
-    insertion = constants.probe * np.log2(entries) + 1e-6
-    utilisation = background / (background + insertion)
-    slack = np.maximum(tree.buffers - tree.merged, 1.0) * np.maximum(
-        tree.slowdown / tree.trigger, 0.5
-    )
-    stalls = constants.stall * (insertion + background) * utilisation**slack
-    files = np.maximum(stored / tree.file, 1.0)
-    # Many small files cost metadata, few large ones make compactions long.
-    upkeep = background_cpu * 0.02 * np.abs(np.log2(tree.file / np.maximum(tree.base / 8, 1.0)))
-    write = np.maximum(insertion, background) + 0.3 * background + stalls + upkeep
+    shape = _shape(facts, tree)
+    unpacking = tree.codec[:, 2] * 1e-6 * constants.codec  # for a KiB
+    by_block = tree.codec[:, 3] * 1e-6 * constants.codec + _BLOCK_PROBES * constants.probe
+    taken = tree.cache + tree.buffer * tree.buffers + _PROCESS_BYTES
+    write = _write(problem, facts, tree, constants, shape)
     # Reads.
-    taken = tree.cache + tree.buffer * tree.buffers
     cached = _hit_rate(tree.cache, facts.data, constants.skew)
     kept = np.maximum(problem.memory_bytes - taken, 0.0)
-    in_page_cache = _hit_rate(kept, stored, constants.skew)
-    device = constants.latency + tree.block * left / constants.bandwidth
-    miss = constants.system_call + (1.0 - in_page_cache) * device
+    in_page_cache = _hit_rate(kept, shape.stored, constants.skew)
+    block = tree.block * shape.left
+    device = constants.latency + block / constants.bandwidth
+    miss = constants.system_call + block * constants.copy + (1.0 - in_page_cache) * device
     in_block = np.log2(np.maximum(tree.block / facts.record, 2.0)) + 4.0
-    fetch = (1.0 - cached) * (miss + unpacking * tree.block / _KIB) + constants.probe * in_block
-    runs = np.where(tree.universal, tree.trigger, 0.5 * tree.trigger * (facts.writes > 0) + levels)
+    decoded = unpacking * tree.block / _KIB + by_block
+    fetch = (1.0 - cached) * (miss + decoded) + constants.probe * in_block
+    # A load leaves some files in level 0, too.
+    level0_files = 0.5 * shape.level0 / shape.flushed
+    runs = np.where(tree.universal, tree.trigger, level0_files + shape.levels)
     runs = np.maximum(runs, 1.0)
-    found = constants.probe * (np.log2(entries) + np.log2(files) + np.log2(stored / tree.block + 2))
+    steps = np.log2(np.maximum(tree.buffer / facts.record, 2.0)) + np.log2(shape.files)
+    found = constants.probe * (steps + np.log2(shape.stored / tree.block + 2))
     needless = np.where(tree.bits > 0, 0.6185**tree.bits, 1.0) * (runs - 1.0)
     probing = np.where(tree.bits > 0, 2 * constants.probe, 0.0) * runs
     read = found + probing + (1.0 + needless) * fetch
@@ -351,6 +342,67 @@ def _seconds(problem: Problem, facts: _Facts, tree: _Tree, constants: Constants)
     too_much = np.maximum(taken / problem.memory_bytes - 1.0, 0.0)
     seconds: FloatArray = facts.writes * write + facts.reads * read + facts.scans * scan
     return seconds * (1.0 + 10.0 * too_much)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Of a tree, each (n,): what compression leaves; bytes of a flush, and of level 0 when it is
+    compacted; levels below that; bytes of the newest versions, and of all; files."""
+
+    left: FloatArray
+    flushed: FloatArray
+    level0: FloatArray
+    levels: FloatArray
+    newest: FloatArray
+    stored: FloatArray
+    files: FloatArray
+
+
+def _shape(facts: _Facts, tree: _Tree) -> _Shape:
+    left = np.minimum(tree.codec[:, 0] * facts.compressed, 1.0)
+    newest = facts.data * left
+    flushed = np.maximum(tree.buffer * tree.merged * left, facts.record)
+    level0 = np.maximum(np.minimum(flushed * tree.trigger, tree.base), flushed)
+    levels = 1.0 + np.maximum(0.0, np.log(newest / tree.base) / np.log(tree.ratio))
+    levels = np.where(newest > level0, levels, 0.0)
+    above = np.minimum(level0 / 2 + np.where(levels > 1.0, tree.base, 0.0), newest)
+    stored = newest + (above if facts.writes > 0 else 0.0)
+    files = np.maximum(newest / tree.file, 1.0)
+    return _Shape(left, flushed, level0, levels, newest, stored, files)
+
+
+def _write(
+    problem: Problem, facts: _Facts, tree: _Tree, constants: Constants, shape: _Shape
+) -> FloatArray:
+    """Seconds of a write, with what flushes and compactions take."""
+    deeper = np.maximum(shape.levels - 1.0, 0.0)
+    first = np.minimum(tree.base, shape.newest)
+    leveled = 1.0 + np.where(shape.levels > 0, 1.0 + first / shape.level0, 0.0)
+    leveled = leveled + deeper * (tree.ratio / 2 + 1)
+    flushes = np.maximum(0.0, np.log(shape.newest / shape.flushed))
+    tiered = 1.0 + flushes / np.log(np.maximum(tree.trigger, 2.0))
+    rewritten = np.where(tree.universal, tiered, leveled)
+    coding = (tree.codec[:, 1] + tree.codec[:, 2]) * facts.record / _KIB
+    blocks = facts.record / tree.block
+    coding = (coding + tree.codec[:, 3] * blocks) * 1e-6 * constants.codec
+    making = _BLOCK_PROBES * constants.probe * blocks
+    background_cpu = rewritten * (coding + making + constants.merge * facts.record)
+    # Those that are busy with operations compact nothing.
+    jobs = np.clip(tree.jobs, 1.0, max(1, problem.cores - facts.threads))
+    background = background_cpu / jobs + facts.record * (1.0 + shape.left * rewritten) / (
+        constants.bandwidth
+    )
+    entries = np.maximum(tree.buffer / facts.record, 2.0)
+    insertion = constants.probe * np.log2(entries) + 1e-6
+    utilisation = background / (background + insertion)
+    slack = np.maximum(tree.buffers - tree.merged, 1.0) * np.maximum(
+        tree.slowdown / tree.trigger, 0.5
+    )
+    stalls = constants.stall * (insertion + background) * utilisation**slack
+    # Many small files cost metadata, few large ones make compactions long.
+    upkeep = background_cpu * 0.02 * np.abs(np.log2(tree.file / np.maximum(tree.base / 8, 1.0)))
+    seconds: FloatArray = np.maximum(insertion, background) + 0.3 * background + stalls + upkeep
+    return seconds
 
 
 def _hit_rate(cache: FloatArray, data: FloatArray | float, skew: float) -> FloatArray:
