@@ -60,7 +60,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def compile_parts(root: Path, folder: Path) -> str:
-    """Compile the driver, and the library that notes changes of files, for this machine.
+    """Compile the driver, its Snappy and the library that notes changes of files, for this one.
 
     Returns what cannot be done here and why, or nothing. A compiler that fails ends the build.
     """
@@ -80,9 +80,9 @@ def compile_parts(root: Path, folder: Path) -> str:
         install += ["--root", str(folder)]
         subprocess.run(install, check=True, cwd=root, env=environment)
         snappy = ["cargo", "build", "--quiet", "--release", "--locked"]
-        snappy += ["--manifest-path", "driver/preload/snappy/Cargo.toml"]
+        snappy += ["--manifest-path", "driver/preload/snappy/Cargo.toml", "--target-dir", target]
         subprocess.run(snappy, check=True, cwd=root, env=environment)
-        built = Path(environment["CARGO_TARGET_DIR"]) / "release" / "liblsmtune_snappy.so"
+        built = Path(target) / "release" / "liblsmtune_snappy.so"
         shutil.copy(built, folder / "lsmtune-snappy.so")
     (folder / "bin" / "lsmtune-driver").rename(folder / "lsmtune-driver")
     if shutil.which("cc") is None:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from lsmtune.engines.install import ROCKSDB_VERSION, fetch_leveldb, fetch_rocksdb
-from lsmtune.engines.library import ENGINE_KINDS, build_type, snappy_beside
+from lsmtune.engines.library import ENGINE_KINDS, build_type
 from lsmtune.engines.steps import open_log, require_programs, run_step
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build
@@ -97,8 +97,6 @@ def make_parts(arch: str, work: Path) -> Path:
             cargo += ["--target", f"{rust_target}.{GLIBC}"]
             run_step(f"compiling {what} for {arch}", cargo, log, progress)
         shutil.copy(built / "lsmtune-driver", parts)
-        shipped = parts / f"{ENGINE_KINDS['rocksdb'].soname_stem}.so"
-        shutil.copy(built / "liblsmtune_snappy.so", snappy_beside(shipped))
         source = str(CHECKOUT / "driver" / "preload" / "files.c")
         library = ["-O2", "-s", "-shared", "-fPIC", "-o", str(parts / "lsmtune-files.so"), source]
         what = f"compiling the library that notes changes of files for {arch}"
@@ -114,9 +112,11 @@ def make_parts(arch: str, work: Path) -> Path:
         library = str(parts / f"{ENGINE_KINDS['rocksdb'].soname_stem}.so")
         strip = [*objcopy(), "--strip-all", library]
         run_step(f"stripping RocksDB's library for {arch}", strip, log, progress)
+    if build_type(parts / "librocksdb.so", "rocksdb") is Build.SLOW_SNAPPY:
+        shutil.copy(built / "liblsmtune_snappy.so", parts / "librocksdb.snappy.so")
     for kind in ENGINE_KINDS.values():
         shipped = parts / f"{kind.soname_stem}.so"
-        if build_type(shipped, kind.name) is not Build.RELEASE:
+        if not build_type(shipped, kind.name).is_release:
             raise LsmtuneError(f"{shipped}: not a release build of {kind.name}")
     return parts
 

@@ -15,7 +15,6 @@ from lsmtune.driver.conversation import find_driver
 from lsmtune.engines.libraries import find_library
 from lsmtune.engines.library import build_type
 from lsmtune.errors import InputError
-from lsmtune.model.config import Build
 
 # A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP. Programs inherit
 # that, and the tests that interrupt a command would wait for an answer that never comes.
@@ -84,6 +83,6 @@ def _release_library(name: str, variable: str) -> Path:
     path = Path(os.environ.get(variable, f"no {name} library is known"))
     if not path.is_file():
         pytest.fail(f"{path}: not a file; {SETUP.format(variable=variable)}")
-    if build_type(path, name) is not Build.RELEASE:
+    if not build_type(path, name).is_release:
         pytest.fail(f"{path}: not a release build; {SETUP.format(variable=variable)}")
     return path

@@ -22,7 +22,13 @@ import pytest
 import lsmtune
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("libleveldb.so", "librocksdb.so", "lsmtune-driver", "lsmtune-files.so")
+PARTS = (
+    "libleveldb.so",
+    "librocksdb.snappy.so",
+    "librocksdb.so",
+    "lsmtune-driver",
+    "lsmtune-files.so",
+)
 
 
 def module(path: Path) -> ModuleType:
@@ -111,8 +117,9 @@ def test_the_sdist_has_what_a_wheel_is_built_from(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     sources = [*ROOT.glob("python/**/*.[py]*"), *ROOT.glob("driver/src/**/*.rs")]
+    sources += [path for path in ROOT.glob("driver/preload/**/*") if path.is_file()]
     needed = {path.relative_to(ROOT).as_posix() for path in sources if path.suffix != ".pyc"}
-    needed |= {"pyproject.toml", "hatch_build.py", "driver/Cargo.lock", "driver/preload/files.c"}
+    needed |= {"pyproject.toml", "hatch_build.py", "driver/Cargo.lock"}
     assert needed <= names
     assert not [name for name in names if name.startswith(("tests/", "docs/", "benchmarks/"))]
 

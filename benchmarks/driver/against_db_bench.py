@@ -24,8 +24,8 @@ from db_bench_peer import LOADED, SHARED_OPTIONS, options_file, run_db_bench
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
-from lsmtune.engines.library import snappy_beside
-from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.engines.library import build_type
+from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
@@ -154,9 +154,8 @@ def main() -> None:
     arguments = parse_arguments()
     if arguments.db_bench is None:
         raise SystemExit("db_bench not found on PATH: install rocksdb-tools, or give --db-bench")
-    if snappy_beside(arguments.library).is_file():
-        beside = snappy_beside(arguments.library).name
-        why = f"{beside} lies beside it, which only the driver would load"
+    if build_type(arguments.library, "rocksdb") is Build.OWN_SNAPPY:
+        why = "only the driver would load the Snappy beside it"
         raise SystemExit(f"--library {arguments.library}: {why}; name a copy in another folder")
     load_before = os.getloadavg()
     rows = []

@@ -33,8 +33,9 @@ from ycsb_cpp_peer import YcsbCpp, lookups
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
+from lsmtune.engines.library import build_type
 from lsmtune.experiment.database_files import clone
-from lsmtune.model.config import EngineIdentity
+from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.workload import PhaseKind
 from lsmtune.stats.intervals import paired_ratio
 
@@ -244,6 +245,9 @@ def measure(bench: Bench) -> None:
 def main() -> None:
     """Loads what runs start from, then measures."""
     arguments = parse_arguments()
+    if build_type(arguments.library, arguments.engine) is Build.OWN_SNAPPY:
+        why = "only the driver would load the Snappy beside it"
+        raise SystemExit(f"--library {arguments.library}: {why}; name a copy in another folder")
     if arguments.ycsb_cpp is None:
         raise SystemExit("YCSB-cpp not found on PATH as ycsb: give --ycsb-cpp")
     identity = EngineIdentity(arguments.engine, library=str(arguments.library.resolve()))

@@ -49,6 +49,8 @@ def known(build: Build, compressions: tuple[str, ...] = ("none", "snappy")) -> L
     [
         (known(Build.RELEASE), ["ok", "warning"]),
         (known(Build.ASSERTIONS_ON), ["warning", "warning"]),
+        (known(Build.SLOW_SNAPPY), ["warning", "warning"]),
+        (known(Build.OWN_SNAPPY), ["ok", "warning"]),
         (known(Build.UNKNOWN), ["warning", "warning"]),
         (known(Build.RELEASE, ("none",)), ["ok", "note", "warning"]),
     ],

@@ -15,7 +15,7 @@ from lsmtune.model.config import Build
 
 @pytest.mark.engine
 def test_the_installed_rocksdb_is_a_release_build(rocksdb_library: Path) -> None:
-    assert build_type(rocksdb_library, "rocksdb") is Build.RELEASE
+    assert build_type(rocksdb_library, "rocksdb").is_release
     assert detect_engine(rocksdb_library, "x").name == "rocksdb"
 
 

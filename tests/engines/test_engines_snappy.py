@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.driver.library_facts import with_fast_snappy
+from lsmtune.driver.library_facts import give_fast_snappy
 from lsmtune.engines.libraries import library_warnings
-from lsmtune.engines.library import Library, has_slow_snappy, snappy_beside
-from lsmtune.engines.steps import Fetched
+from lsmtune.engines.library import Library, build_type, snappy_beside
 from lsmtune.model.config import Build, EngineIdentity
 
 
@@ -38,42 +37,49 @@ def own_snappy() -> Path:
     return path
 
 
-def test_a_snappy_without_optimisation_is_told_of(
-    jar: Path, leveldb_library: Path, tmp_path: Path
-) -> None:
-    assert has_slow_snappy(jar)
-    assert not has_slow_snappy(leveldb_library)
-    text = tmp_path / "text.so"
-    text.write_text("no library", encoding="utf-8")
-    assert not has_slow_snappy(text)
-    assert not has_slow_snappy(tmp_path / "none.so")
-    identity = EngineIdentity("rocksdb", "10.10.1", str(jar), Build.RELEASE)
+def test_a_snappy_without_optimisation_is_told_of(jar: Path, leveldb_library: Path) -> None:
+    assert build_type(leveldb_library, "leveldb") is Build.RELEASE
+    build = build_type(jar, "rocksdb")
+    assert build is Build.SLOW_SNAPPY
+    identity = EngineIdentity("rocksdb", "10.10.1", str(jar), build)
     (warning,) = library_warnings(Library(jar, identity, ("none", "snappy"), f"user: {jar}"))
     assert "Snappy that was compiled without optimisation" in warning
-    assert warning.endswith("engines install rocksdb, unless you deploy this file")
-    snappy_beside(jar).touch()
-    assert library_warnings(Library(jar, identity, ("none", "snappy"), "test")) == ()
+    assert warning.endswith("of `make setup` or of the wheel, unless you deploy this one")
+    beside = snappy_beside(jar)
+    assert beside is not None
+    beside.touch()
+    assert build_type(jar, "rocksdb") is Build.OWN_SNAPPY
 
 
-def test_an_installed_release_gets_one_and_no_other_library_does(
-    jar: Path, leveldb_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("library", "beside"),
+    [
+        ("librocksdb.so", "librocksdb.snappy.so"),
+        ("librocksdbjni-linux64.so", "librocksdbjni-linux64.snappy.so"),
+        # The driver has the same rule: two versions of a library would share a file.
+        ("librocksdb.so.7.8", None),
+        ("librocksdb", None),
+    ],
+)
+def test_only_a_library_of_a_plain_name_has_one(library: str, beside: str | None) -> None:
+    found = snappy_beside(Path("/lib") / library)
+    assert found == (None if beside is None else Path("/lib") / beside)
+
+
+def test_an_installed_release_gets_one(
+    jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
     driver, built = tmp_path / "bin" / "lsmtune-driver", tmp_path / "bin" / "lsmtune-snappy.so"
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python" / "python"))
-    fetched = Fetched(jar, "rocksdb", "rocksdbjni 10.10.1 jar")
-    assert with_fast_snappy(fetched, driver) == fetched, "it is not built"
-    built.write_bytes(b"snappy")
-    complete = with_fast_snappy(fetched, driver)
-    assert complete.origin == "rocksdbjni 10.10.1 jar, with lsmtune's Snappy"
-    assert snappy_beside(jar).read_bytes() == b"snappy"
-    assert snappy_beside(jar).name == "librocksdbjni-linux64.snappy.so"
-    built.write_bytes(b"a newer snappy")
-    with_fast_snappy(fetched, driver)
-    assert snappy_beside(jar).read_bytes() == b"a newer snappy"
-    leveldb = Fetched(Path(shutil.copy(leveldb_library, tmp_path)), "leveldb", "sources")
-    assert with_fast_snappy(leveldb, driver) == leveldb
-    assert not snappy_beside(leveldb.path).exists()
+    give_fast_snappy(jar, driver)
+    assert build_type(jar, "rocksdb") is Build.SLOW_SNAPPY, "it is not built"
+    beside = tmp_path / "librocksdbjni-linux64.snappy.so"
+    for content in (b"snappy", b"a newer snappy"):
+        built.write_bytes(content)
+        give_fast_snappy(jar, driver)
+        assert beside.read_bytes() == content
+        assert build_type(jar, "rocksdb") is Build.OWN_SNAPPY
 
 
 def bound(library: Path, folder: Path) -> list[str]:
@@ -96,8 +102,8 @@ def test_the_driver_takes_the_one_that_lies_beside(
     of_the_jar = bound(jar, plain)
     assert any("CompressFragment" in line for line in of_the_jar)
     assert all(line.startswith(str(jar)) for line in of_the_jar)
-    shutil.copy(own_snappy, snappy_beside(jar))
-    own = [line for line in bound(jar, tmp_path) if line.startswith(str(snappy_beside(jar)))]
+    beside = Path(shutil.copy(own_snappy, tmp_path / "librocksdbjni-linux64.snappy.so"))
+    own = [line for line in bound(jar, tmp_path) if line.startswith(str(beside))]
     for function in ("CompressFragment", "RawUncompress", "GetUncompressedLength"):
         assert any(function in line for line in own), function
 

@@ -101,7 +101,7 @@ def test_a_deadline_that_does_not_hold_longer_runs_is_told_of(tmp_path: Path) ->
     (line,) = (line for line in observer.warnings if "nothing can be proved better so" in line)
     # 3 s a run, and a candidate may be slower: 6 s would do. The time budget is long enough.
     assert "for which limits.deadline is too short; nothing" in line
-    assert "(limits.deadline: 1m or more, smaller memtables, or burst: true" in line
+    assert "(--dir DIR) with limits.deadline: 1m or more, smaller memtables, or burst" in line
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
     assert "at least 5 are wanted" in result.verdict.why
@@ -396,7 +396,11 @@ def test_a_model_has_less_data_where_memory_holds_them_all_and_time_is_short(
 def test_what_is_too_short_for_longer_runs_is_named(tmp_path: Path) -> None:
     """A budget was named where the deadline was too short, and where no budget would do."""
     for budget, deadline, more in (
-        ("{time: 40s}", "1h", "the time budget is too short; nothing can be proved better so (--"),
+        (
+            "{time: 40s}",
+            "1h",
+            "the time budget is too short; nothing can be proved better so: begin",
+        ),
         ("{time: 40s}", "2s", "the time budget and limits.deadline are too short; nothing"),
         ("{time: 10h}", "1h", "a study makes them longer 4 times, 1,000 times as long at most; "),
     ):

@@ -97,28 +97,39 @@ pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libload
         )));
     };
     check_file(engine, path)?;
-    let unloadable = |path: &Path, error: &libloading::Error| {
-        refusal(format!(
-            "library {}: cannot be loaded: {}; needed: a shared library of {engine} for this machine",
-            path.display(),
-            one_line(&cause(error)),
-        ))
-    };
-    let snappy = path.with_extension("snappy.so");
-    if snappy.is_file() {
-        use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-        // What is global comes first where the engine's own calls are bound.
-        // SAFETY: it lies beside the engine, under its name, and has no initialisers.
-        let own = unsafe { Library::open(Some(&snappy), RTLD_NOW | RTLD_GLOBAL) }
-            .map_err(|error| unloadable(&snappy, &error))?;
-        std::mem::forget(own);
-    }
+    open_snappy(path)?;
     // SAFETY: loading runs the initialisers of the library. The user named this library as an
     // engine, and so asked for this.
     match unsafe { libloading::Library::new(path) } {
         Ok(library) => Ok(Box::leak(Box::new(library))),
-        Err(error) => Err(unloadable(path, &error)),
+        Err(error) => Err(refusal(format!(
+            "library {}: cannot be loaded: {}; needed: a shared library of {engine} for this machine",
+            path.display(),
+            one_line(&cause(&error)),
+        ))),
     }
+}
+
+/// Loads the Snappy beside the library at `path`, if there is one.
+///
+/// It is global, and so comes first where the engine's own calls are bound.
+fn open_snappy(path: &Path) -> Result<()> {
+    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+    let beside = path.with_extension("snappy.so");
+    if path.extension().is_none_or(|text| text != "so") || !beside.is_file() {
+        return Ok(());
+    }
+    // SAFETY: loading runs the initialisers of the library, those of Rust's runtime. Whoever laid
+    // it beside the engine, under its name, asked for this.
+    let own = unsafe { Library::open(Some(&beside), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
+        refusal(format!(
+            "library {}: cannot be loaded: {}; needed: lsmtune's Snappy for this machine, or no such file",
+            beside.display(),
+            one_line(&cause(&error)),
+        ))
+    })?;
+    std::mem::forget(own);
+    Ok(())
 }
 
 /// The error for a library that lacks `missing`. It names the first of these symbols.

@@ -88,13 +88,15 @@ def _install(
 ) -> None:
     """Install release builds (of both engines unless named); at once when they are there."""
     from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import examined, register_fetched, with_fast_snappy
+    from lsmtune.driver.library_facts import examined, give_fast_snappy, register_fetched
     from lsmtune.engines.install import INSTALLABLE, install_all
 
     driver = find_driver()
     fetched = install_all(tuple(names or INSTALLABLE), _progress, partial(examined, driver=driver))
-    complete = [with_fast_snappy(each, driver) for each in fetched]
-    _say([register_fetched(each, driver) for each in complete], as_json)
+    for each in fetched:
+        if each.engine_name == "rocksdb":
+            give_fast_snappy(each.path, driver)
+    _say([register_fetched(each, driver) for each in fetched], as_json)
 
 
 @command(app, "remove")

@@ -24,16 +24,15 @@ from lsmtune.engines.library import (
     Library,
     build_type,
     detect_engine,
-    has_slow_snappy,
     logs_folder,
     packaged_file,
     snappy_beside,
 )
 from lsmtune.engines.steps import Fetched, unregistered
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
-from lsmtune.machine.files import temporary_folder, write_whole
+from lsmtune.machine.files import file_lock, temporary_folder, write_whole
 from lsmtune.machine.findings import Finding, Level
-from lsmtune.model.config import EngineIdentity
+from lsmtune.model.config import Build, EngineIdentity
 
 
 def with_facts(library: Library, driver: Path) -> Library:
@@ -73,27 +72,32 @@ def _missing(fetched: Fetched, library: Library) -> list[str]:
     return [name for name in fetched.compressions if name not in library.compressions]
 
 
-# Where the build puts it, and where a wheel has it.
-_SNAPPY, _PACKAGED_SNAPPY = "lsmtune-snappy.so", "librocksdb.snappy.so"
+# As `make setup` and a wheel of this machine name it, and a wheel that brings RocksDB.
+_SNAPPY = ("lsmtune-snappy.so", "librocksdb.snappy.so")
 
 
-def with_fast_snappy(fetched: Fetched, driver: Path) -> Fetched:
-    """`fetched`, and lsmtune's Snappy beside it where its own was compiled without optimisation.
+def give_fast_snappy(library: Path, driver: Path) -> None:
+    """Lay lsmtune's Snappy beside a library whose own was compiled without optimisation.
 
     Only for releases that lsmtune installs, which stand for the library that will be deployed; what
-    the user names is measured as it is. Where that Snappy is not built, `library_warnings` tells.
+    the user names is measured as it is. Nothing happens where that Snappy is not built: the
+    library's build then tells, and `library_warnings`.
     """
-    if not has_slow_snappy(fetched.path):
-        return fetched
-    places = [driver.parent / _SNAPPY, Path(sys.executable).parent / _SNAPPY]
-    packaged = packaged_file(_PACKAGED_SNAPPY)
-    built = next((path for path in [*places, packaged] if path and path.is_file()), None)
-    beside = snappy_beside(fetched.path)
-    if built is not None:
-        write_whole(beside, built.read_bytes())
-    if not beside.is_file():
-        return fetched
-    return dataclasses.replace(fetched, origin=f"{fetched.origin}, with lsmtune's Snappy")
+    beside = snappy_beside(library)
+    if beside is None or build_type(library, "rocksdb") not in (
+        Build.SLOW_SNAPPY,
+        Build.OWN_SNAPPY,
+    ):
+        return
+    folders = (driver.parent, Path(sys.executable).parent)
+    places = [*(folder / _SNAPPY[0] for folder in folders), *map(packaged_file, _SNAPPY)]
+    built = next((path for path in places if path and path.is_file()), None)
+    if built is None:
+        return
+    with file_lock(library.parent / ".snappy.lock"):
+        content = built.read_bytes()
+        if not beside.is_file() or beside.read_bytes() != content:
+            write_whole(beside, content)
 
 
 def register_fetched(fetched: Fetched, driver: Path) -> Library:
@@ -101,9 +105,10 @@ def register_fetched(fetched: Fetched, driver: Path) -> Library:
 
     Raises what `examined` raises; then nothing is registered.
     """
+    build = build_type(fetched.path, fetched.engine_name)
     for known in Registry().present():
         is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
-        if is_this and not _missing(fetched, known):
+        if is_this and known.identity.build is build and not _missing(fetched, known):
             return known
     return Registry().add(examined(fetched, driver)).library
 

@@ -33,7 +33,6 @@ from lsmtune.engines.library import (
     engine_kind,
     engines_folder,
     file_sha256,
-    has_slow_snappy,
     packaged_file,
     snappy_beside,
     version_key,
@@ -182,7 +181,9 @@ def packaged_libraries(kind: EngineKind) -> list[Library]:
     path = packaged_file(f"{kind.soname_stem}.so")
     if path is None or not path.is_file():
         return []
-    identity = EngineIdentity(kind.name, None, str(path), Build.RELEASE)
+    beside = snappy_beside(path)
+    build = Build.OWN_SNAPPY if beside is not None and beside.is_file() else Build.RELEASE
+    identity = EngineIdentity(kind.name, None, str(path), build)
     return [Library(path, identity, (), PACKAGED)]
 
 
@@ -292,7 +293,7 @@ def _known_libraries(kind: EngineKind) -> list[Library]:
     def rank(library: Library) -> tuple[bool, int, tuple[int, ...]]:
         identity = library.identity
         nearness = {DISTRIBUTION: 0, PACKAGED: 1}.get(library.origin, 2)
-        return identity.build is Build.RELEASE, nearness, version_key(identity.version)
+        return identity.build.is_release, nearness, version_key(identity.version)
 
     registered = [x for x in Registry().present() if x.identity.name == kind.name]
     paths = {library.path.resolve() for library in registered}
@@ -318,18 +319,20 @@ def registry_warnings(name: str | None = None) -> tuple[str, ...]:
 def library_warnings(library: Library) -> tuple[str, ...]:
     """What a user should know before trusting numbers from `library`, each with the next step."""
     name, build = library.identity.name, library.identity.build
-    if name not in ENGINE_KINDS:
-        return ()
-    named = f"{name} library {library.path} ({library.origin})"
-    install = f"next step: lsmtune engines install {name}"
+    install = f"lsmtune engines install {name}"
     problems = {
-        Build.ASSERTIONS_ON: "was built with assertions on and is slower than a release build",
-        Build.UNKNOWN: "does not tell whether it is a release build",
+        Build.ASSERTIONS_ON: (
+            "was built with assertions on and is slower than a release build",
+            install,
+        ),
+        Build.SLOW_SNAPPY: (
+            "holds a Snappy that was compiled without optimisation, against which every other "
+            "compression seems better than it is",
+            "take the library of `make setup` or of the wheel, unless you deploy this one",
+        ),
+        Build.UNKNOWN: ("does not tell whether it is a release build", install),
     }
-    warnings = [f"{named} {problems[build]}; {install}"] if build in problems else []
-    if has_slow_snappy(library.path) and not snappy_beside(library.path).is_file():
-        warnings.append(
-            f"{named} holds a Snappy that was compiled without optimisation, against which every "
-            f"other compression seems better than it is; {install}, unless you deploy this file"
-        )
-    return tuple(warnings)
+    if build not in problems or name not in ENGINE_KINDS:
+        return ()
+    what, step = problems[build]
+    return (f"{name} library {library.path} ({library.origin}) {what}; next step: {step}",)

@@ -191,7 +191,7 @@ def build_type(path: Path, engine_name: str) -> Build:
             if signatures >= _SIGNATURES_OF_AN_ASSERTIONS_BUILD:
                 return Build.ASSERTIONS_ON
             if signatures == 0 and _exports(elf, kind.entry_point):
-                return Build.RELEASE
+                return _release(elf, path)
     except (ELFError, UnicodeDecodeError):
         return Build.UNKNOWN
     return Build.UNKNOWN
@@ -200,21 +200,20 @@ def build_type(path: Path, engine_name: str) -> Build:
 _NOT_INLINED = "_ZN6snappy12LittleEndian6Load32EPKv"
 
 
-def snappy_beside(library: Path) -> Path:
+def snappy_beside(library: Path) -> Path | None:
     """The file that the driver loads first, if it is there: its Snappy is taken for the library's.
 
-    `librocksdb.snappy.so` for `librocksdb.so`.
+    `librocksdb.snappy.so` for `librocksdb.so`; None for a library of another name.
     """
-    return library.with_suffix(".snappy.so")
+    return library.with_suffix(".snappy.so") if library.suffix == ".so" else None
 
 
-def has_slow_snappy(library: Path) -> bool:
-    """Whether the library holds a Snappy that was compiled without optimisation."""
-    try:
-        with library.open("rb") as file:
-            return _exports(ELFFile(file), _NOT_INLINED)
-    except (OSError, ELFError, UnicodeDecodeError):
-        return False
+def _release(elf: ELFFile, path: Path) -> Build:
+    """Which Snappy a release build has."""
+    beside = snappy_beside(path)
+    if beside is not None and beside.is_file():
+        return Build.OWN_SNAPPY
+    return Build.SLOW_SNAPPY if _exports(elf, _NOT_INLINED) else Build.RELEASE
 
 
 def detect_engine(path: Path, source: str) -> EngineKind:

@@ -41,8 +41,17 @@ class Build(StrEnum):
     """How an engine library was compiled."""
 
     RELEASE = "release"
+    OWN_SNAPPY = "release-own-snappy"
+    """With lsmtune's Snappy in the place of the library's (docs/measuring.md)."""
+    SLOW_SNAPPY = "release-slow-snappy"
+    """Its Snappy was compiled without optimisation."""
     ASSERTIONS_ON = "assertions-on"
     UNKNOWN = "unknown"
+
+    @property
+    def is_release(self) -> bool:
+        """Whether it is one that a verdict for a deployment can rest on."""
+        return self in (Build.RELEASE, Build.OWN_SNAPPY)
 
 
 @dataclass(frozen=True)

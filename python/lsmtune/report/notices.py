@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
-from lsmtune.engines.library import snappy_beside
 from lsmtune.engines.safety import flattened, unsafe_option
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.experiment.store import StoredMeasurement
@@ -90,14 +88,21 @@ def _of_engine(records: StudyRecords) -> Iterator[Notice]:
             f"{library} is slower than a release build, and not evenly so. Tune again "
             "with a release build: `lsmtune engines` lists those at hand.",
         )
-    libraries = {run.engine.library for run in runs} - {None}
-    if any(snappy_beside(Path(str(library))).is_file() for library in libraries):
+    builds = {run.engine.build for run in runs}
+    if Build.SLOW_SNAPPY in builds:
+        yield _warning(
+            "slow_snappy",
+            "The library's Snappy was compiled without optimisation",
+            "It compresses at a fourth of the speed of other builds, so that what another "
+            "compression gains over it holds for this library alone.",
+        )
+    if Build.OWN_SNAPPY in builds:
         yield _info(
-            "snappy",
+            "own_snappy",
             "Snappy is that of lsmtune",
             "That inside the library was compiled without optimisation, and compresses at a fourth "
-            "of the speed of other builds. Deploy this very library with another compression, or "
-            "measure it as it is: `lsmtune engines add` a copy of it.",
+            "of the speed of other builds. If you deploy this very library, measure it as it is: "
+            "`lsmtune engines add` a copy of it in another folder.",
         )
     good = (run.engine for run in runs if run.outcome is Outcome.OK)
     versions = sorted({f"{e.name} {e.version or '(version not known)'}" for e in good})

@@ -11,7 +11,7 @@ Seconds of one operation are the sum of these terms, weighted by the shares of t
 | insertion | skip list of a memtable: log2(entries) | RocksDB wiki, MemTable |
 | write amplification, level | 1 + (1 + base / level 0) + (levels - 1) * (ratio / 2 + 1) | RocksDB wiki, Tuning Guide, "Write amplification"; Dong et al., "Optimizing Space Amplification in RocksDB", CIDR 2017, section 2 |
 | write amplification, universal | 1 + log(data / flush) / log(trigger) | Dayan and Idreos, "Dostoevsky", SIGMOD 2018, table 1 (tiering) |
-| a compaction of level 0 | at so many files, or as many bytes as the base level may have | `ComputeCompactionScore` in `db/version_set.cc` of RocksDB |
+| a compaction of level 0 | at so many files; in RocksDB also at as many bytes as the base level may have, where compaction is by level | `ComputeCompactionScore` in `db/version_set.cc` of RocksDB; `Finalize` in that of LevelDB |
 | what is stored | older versions of as much as lies above the last level | Dong et al., section 3 |
 | stalls | utilisation of the background, to the power of the slack in buffers and triggers | RocksDB wiki, Write Stalls |
 | runs that a read looks at | level 0 files / 2 + levels | Tuning Guide, "Read amplification" |
@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.sampler import Problem
@@ -78,9 +79,10 @@ _CONSTANTS: Mapping[str, OptionValue] = {
     **{"base": 10 << 20, "ratio": 10, "file": 2 << 20, "jobs": 1, "style": "level"},
     **{"compression": "snappy", "block": 4096, "cache": 8 << 20, "filter": 0},
 }
-# What it leaves of what could be left; microseconds to compress and to decompress a KiB, and for
-# each block beside. `zstd -b3` and `lz4 -b1` on the driver's values in blocks of 1, 4 and 16 KiB
-# (ratio 0.5, one processor); Snappy as LevelDB 1.22 has it; zlib: orders of magnitude of lzbench.
+# Of the bytes, what is left over what `compression_ratio` says; microseconds to compress and to
+# decompress a KiB, and those of a block beside. `zstd -b3` and `lz4 -b1` on the driver's values in
+# blocks of 1, 4 and 16 KiB (ratio 0.5, one processor); Snappy as LevelDB 1.22 has it; zlib: orders
+# of magnitude of lzbench.
 _CODECS = {
     "none": (math.inf, 0.0, 0.0, 0.0),
     "snappy": (1.1, 0.8, 0.4, 0.0),
@@ -88,9 +90,7 @@ _CODECS = {
     "zstd": (0.9, 3.4, 0.65, 1.2),
     "zlib": (0.9, 20.0, 3.0, 2.0),
 }
-# What a process takes of the memory beside its caches and memtables.
-_PROCESS_BYTES = 16 << 20
-# Probes that a block costs when it is made or read: its checksum and its entry in the index.
+# Probes that a block costs when it is made or read, whatever its size.
 _BLOCK_PROBES = 20.0
 
 
@@ -312,10 +312,11 @@ def seconds_of(
 
 
 def _seconds(problem: Problem, facts: _Facts, tree: _Tree, constants: Constants) -> FloatArray:
-    shape = _shape(facts, tree)
+    shape = _shape(problem, facts, tree)
     unpacking = tree.codec[:, 2] * 1e-6 * constants.codec  # for a KiB
     by_block = tree.codec[:, 3] * 1e-6 * constants.codec + _BLOCK_PROBES * constants.probe
-    taken = tree.cache + tree.buffer * tree.buffers + _PROCESS_BYTES
+    process = PROCESS_BYTES + facts.threads * THREAD_BYTES
+    taken = tree.cache + tree.buffer * tree.buffers + process
     write = _write(problem, facts, tree, constants, shape)
     # Reads.
     cached = _hit_rate(tree.cache, facts.data, constants.skew)
@@ -328,7 +329,7 @@ def _seconds(problem: Problem, facts: _Facts, tree: _Tree, constants: Constants)
     decoded = unpacking * tree.block / _KIB + by_block
     fetch = (1.0 - cached) * (miss + decoded) + constants.probe * in_block
     # A load leaves some files in level 0, too.
-    level0_files = 0.5 * shape.level0 / shape.flushed
+    level0_files = 0.5 * np.minimum(shape.level0, shape.newest) / shape.flushed
     runs = np.where(tree.universal, tree.trigger, level0_files + shape.levels)
     runs = np.maximum(runs, 1.0)
     steps = np.log2(np.maximum(tree.buffer / facts.record, 2.0)) + np.log2(shape.files)
@@ -358,14 +359,19 @@ class _Shape:
     files: FloatArray
 
 
-def _shape(facts: _Facts, tree: _Tree) -> _Shape:
+def _shape(problem: Problem, facts: _Facts, tree: _Tree) -> _Shape:
     left = np.minimum(tree.codec[:, 0] * facts.compressed, 1.0)
     newest = facts.data * left
     flushed = np.maximum(tree.buffer * tree.merged * left, facts.record)
-    level0 = np.maximum(np.minimum(flushed * tree.trigger, tree.base), flushed)
+    level0 = flushed * tree.trigger
+    if problem.engine == "rocksdb":
+        by_bytes = np.maximum(np.minimum(level0, tree.base), flushed)
+        level0 = np.where(tree.universal, level0, by_bytes)
     levels = 1.0 + np.maximum(0.0, np.log(newest / tree.base) / np.log(tree.ratio))
     levels = np.where(newest > level0, levels, 0.0)
-    above = np.minimum(level0 / 2 + np.where(levels > 1.0, tree.base, 0.0), newest)
+    # A full tree has 1 / ratio of its last level in the one above it, and so on up to the base.
+    upper = np.where(levels > 1.0, np.maximum(newest / (tree.ratio - 1.0), tree.base), 0.0)
+    above = np.minimum(level0 / 2 + upper, newest)
     stored = newest + (above if facts.writes > 0 else 0.0)
     files = np.maximum(newest / tree.file, 1.0)
     return _Shape(left, flushed, level0, levels, newest, stored, files)

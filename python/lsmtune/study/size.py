@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lsmtune.engines.scaling import scaling_options, write_cycle
+from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import (
     can_last,
@@ -45,12 +45,6 @@ MODEL_BYTES = 64 << 20
 # that there is, of 64 KiB, would be one of several MiB at the target.
 MODEL_BYTES_LEAST = 16 << 20
 SCALE_LEAST = 0.01
-# What the driver and an engine take of the memory whatever the data are, and for each thread; it
-# does not scale. Of YCSB's workload A on 1,000,000 records the kernel charged 146 MB beside the
-# pages of files, on 0.0577 of everything 20.6 MB: 12.9 MB are fixed; with 16 threads and 6 more in
-# the background 11.5 MB more (RocksDB 10.10.1). What a model has too much is page cache that the
-# target lacks: with 48 MiB it held 1.28 of its database, the target 0.84.
-PROCESS_BYTES, THREAD_BYTES = 13 << 20, 1 << 20
 # Runs of a search: the least one, and one that finds what there is, in half of the budget.
 _RUNS_LEAST, _RUNS_WANTED = 11, 40
 _SEARCH_SHARE = 0.5
@@ -217,27 +211,35 @@ def resize(
     each = zip(spec.workloads, rows.factors, strict=True)
     target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
     needed = _Needed(
-        *(replace(spec, workloads=target), rows.wall_s / size.scale, rows.run_s / size.scale),
-        spent_s,
+        spec=replace(spec, workloads=target),
+        wall_s=rows.wall_s / size.scale,
+        run_s=rows.run_s / size.scale,
+        spent_s=spent_s,
     )
     wanted = needed.scales()
     known = size.longer or (1.0,) * len(rows.factors)
     longer = tuple(a * b for a, b in zip(known, rows.factors, strict=True))
     most = max(rows.factors)
     times = f"{most:.2g}" if most < 10 else f"{most:,.0f}"
-    hopeless = rows.why and (max(longer) > _LONGEST or size.tries >= _TRIES)
-    if hopeless or wanted is None:
+    capped = bool(rows.why) and (max(longer) > _LONGEST or size.tries >= _TRIES)
+    if capped or wanted is None:
         new = replace(size, settled=True)
-        told = _TOO_SHORT.format(times, *needed.lacking())
+        told = _TOO_SHORT.format(times, *(_CAPPED if capped else needed.lacking()))
     else:
         new = RunSize(
-            longer if rows.why else size.longer,
-            *(*wanted, size.tries + 1, not rows.why, size.time_s),
+            longer=longer if rows.why else size.longer,
+            scale=wanted[0],
+            proof_scale=wanted[1],
+            tries=size.tries + 1,
+            settled=not rows.why,
+            time_s=size.time_s,
             longest=_longest(spec, rows.run_s / size.scale * wanted[1]),
             flushes=rows.flushes,
         )
         told = f"the runs of this study are {times} times as long"
-    lines = [f"the runs do not show what is sustained ({why}): {told}" for why in rows.why[:1]]
+    lines = []
+    if rows.why:
+        lines.append(f"the runs do not show what is sustained ({rows.why[0]}): {told}")
     if new.scale < 1.0:
         lines.append(_MODEL.format(new.scale, new.proof_scale))
     if (new.longer, new.scale) == (size.longer, size.scale):
@@ -249,8 +251,12 @@ def resize(
 
 
 _TOO_SHORT = (
-    "{} times as long, they would, for which {}; nothing can be proved better so ({}smaller "
-    "memtables, or burst: true, which asks what a burst gains)"
+    "{} times as long, they would, for which {}; nothing can be proved better so: begin anew "
+    "(--dir DIR) with {}smaller memtables, or burst: true, which asks what a burst gains"
+)
+_CAPPED = (
+    f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
+    "a larger workload, ",
 )
 _MODEL = (
     "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
@@ -260,11 +266,11 @@ _MODEL = (
 
 @dataclass(frozen=True)
 class _Round:
-    """A run of each workload, at the size of the search, if it were as long as it has to be.
+    """One run of the baseline under each workload, and what longer ones would take.
 
-    `why` those that there are do not show what is sustained; empty where they do. `factors`: how
-    many times as long they have to be, by workload. A round takes `wall_s` then, the longest of its
-    runs `run_s`. `flushes`: of the runs that there are, as in `RunSize`.
+    `why` they do not show what is sustained; empty where they do. `factors`: how many times as long
+    they have to be, by workload. All of them then take `wall_s`, the longest of them `run_s`.
+    `flushes`: of the runs as they are, as in `RunSize`.
     """
 
     why: list[str]
@@ -293,12 +299,15 @@ def _round(
     ]
     longer_s = [more_s(run, factor) for (run, _), factor in zip(pairs, factors, strict=True)]
     flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
-    if _scale_least(spec) < 1.0 and any(p.duration_s for w in workloads for p in w.phases):
+    lasts = any(phase.duration_s for workload in workloads for phase in workload.phases)
+    if lasts and _scale_least(spec, MODEL_BYTES_LEAST) < 1.0:
         flushes = 0  # on more data, with larger memtables, it is fewer in the same time
     return _Round(
-        *(why, factors, sum(row.wall_s for row in baseline) + sum(longer_s)),
-        max(run.elapsed_s + more for (run, _), more in zip(pairs, longer_s, strict=True)),
-        flushes,
+        why=why,
+        factors=factors,
+        wall_s=sum(row.wall_s for row in baseline) + sum(longer_s),
+        run_s=max(run.elapsed_s + more for (run, _), more in zip(pairs, longer_s, strict=True)),
+        flushes=flushes,
     )
 
 
@@ -352,9 +361,6 @@ class _Needed:
             needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
         if self.spec.limits.deadline_s < deadline_s:
             needs["limits.deadline"] = f"limits.deadline: {_in_minutes(deadline_s)} or more, "
-        if not needs:
-            allowed = f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long"
-            return f"{allowed} at most", "a larger workload, "
         return f"{' and '.join(needs)} {'are' if len(needs) > 1 else 'is'} too short", "".join(
             needs.values()
         )

@@ -16,6 +16,9 @@ use std::cell::RefCell;
 
 use snap::raw::{decompress_len, max_compress_len, Decoder, Encoder};
 
+// What fails ends the process: an empty block in its place would be lost data.
+const TOO_LONG: &str = "Snappy takes blocks of at most 3 GiB";
+
 thread_local! {
     // An encoder has a table, which is made once; and room for a fragment.
     static ENCODER: RefCell<(Encoder, Vec<u8>)> = RefCell::new((Encoder::new(), Vec::new()));
@@ -38,7 +41,8 @@ pub unsafe extern "C" fn raw_compress(
     output: *mut u8,
     written: *mut usize,
 ) {
-    // SAFETY: the caller promises what both are; neither is used beyond this call.
+    // SAFETY: the caller promises what both are; neither is used beyond this call, and `to`, which
+    // need not be initialised, is only written.
     let (from, to) = unsafe {
         let most = max_compress_len(length);
         (
@@ -47,9 +51,8 @@ pub unsafe extern "C" fn raw_compress(
         )
     };
     let done = ENCODER.with_borrow_mut(|(encoder, _)| encoder.compress(from, to));
-    // It fails for more than 4 GiB alone, for which the caller found no room either.
     // SAFETY: the caller promises a number.
-    unsafe { *written = done.unwrap_or(0) };
+    unsafe { *written = done.expect(TOO_LONG) };
 }
 
 /// `char* snappy::internal::CompressFragment(const char*, size_t, char*, uint16_t*, int)`: at most
@@ -70,9 +73,9 @@ pub unsafe extern "C" fn compress_fragment(
     let from = unsafe { bytes(input, length) };
     ENCODER.with_borrow_mut(|(encoder, room)| {
         room.resize(max_compress_len(length).max(room.len()), 0);
-        let written = encoder.compress(from, room).unwrap_or(0);
+        let written = encoder.compress(from, room).expect(TOO_LONG);
         let begins = room.iter().take_while(|&&byte| byte & 0x80 != 0).count() + 1;
-        let fragment = room.get(begins..written).unwrap_or_default();
+        let fragment = &room[begins..written];
         // SAFETY: the caller promises room for more than this; the two do not overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(fragment.as_ptr(), output, fragment.len());
@@ -116,7 +119,11 @@ pub unsafe extern "C" fn raw_uncompress(input: *const u8, length: usize, output:
     let Ok(known) = decompress_len(from) else {
         return false;
     };
-    // SAFETY: the caller promises room for what the data say of themselves.
+    if known == 0 {
+        return !from.is_empty();
+    }
+    // SAFETY: the caller promises room for what the data say of themselves. It need not be
+    // initialised: it is only written.
     let to = unsafe { std::slice::from_raw_parts_mut(output, known) };
     !from.is_empty() && Decoder::new().decompress(from, to).is_ok()
 }
