@@ -124,6 +124,15 @@ def test_before_the_baseline_is_known_a_guard_says_nothing() -> None:
     assert violations([text], NOWHERE, [run(write_amplification=99.0)], []) == {}
 
 
+def test_what_is_no_number_is_not_observed() -> None:
+    """A p99 of infinity, which a command may print, ended the report of its study."""
+    each = guard("latency_us_p99 <= 1.25 * baseline")
+    endless, usual = run(latency_us_p99=float("inf")), run(latency_us_p99=9.0)
+    for measured, base in ((endless, usual), (usual, endless)):
+        assert violations([each], NOWHERE, [measured], [baseline_observations([base])]) == {}
+    assert violations([each], NOWHERE, [usual], [baseline_observations([usual])])
+
+
 def test_most_pairs_decide_and_a_gain_at_too_high_a_price_is_not_recommended() -> None:
     text = guard("write_amplification <= 1.5 * baseline")
 

@@ -6,6 +6,7 @@ The search compares with the runs of the baseline before it; a proof with the ot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -130,7 +131,11 @@ def observations(
         values = {**typed, **dotted, **{name: metric_value(run, name, phase) for name in names}}
         if together is not None and _WRITES in values:
             values[_WRITES] = together
-        observed.append({name: value for name, value in values.items() if value is not None})
+        # A program of the user's may report what is no number: that is nothing to compare.
+        known = {name: value for name, value in values.items() if value is not None}
+        observed.append(
+            {n: v for n, v in known.items() if not isinstance(v, float) or math.isfinite(v)}
+        )
     return observed
 
 
