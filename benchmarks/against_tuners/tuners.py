@@ -60,7 +60,8 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.search.auto import Coordinates, Layouts
+from lsmtune.search.auto import AutoSampler
+from lsmtune.search.auto_points import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
 from lsmtune.study.feasible import Feasibility, engine_defaults
@@ -338,6 +339,10 @@ def _without_coordinates() -> AbstractContextManager[object]:
     return patch.object(Coordinates, "_raw", lambda *_: {})
 
 
+def _without_trend() -> AbstractContextManager[object]:
+    return patch.object(AutoSampler, "_trend", lambda *a: [np.zeros(a[-1].shape[1])])
+
+
 OURS: Mapping[str, Own] = {
     "auto": Own({"name": "auto"}),
     "auto-promoted": Own({"name": "auto"}, promotes=True),
@@ -350,6 +355,7 @@ OURS: Mapping[str, Own] = {
     "auto-no-starts": Own({"name": "auto"}, changed=_without_starts),
     "auto-no-batches": Own({"name": "auto"}, changed=_without_batches),
     "auto-no-coordinates": Own({"name": "auto"}, changed=_without_coordinates),
+    "auto-no-trend": Own({"name": "auto"}, changed=_without_trend, promotes=True),
     "auto-no-models": Own({"name": "auto"}, models=False),
 }
 PRESET, WITH_OURS = "preset", "+ours"

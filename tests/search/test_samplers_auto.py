@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from optuna.trial import TrialState
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.goal import Direction
 from lsmtune.model.workload import Workload
-from lsmtune.search.auto import KIND, Coordinates, Known
+from lsmtune.search.auto import KIND, Fit, Known
+from lsmtune.search.auto_points import Coordinates, trend_of
 from lsmtune.search.cost_models import (
     OptionColumns,
     draw_constants,
@@ -147,12 +149,48 @@ def test_trees_of_all_sizes_have_the_same_coordinates() -> None:
 
 def test_features_have_these_in_the_place_of_the_options() -> None:
     context = SamplerContext(TREE, 1, {}, (Direction.MAXIMIZE,), problem())
-    features = Coordinates(UNIT, context).of(UNIT.sample(np.random.default_rng(0), 300))
+    features, costs = Coordinates(UNIT, context).of(UNIT.sample(np.random.default_rng(0), 300))
+    assert np.isfinite(costs).all()
+    assert len(costs) == 300
     plain = UNIT.distance_features(UNIT.sample(np.random.default_rng(0), 300))
     assert features.shape == (300, plain.shape[1] + 2)  # and what the cost models say
     changed = [i for i in range(plain.shape[1]) if not np.allclose(features[:, i], plain[:, i])]
     assert len(changed) == 4
     assert np.abs(features).max() < 3.0
+
+
+def test_the_cost_model_that_is_right_gets_the_weight() -> None:
+    """By ten trials of one of them, with 10 % of noise."""
+    context = SamplerContext(TREE, 1, {}, (Direction.MAXIMIZE,), problem())
+    rng = np.random.default_rng(0)
+    _, costs = Coordinates(UNIT, context).of(UNIT.sample(rng, 60))
+    right = int(np.std(costs - costs.mean(axis=1, keepdims=True), axis=0).argmax())
+    targets = costs[:, right] + 0.1 * rng.normal(size=60)
+    weights = trend_of(costs[:10], targets[:10])
+    trend, equal = costs[10:] @ weights, costs[10:].mean(axis=1)
+    truth = costs[10:, right] - costs[10:, right].mean()
+    errors = [np.std(said - said.mean() - truth) for said in (trend, equal)]
+    assert errors[0] < 0.5 * errors[1]
+    assert 0.7 < weights.sum() < 1.2
+    # An objective that has nothing to do with seconds: the slope goes.
+    assert trend_of(costs, rng.normal(size=60)).sum() < 0.4
+    # Nor is a slope that is upside down believed.
+    assert trend_of(costs, -targets).sum() == 0.0
+
+
+def test_a_trend_that_is_wrong_is_left_out() -> None:
+    """On the landscape `reading` the search stayed where the models had sent it."""
+    context = SamplerContext(TREE, 1, {}, (Direction.MAXIMIZE,), problem())
+    rng = np.random.default_rng(0)
+    points = UNIT.sample(rng, 40)
+    features, costs = Coordinates(UNIT, context).of(points)
+    rows = np.arange(40)
+    misled = costs @ trend_of(costs, costs[:, 3])
+    for targets, is_chosen in ((costs[:, 3], True), (np.sin(3 * points[:, 0]) - misled, False)):
+        known = SimpleNamespace(targets=targets, variances=np.full(40, 1e-4))
+        weights = [trend_of(costs, costs[:, 3]), np.zeros(costs.shape[1])]
+        with_trend, without = (Fit.of(features, known, rows, costs, w).evidence for w in weights)
+        assert (with_trend > without) is is_chosen
 
 
 def test_optima_hold_the_constraints_and_differ() -> None:

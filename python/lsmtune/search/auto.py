@@ -5,10 +5,13 @@ wrong a model is on the next engine. Otherwise it is the new point with the high
 
     expected improvement x probability of meeting the constraints / seconds.
 
-- The process is that of `search.gp`, on the logarithm of the objective. Its features are the
-  coordinates of `unit_space`, those without units in their place where an option has one
-  (`cost_models.unitless`), and the mean and the spread of what `_MACHINES` cost models say. The
-  models may be wrong: a feature that says nothing gets a long length scale.
+- The process is that of `search.gp`, on what the logarithm of the objective has beyond a *trend*:
+  what cost models say, each with the weight that its errors so far leave it, times a
+  slope. So a few trials tell which machine this is. The trend is left out where a process without
+  it predicts each trial better by the others (Sundararajan and Keerthi, "Predictive approaches for
+  choosing hyperparameters in Gaussian processes", Neural Computation 13, 2001).
+- Its features are the coordinates of `unit_space`, those without units in their place where an
+  option has one (`cost_models.unitless`), and the mean and the spread of what the models say.
 - Values of trials that break a constraint on outcomes count, as no better than the best that breaks
   none. Of failed trials nothing does. Censored ones are replaced by what a process of the others
   expects beyond their bounds.
@@ -29,7 +32,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +46,7 @@ from threadpoolctl import threadpool_limits
 
 from lsmtune.model.goal import Direction
 from lsmtune.model.setting import real_setting, whole_setting
-from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
+from lsmtune.search.auto_points import Coordinates, Layouts, trend_of
 from lsmtune.search.gp import (
     GaussianProcess,
     Output,
@@ -61,19 +64,16 @@ from lsmtune.search.model_based import (
     startup_setting,
 )
 from lsmtune.search.optuna_samplers import TPE, FewerTrials
-from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind, generator_of_trial
-from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
+from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind
+from lsmtune.search.unit_space import BoolArray, FloatArray
 
 STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
 # The length scales are found on at most this many trials, and fewer where there are many features:
 # a step of the optimizer costs trials^2 x features.
 FITTED_ON_MAX, FITTED_NUMBERS_MAX = 64, 80_000
-_MACHINES = 6
 _HEDGED_ON_MAX = 1_000  # trials that TPE looks at
 # From how many trials on their seconds count, and by which factor they may move a score at most.
 _TIMED_LEAST, _SECONDS_FACTOR = 5, 4.0
-# A load counts as at most so many times the rest of a trial, in logarithms.
-_LOAD_MAX = math.log(8.0)
 # No configuration is certain to hold, or to break, what was never seen.
 _CHANCES = (1e-3, 1.0)
 
@@ -177,26 +177,23 @@ class AutoSampler(ModelSampler):
         failed = known.failed[-self._points_max // 2 :]
         rows = np.concatenate([valued, cut_off, failed])
         points = np.vstack([history.points[rows], history.running])
-        features = self._features.of(points)
+        features, costs = self._features.of(points)
         here = {row: index for index, row in enumerate(rows.tolist())}
 
         def at(some: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
             return np.array([here[row] for row in some.tolist()], dtype=np.intp)
 
-        targets = known.targets[valued]
-        middle, spread = float(np.median(targets)), spread_of(targets)
-        scaled = standardised(targets)
+        own, weights = np.arange(len(valued)), self._trend(known, valued, costs)
+        fits = [Fit.of(features, known, valued, costs, each) for each in weights]
+        fit = max(fits, key=lambda each: each.evidence)
+        shared, objective, trend = fit.shared, fit.objective, fit.trend
+        middle, spread, scaled = fit.middle, fit.spread, fit.scaled
         variances = known.variances[valued] / spread**2
-        own = np.arange(len(valued))
-        fitted_on = min(FITTED_ON_MAX, math.isqrt(FITTED_NUMBERS_MAX // features.shape[1]))
-        kernel = fit_kernel(features[own], scaled, fitted_on, variances)
-        shared = GaussianProcess(kernel, features)
-        objective = shared.output(own, scaled, variances)
         under_way = np.arange(len(rows), len(points))
         guessed = np.concatenate([at(cut_off), under_way])
         if len(guessed):
             mean, deviation = objective.predict(shared.inner[guessed], shared.prior)
-            bounds = (known.targets[cut_off] - middle) / spread
+            bounds = (known.targets[cut_off] - trend[at(cut_off)] - middle) / spread
             n = len(cut_off)
             mean[:n] = np.minimum(
                 impute_censored(bounds, mean[:n], deviation[:n], float(scaled.max())),
@@ -225,102 +222,63 @@ class AutoSampler(ModelSampler):
             seconds = shared.output(at(timed), known.log_seconds[timed])
         kept = known.holds[valued]
         mean, _ = objective.predict(shared.inner[own], shared.prior)
+        mean += trend[own] / spread
         best = float(mean[kept].min()) if kept.any() else math.inf
-        return Model(self._features, shared, objective, chances, lost, seconds, best, spread)
+        outputs = (shared, objective, chances, lost, seconds)
+        return Model(self._features, *outputs, best, spread, fit.weights / spread)
 
-
-class Layouts:
-    """Which points start from a database that is loaded already."""
-
-    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
-        self._unit_space = unit_space
-        names = frozenset[str]() if context.problem is None else context.problem.layout
-        of_layout = [p.distributions() for p in context.space.parameters if p.name in names]
-        variables = set().union(*of_layout)
-        self._mine = np.array([d.name in variables for d in unit_space.dimensions])
-        # Where everything or nothing is layout, no two trials differ in this.
-        self._matters = bool(self._mine.any() and not self._mine.all())
-
-    def settings_of(
-        self, points: FloatArray, rng: np.random.Generator, count: int
+    def _trend(
+        self, known: Known, valued: npt.NDArray[np.intp], costs: FloatArray
     ) -> list[FloatArray]:
-        """`count` random points (count, dimensions) with the layouts of `points`; none without."""
-        if not self._matters or not len(points):
-            return []
-        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._mine)))
-        like = points[rng.integers(len(points), size=count)]
-        drawn = np.where(np.isnan(drawn), full, drawn)
-        like = np.where(np.isnan(like), full, like)
-        return [self._unit_space.complete(np.where(self._mine, like, drawn))]
-
-    def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """The logarithm of how many times as long a trial is for its load; 0 where there is none.
-
-        Of points (n, dimensions), by what loads took so far.
-        """
-        if not self._matters:
-            return lambda points: np.zeros(len(points))
-        keys = [row.tobytes() for row in history.points[:, self._mine]]
-        loaded, longer = set[bytes](), []
-        for key, ratio in zip(keys, (history.seconds / history.run_seconds).tolist(), strict=True):
-            if key not in loaded and math.isfinite(ratio):
-                longer.append(math.log(max(1.0, ratio)))
-            loaded.add(key)
-        loaded |= {row.tobytes() for row in history.running[:, self._mine]}
-        extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
-
-        def loads_of(points: FloatArray) -> FloatArray:
-            is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]
-            return np.where(is_new, extra, 0.0)
-
-        return loads_of
+        """The trends to choose from: that of the cost models where they have one, and none."""
+        none = np.zeros(costs.shape[1])
+        if not costs.shape[1] or not known.in_logs:
+            return [none]
+        return [trend_of(costs[: len(valued)], known.targets[valued]), none]
 
 
-class Coordinates:
-    """Points as the process sees them."""
+@dataclass(frozen=True)
+class Fit:
+    """A process of what the targets have beyond a trend.
 
-    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
-        self._unit_space = unit_space
-        self._problem = context.problem
-        self._columns: OptionColumns | None = None
-        self._places: dict[str, int] = {}
-        self._low: dict[str, float] = {}
-        self._width: dict[str, float] = {}
-        if context.problem is None:
-            return
-        self._columns = OptionColumns(unit_space, context.problem.defaults)
-        rng = generator_of_trial(context.seed, 0)
-        self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
-        place = 0
-        variables = {p.variable: p.name for p in context.space.parameters}
-        for dimension in unit_space.dimensions:
-            if dimension.ordered and dimension.name in variables:
-                self._places[variables[dimension.name]] = place
-            place += 1 if dimension.ordered else dimension.scale.cells
-        sample = unit_space.sample(rng, 256)
-        for name, values in self._raw(sample).items():
-            low, high = np.percentile(values, [2, 98])
-            self._low[name], self._width[name] = float(low), float(high - low) or 1.0
+    `weights` (m,) of the cost models, and the `trend` (n,) that they give; `middle` and `spread` of
+    the rest, `scaled` by them. `evidence`: the logarithm of the density of each target by the
+    others, summed.
+    """
 
-    def of(self, points: FloatArray) -> FloatArray:
-        """Features (n, f) of `points` (n, dimensions)."""
-        features: FloatArray = self._unit_space.distance_features(points)
-        further = []
-        for name, values in self._raw(points).items():
-            scaled = (values - self._low[name]) / self._width[name]
-            if name in self._places:
-                features[:, self._places[name]] = scaled
-            else:
-                further.append(scaled)
-        return np.column_stack([features, *further]) if further else features
+    weights: FloatArray
+    trend: FloatArray
+    middle: float
+    spread: float
+    scaled: FloatArray
+    shared: GaussianProcess
+    objective: Output
+    evidence: float
 
-    def _raw(self, points: FloatArray) -> dict[str, FloatArray]:
-        """Option to its coordinate without units, and what the cost models say."""
-        if self._problem is None or self._columns is None:
-            return {}
-        costs = np.log(seconds_of(self._problem, self._columns, points, self._machines))
-        said = {"<mean cost>": costs.mean(axis=1), "<spread of costs>": costs.std(axis=1)}
-        return {**unitless(self._problem, self._columns, points), **said}
+    @classmethod
+    def of(
+        cls,
+        features: FloatArray,
+        known: Known,
+        valued: npt.NDArray[np.intp],
+        costs: FloatArray,
+        weights: FloatArray,
+    ) -> Fit:
+        """For `features` (n, f) and `costs` (n, m), of which the first rows are the `valued`."""
+        own, trend = np.arange(len(valued)), costs @ weights
+        targets = known.targets[valued] - trend[own]
+        middle, spread = float(np.median(targets)), spread_of(targets)
+        scaled = standardised(targets)
+        variances = known.variances[valued] / spread**2
+        fitted_on = min(FITTED_ON_MAX, math.isqrt(FITTED_NUMBERS_MAX // features.shape[1]))
+        shared = GaussianProcess(fit_kernel(features[own], scaled, fitted_on, variances), features)
+        objective = shared.output(own, scaled, variances)
+        inverse = scipy.linalg.cho_solve((objective.factor, True), np.eye(len(own)))
+        precisions = np.diag(inverse)
+        errors = (inverse @ (scaled - objective.offset)) / precisions
+        evidence = 0.5 * float((np.log(precisions) - errors**2 * precisions).sum())
+        evidence -= len(own) * math.log(spread)
+        return cls(weights, trend, middle, spread, scaled, shared, objective, evidence)
 
 
 @dataclass(frozen=True)
@@ -397,26 +355,31 @@ class Model:
     seconds: Output | None
     best: float
     spread: float
+    trend: FloatArray
+    """Of each cost model, in units of `spread`."""
 
     def log_gain(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected, in units of `spread`, (n,)."""
-        return self._log_gain(self.shared.cross(self.coordinates.of(points)))
+        features, costs = self.coordinates.of(points)
+        return self._log_gain(self.shared.cross(features), costs)
 
     def score(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected per second, (n,) for (n, dimensions)."""
-        cross = self.shared.cross(self.coordinates.of(points))
-        score = self._log_gain(cross)
+        features, costs = self.coordinates.of(points)
+        cross = self.shared.cross(features)
+        score = self._log_gain(cross, costs)
         if self.seconds is not None:
             limit = math.log(_SECONDS_FACTOR)
             longer = self.seconds.mean(cross) - self.seconds.offset
             score -= np.clip(longer, -limit, limit)
         return score
 
-    def _log_gain(self, cross: FloatArray) -> FloatArray:
+    def _log_gain(self, cross: FloatArray, costs: FloatArray) -> FloatArray:
         prior = self.shared.prior
         score = np.zeros(len(cross))
         if math.isfinite(self.best):
             mean, deviation = self.objective.predict(cross, prior)
+            mean += costs @ self.trend
             score += log_expected_improvement(mean, deviation, self.best)
         for output in self.constraints:
             amount, deviation = output.predict(cross, prior)
