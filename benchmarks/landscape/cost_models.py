@@ -1,10 +1,12 @@
-"""Do the cost models of `auto` rank configurations as a real engine does, before any run?
+"""Do the cost models of `auto` rank configurations as a real engine does, before and after trials?
 
     .venv/bin/python benchmarks/landscape/cost_models.py docs/benchmarks/landscape/*.jsonl
 
 For each recording: the rank correlation of what 64 models expect (`search/cost_models.py`) with the
-measured objective, and what their first choice reaches of the best. Rows with Snappy are left out
-where they are asked for: those that are recorded so far ran on a Snappy without optimisation.
+measured objective, and what their first choice reaches of the best. Then what the process of `auto`
+makes of `--trials` random configurations, for all others: with the models as its trend, and
+without (means of 12 draws). Rows with Snappy are left out where they are asked for: those that are
+recorded so far ran on a Snappy without optimisation.
 """
 
 from __future__ import annotations
@@ -13,21 +15,38 @@ import argparse
 import math
 import statistics
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from record import read_rows
 from scipy.stats import spearmanr
 
+from lsmtune.model.goal import Direction
+from lsmtune.search.auto import Fit
+from lsmtune.search.auto_points import Coordinates, trend_of
 from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of
-from lsmtune.search.unit_space import make_unit_space
+from lsmtune.search.sampler import Problem, SamplerContext
+from lsmtune.search.unit_space import FloatArray, make_unit_space
 from workloads import METRIC, Options, make_landscape_space, problem_of
 
 MODELS, SEED, CORES = 64, 12, 2
+DRAWS, NOISE_SD = 12, 0.08
+UNIT = make_unit_space(make_landscape_space())
 
 
-def ranked(path: Path, *, without_snappy: bool) -> tuple[int, float, float]:
-    """Configurations, their rank correlation, and the first choice over the best."""
+@dataclass(frozen=True)
+class Recording:
+    """Points of the landscape's space (n, dimensions), and the logarithms of what was measured."""
+
+    problem: Problem
+    points: FloatArray
+    measured: FloatArray
+
+
+def recording(path: Path, *, without_snappy: bool) -> Recording:
+    """The target's runs, the mean of each configuration."""
     rows = [row for row in read_rows(path) if row["scale"] == 1.0 and row["outcome"] == "ok"]
     logs: dict[int, list[float]] = defaultdict(list)
     options: dict[int, Options] = {}
@@ -35,31 +54,57 @@ def ranked(path: Path, *, without_snappy: bool) -> tuple[int, float, float]:
         if row[METRIC] and not (without_snappy and "Snappy" in row["options"]["compression"]):
             logs[row["point"]].append(math.log(row[METRIC]))
             options[row["point"]] = row["options"]
-    measured = np.array([statistics.fmean(values) for values in logs.values()])
-    unit_space = make_unit_space(make_landscape_space())
-    variables = [unit_space.space.variables_of(options[point]) for point in logs]
     problem = problem_of(rows[0]["workload"], rows[0]["version"], CORES)
+    variables = [UNIT.space.variables_of(options[point]) for point in logs]
+    measured = np.array([statistics.fmean(values) for values in logs.values()])
+    return Recording(problem, UNIT.encode(variables), measured)
+
+
+def before(found: Recording) -> tuple[float, float]:
+    """The rank correlation of what the models expect, and the first choice over the best."""
     generator = np.random.default_rng(SEED)
     machines = [draw_constants(generator) for _ in range(MODELS)]
-    columns = OptionColumns(unit_space, problem.defaults)
-    costs = seconds_of(problem, columns, unit_space.encode(variables), machines)
+    columns = OptionColumns(UNIT, found.problem.defaults)
+    costs = seconds_of(found.problem, columns, found.points, machines)
     expected = -np.log(costs).mean(axis=1)
-    correlation = float(spearmanr(expected, measured).statistic)
-    first = math.exp(float(measured[int(expected.argmax())] - measured.max()))
-    return len(measured), correlation, first
+    correlation = float(spearmanr(expected, found.measured).statistic)
+    return correlation, math.exp(found.measured[int(expected.argmax())] - found.measured.max())
+
+
+def after(found: Recording, trials: int) -> tuple[float, float]:
+    """The rank correlation for the others after so many trials, with the trend and without."""
+    context = SamplerContext(UNIT.space, 1, {}, (Direction.MAXIMIZE,), found.problem)
+    coordinates, means = Coordinates(UNIT, context), [[], []]
+    for seed in range(DRAWS):
+        order = np.random.default_rng(seed).permutation(len(found.measured))
+        features, costs = coordinates.of(found.points[order])
+        targets, rows = -found.measured[order], np.arange(trials)
+        known = SimpleNamespace(targets=targets, variances=np.full(len(order), NOISE_SD**2))
+        trend = trend_of(costs[:trials], targets[:trials])
+        for weights, kept in zip((trend, np.zeros_like(trend)), means, strict=True):
+            fit = Fit.of(features, known, rows, costs, weights)
+            expected = fit.objective.mean(fit.shared.inner) * fit.spread + fit.trend
+            kept.append(spearmanr(expected[trials:], targets[trials:]).statistic)
+    with_trend, without = map(statistics.fmean, means)
+    return with_trend, without
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recordings", nargs="+", type=Path)
     parser.add_argument("--without-snappy", action="store_true")
+    parser.add_argument("--trials", nargs="+", type=int, default=[6, 12, 25])
     arguments = parser.parse_args()
     for path in arguments.recordings:
-        count, correlation, first = ranked(path, without_snappy=arguments.without_snappy)
+        found = recording(path, without_snappy=arguments.without_snappy)
+        correlation, first = before(found)
         print(
-            f"{path.stem}: {count} configurations, rank correlation {correlation:.2f}, "
-            f"first choice {first:.2f} of the best"
+            f"{path.stem}: {len(found.measured)} configurations, rank correlation "
+            f"{correlation:.2f}, first choice {first:.2f} of the best"
         )
+        for trials in arguments.trials:
+            with_trend, without = after(found, trials)
+            print(f"  after {trials} trials {with_trend:.2f}, without the trend {without:.2f}")
 
 
 if __name__ == "__main__":
