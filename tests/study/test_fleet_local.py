@@ -18,7 +18,15 @@ from study_parts import Recorder, make_spec, stored, trials_of, tuned
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.fleet.host import Answer, HostFacts, HostLostError, Work, differences, refusal
+from lsmtune.fleet.host import (
+    Answer,
+    HostFacts,
+    HostLostError,
+    Work,
+    differences,
+    host_facts,
+    refusal,
+)
 from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.proof import fleet_verdict
 from lsmtune.fleet.simulated import SimulatedRunner
@@ -282,6 +290,18 @@ def test_other_software_is_refused_and_other_hardware_is_told() -> None:
     assert differences(other, one) == (
         "differs, and is compared with its own baseline: memory 16 (elsewhere 8)"
     )
+
+
+def test_a_host_whose_library_has_another_snappy_is_refused(tmp_path: Path) -> None:
+    """The driver takes what lies beside the library: without it a host is half as fast."""
+    library = tmp_path / "librocksdb.so"
+    library.write_bytes(b"library")
+    engine = EngineIdentity("rocksdb", "10.10.1", str(library))
+    alone = host_facts(engine, SimulatedRunner(lambda _: 1.0), tmp_path)
+    (tmp_path / "librocksdb.snappy.so").write_bytes(b"snappy")
+    beside = host_facts(engine, SimulatedRunner(lambda _: 1.0), tmp_path)
+    assert "Snappy is its own and not " in refusal(alone, beside)
+    assert refusal(beside, beside) == ""
 
 
 def on_speed(path: Path, names: str, speed: Callable[[int], float], **study: Any) -> TuneResult:

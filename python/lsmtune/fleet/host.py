@@ -12,7 +12,7 @@ import lsmtune
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
-from lsmtune.engines.library import file_sha256
+from lsmtune.engines.library import file_sha256, snappy_beside
 from lsmtune.errors import LsmtuneError
 from lsmtune.machine.facts import machine_facts
 from lsmtune.model.config import EngineIdentity
@@ -124,7 +124,11 @@ def host_facts(engine: EngineIdentity, runner: Runner, directory: Path) -> HostF
     if isinstance(runner, NativeRunner):
         software["driver"] = file_sha256(runner.driver)
     if engine.library is not None:
-        software["library"] = file_sha256(Path(engine.library))
+        library = Path(engine.library)
+        software["library"] = file_sha256(library)
+        beside = snappy_beside(library)
+        taken = beside is not None and beside.is_file()
+        software["Snappy"] = file_sha256(beside) if beside is not None and taken else "its own"
     hardware = {name: v for name, v in machine_facts(directory).items() if name != _PASSING}
     return HostFacts(software, hardware)
 
