@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from record import read_rows
-from scipy.stats import spearmanr
+from replay import rank_correlation
 
 from lsmtune.model.goal import Direction
 from lsmtune.search.auto import Fit
@@ -67,7 +67,7 @@ def before(found: Recording) -> tuple[float, float]:
     columns = OptionColumns(UNIT, found.problem.defaults)
     costs = seconds_of(found.problem, columns, found.points, machines)
     expected = -np.log(costs).mean(axis=1)
-    correlation = float(spearmanr(expected, found.measured).statistic)
+    correlation = rank_correlation(expected, found.measured)
     return correlation, math.exp(found.measured[int(expected.argmax())] - found.measured.max())
 
 
@@ -84,7 +84,7 @@ def after(found: Recording, trials: int) -> tuple[float, float]:
         for weights, kept in zip((trend, np.zeros_like(trend)), means, strict=True):
             fit = Fit.of(features, known, rows, costs, weights)
             expected = fit.objective.mean(fit.shared.inner) * fit.spread + fit.trend
-            kept.append(spearmanr(expected[trials:], targets[trials:]).statistic)
+            kept.append(rank_correlation(expected[trials:], targets[trials:]))
     with_trend, without = map(statistics.fmean, means)
     return with_trend, without
 

@@ -13,7 +13,7 @@ import pytest
 from lsmtune.engines import libraries
 from lsmtune.engines.install import RECIPES, Recipe
 from lsmtune.engines.libraries import Registry
-from lsmtune.engines.library import engines_folder
+from lsmtune.engines.library import build_type, engines_folder
 from lsmtune.engines.steps import Progress
 
 
@@ -48,7 +48,7 @@ def test_real_libraries_are_added_listed_and_forgotten(
     for name, path in (("rocksdb", rocksdb_library), ("leveldb", leveldb_library)):
         row = listed[name]
         assert row["path"] == str(path)
-        assert row["build"].startswith("release")
+        assert row["build"] == build_type(path, name).value
         assert row["origin"] == f"user: {path}"
         assert row["default"] is True
         assert row["version"][0].isdigit()

@@ -16,7 +16,7 @@ import pytest
 
 from lsmtune.driver.library_facts import give_fast_snappy
 from lsmtune.engines.libraries import library_warnings
-from lsmtune.engines.library import Library, build_type, snappy_beside
+from lsmtune.engines.library import Library, build_type, snappy_beside, snappy_place
 from lsmtune.model.config import Build, EngineIdentity
 
 
@@ -45,9 +45,11 @@ def test_a_snappy_without_optimisation_is_told_of(jar: Path, leveldb_library: Pa
     (warning,) = library_warnings(Library(jar, identity, ("none", "snappy"), f"user: {jar}"))
     assert "Snappy that was compiled without optimisation" in warning
     assert warning.endswith("of `make setup` or of the wheel, unless you deploy this one")
-    beside = snappy_beside(jar)
-    assert beside is not None
-    beside.touch()
+    place = snappy_place(jar)
+    assert place is not None
+    assert snappy_beside(jar) is None
+    place.touch()
+    assert snappy_beside(jar) == place
     assert build_type(jar, "rocksdb") is Build.OWN_SNAPPY
 
 
@@ -62,7 +64,7 @@ def test_a_snappy_without_optimisation_is_told_of(jar: Path, leveldb_library: Pa
     ],
 )
 def test_only_a_library_of_a_plain_name_has_one(library: str, beside: str | None) -> None:
-    found = snappy_beside(Path("/lib") / library)
+    found = snappy_place(Path("/lib") / library)
     assert found == (None if beside is None else Path("/lib") / beside)
 
 

@@ -26,7 +26,7 @@ from lsmtune.engines.library import (
     detect_engine,
     logs_folder,
     packaged_file,
-    snappy_beside,
+    snappy_place,
 )
 from lsmtune.engines.steps import Fetched, unregistered
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
@@ -83,11 +83,8 @@ def give_fast_snappy(library: Path, driver: Path) -> None:
     the user names is measured as it is. Nothing happens where that Snappy is not built: the
     library's build then tells, and `library_warnings`.
     """
-    beside = snappy_beside(library)
-    if beside is None or build_type(library, "rocksdb") not in (
-        Build.SLOW_SNAPPY,
-        Build.OWN_SNAPPY,
-    ):
+    place, snappies = snappy_place(library), (Build.SLOW_SNAPPY, Build.OWN_SNAPPY)
+    if place is None or build_type(library, "rocksdb") not in snappies:
         return
     folders = (driver.parent, Path(sys.executable).parent)
     places = [*(folder / _SNAPPY[0] for folder in folders), *map(packaged_file, _SNAPPY)]
@@ -96,8 +93,8 @@ def give_fast_snappy(library: Path, driver: Path) -> None:
         return
     with file_lock(library.parent / ".snappy.lock"):
         content = built.read_bytes()
-        if not beside.is_file() or beside.read_bytes() != content:
-            write_whole(beside, content)
+        if not place.is_file() or place.read_bytes() != content:
+            write_whole(place, content)
 
 
 def register_fetched(fetched: Fetched, driver: Path) -> Library:

@@ -181,8 +181,7 @@ def packaged_libraries(kind: EngineKind) -> list[Library]:
     path = packaged_file(f"{kind.soname_stem}.so")
     if path is None or not path.is_file():
         return []
-    beside = snappy_beside(path)
-    build = Build.OWN_SNAPPY if beside is not None and beside.is_file() else Build.RELEASE
+    build = Build.OWN_SNAPPY if snappy_beside(path) else Build.RELEASE
     identity = EngineIdentity(kind.name, None, str(path), build)
     return [Library(path, identity, (), PACKAGED)]
 

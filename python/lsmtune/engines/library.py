@@ -200,18 +200,23 @@ def build_type(path: Path, engine_name: str) -> Build:
 _NOT_INLINED = "_ZN6snappy12LittleEndian6Load32EPKv"
 
 
-def snappy_beside(library: Path) -> Path | None:
-    """The file that the driver loads first, if it is there: its Snappy is taken for the library's.
+def snappy_place(library: Path) -> Path | None:
+    """Where the driver looks for a file that it loads first: its Snappy is taken for the library's.
 
     `librocksdb.snappy.so` for `librocksdb.so`; None for a library of another name.
     """
     return library.with_suffix(".snappy.so") if library.suffix == ".so" else None
 
 
+def snappy_beside(library: Path) -> Path | None:
+    """That file, if it is there."""
+    place = snappy_place(library)
+    return place if place is not None and place.is_file() else None
+
+
 def _release(elf: ELFFile, path: Path) -> Build:
     """Which Snappy a release build has."""
-    beside = snappy_beside(path)
-    if beside is not None and beside.is_file():
+    if snappy_beside(path):
         return Build.OWN_SNAPPY
     return Build.SLOW_SNAPPY if _exports(elf, _NOT_INLINED) else Build.RELEASE
 

@@ -127,8 +127,7 @@ def host_facts(engine: EngineIdentity, runner: Runner, directory: Path) -> HostF
         library = Path(engine.library)
         software["library"] = file_sha256(library)
         beside = snappy_beside(library)
-        taken = beside is not None and beside.is_file()
-        software["Snappy"] = file_sha256(beside) if beside is not None and taken else "its own"
+        software["Snappy"] = file_sha256(beside) if beside else "its own"
     hardware = {name: v for name, v in machine_facts(directory).items() if name != _PASSING}
     return HostFacts(software, hardware)
 

@@ -188,7 +188,6 @@ class AutoSampler(ModelSampler):
         fit = max(fits, key=lambda each: each.evidence)
         shared, objective, trend = fit.shared, fit.objective, fit.trend
         middle, spread, scaled = fit.middle, fit.spread, fit.scaled
-        variances = known.variances[valued] / spread**2
         under_way = np.arange(len(rows), len(points))
         guessed = np.concatenate([at(cut_off), under_way])
         if len(guessed):
@@ -202,7 +201,7 @@ class AutoSampler(ModelSampler):
             objective = shared.output(
                 np.concatenate([own, guessed]),
                 np.concatenate([scaled, mean]),
-                np.concatenate([variances, np.zeros(len(guessed))]),
+                np.concatenate([fit.variances, np.zeros(len(guessed))]),
             )
         chances = []
         for violations in known.violations.values():
@@ -242,8 +241,8 @@ class Fit:
     """A process of what the targets have beyond a trend.
 
     `weights` (m,) of the cost models, and the `trend` (n,) that they give; `middle` and `spread` of
-    the rest, `scaled` by them. `evidence`: the logarithm of the density of each target by the
-    others, summed.
+    the rest, `scaled` by them, and the `variances` of that. `evidence`: the logarithm of the
+    density of each target by the others, summed.
     """
 
     weights: FloatArray
@@ -251,6 +250,7 @@ class Fit:
     middle: float
     spread: float
     scaled: FloatArray
+    variances: FloatArray
     shared: GaussianProcess
     objective: Output
     evidence: float
@@ -278,7 +278,8 @@ class Fit:
         errors = (inverse @ (scaled - objective.offset)) / precisions
         evidence = 0.5 * float((np.log(precisions) - errors**2 * precisions).sum())
         evidence -= len(own) * math.log(spread)
-        return cls(weights, trend, middle, spread, scaled, shared, objective, evidence)
+        rest = (middle, spread, scaled, variances)
+        return cls(weights, trend, *rest, shared, objective, evidence)
 
 
 @dataclass(frozen=True)

@@ -308,16 +308,18 @@ def seconds_of(
 ) -> FloatArray:
     """Seconds of an operation at `points` (n, dimensions) on each machine; (n, len(machines))."""
     facts, tree = _facts(problem.workload), _tree(problem, columns, points)
-    return np.column_stack([_seconds(problem, facts, tree, each) for each in machines])
-
-
-def _seconds(problem: Problem, facts: _Facts, tree: _Tree, constants: Constants) -> FloatArray:
     shape = _shape(problem, facts, tree)
+    return np.column_stack([_seconds(problem, facts, tree, shape, each) for each in machines])
+
+
+def _seconds(
+    problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, constants: Constants
+) -> FloatArray:
     unpacking = tree.codec[:, 2] * 1e-6 * constants.codec  # for a KiB
     by_block = tree.codec[:, 3] * 1e-6 * constants.codec + _BLOCK_PROBES * constants.probe
     process = PROCESS_BYTES + facts.threads * THREAD_BYTES
     taken = tree.cache + tree.buffer * tree.buffers + process
-    write = _write(problem, facts, tree, constants, shape)
+    write = _write(problem, facts, tree, shape, constants)
     # Reads.
     cached = _hit_rate(tree.cache, facts.data, constants.skew)
     kept = np.maximum(problem.memory_bytes - taken, 0.0)
@@ -378,7 +380,7 @@ def _shape(problem: Problem, facts: _Facts, tree: _Tree) -> _Shape:
 
 
 def _write(
-    problem: Problem, facts: _Facts, tree: _Tree, constants: Constants, shape: _Shape
+    problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, constants: Constants
 ) -> FloatArray:
     """Seconds of a write, with what flushes and compactions take."""
     deeper = np.maximum(shape.levels - 1.0, 0.0)
