@@ -9,9 +9,11 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -27,14 +29,17 @@ from lsmtune.engines.install import (
 from lsmtune.engines.library import build_type, engines_folder
 from lsmtune.engines.steps import (
     MARKER,
+    Accept,
     Fetched,
+    Progress,
     install_folder,
     installed,
+    open_log,
     require_programs,
     run_step,
     unregistered,
 )
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
 from lsmtune.model.config import Build
 from patience import PATIENCE_S, wait_until
 
@@ -438,6 +443,32 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
     assert err.endswith("lsmtune: interrupted\n")
     assert not any(is_running(int(p.read_text())) for p in pids)
     assert all(p.name.endswith(".lock") for p in engines_folder().iterdir())
+
+
+def test_an_interrupt_that_does_not_wake_the_main_thread_ends_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once in a while an interrupted installation waited for its programs.
+
+    A signal that comes between the main thread's last look at signals and its sleep is obeyed when
+    it wakes. So is one that another thread receives, as here.
+    """
+    ends: list[str] = []
+
+    def interrupted(name: str, progress: Progress, _accept: Accept) -> NoReturn:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        try:
+            with open_log(tmp_path, name) as log:
+                run_step(name, ["sleep", str(PATIENCE_S)], log, progress)
+        except LsmtuneError as error:
+            ends.append(str(error))
+            raise
+        raise AssertionError("the program ended by itself")
+
+    monkeypatch.setattr(install, "install", interrupted)
+    with pytest.raises(InterruptedByUserError):
+        install.install_all(("rocksdb",), quiet)
+    assert "failed with status -9" in ends[0]
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86_64")

@@ -274,12 +274,12 @@ def _rounds(
     given: ContestFlags, limits: Limits, cells: Sequence[Cell], runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
-    from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.rounds_progress import RoundsProgress, no_line, stored_runs
     from lsmtune.cli.verify import proof_folder
     from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
+    from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
 
     names = {cell.name for cell in cells}
     before = () if given.directory is None else stored_runs(given.directory, names)

@@ -197,11 +197,11 @@ def _calibrated(
 
     Raises typer.Exit when interrupted.
     """
-    from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.output import print_view
     from lsmtune.cli.proof_progress import CalibrationObserver
     from lsmtune.cli.tune_progress import Plan
+    from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
     from lsmtune.model.goal import WeightedWorkload
     from lsmtune.proof.standalone import calibrated
     from lsmtune.report.calibration import calibration_document, calibration_view

@@ -18,7 +18,6 @@ from typer.main import get_command
 
 import lsmtune
 from lsmtune.cli.commands import LazyGroup
-from lsmtune.cli.interrupts import obeyed
 from lsmtune.errors import (
     ExitStatus,
     InputError,
@@ -28,6 +27,7 @@ from lsmtune.errors import (
     is_utf8,
     nearest_name,
 )
+from lsmtune.machine.interrupts import obeyed
 
 PROGRAM = "lsmtune"
 DEBUG = "LSMTUNE_DEBUG"

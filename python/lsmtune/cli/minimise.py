@@ -70,7 +70,6 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.interrupts import interrupted
     from lsmtune.cli.minimise_view import (
         Minimising,
         document,
@@ -79,6 +78,7 @@ def _minimise(
         options_table,
         result_lines,
     )
+    from lsmtune.machine.interrupts import interrupted
     from lsmtune.proof.minimise import Minimisation, differing_options
     from lsmtune.proof.paired_steps import Minimised, told_apart
 
@@ -146,9 +146,9 @@ def _carry_out(
     quiet: bool,
 ) -> Minimised:
     """Runs the steps with their display; Ctrl-C stops them in order."""
-    from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.proof_progress import MinimisationObserver, proof_display
     from lsmtune.engines.safety import doubts
+    from lsmtune.machine.interrupts import stop_on_interrupt
     from lsmtune.proof.minimise import differing_options, steps_of
     from lsmtune.proof.paired_steps import minimised
 

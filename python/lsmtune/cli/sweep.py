@@ -272,12 +272,12 @@ def _perform(
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
     """
-    from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import bench_display, is_live, stderr_console
     from lsmtune.cli.rounds_progress import SweepProgress, no_line, stored_runs
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
     from lsmtune.experiment.sweep_grid import first_refused
+    from lsmtune.machine.interrupts import stop_on_interrupt
 
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
     before = stored_runs(folder, {cell.name for cell in ours})

@@ -230,9 +230,9 @@ def _search_and_prove(
     quiet: bool,
 ) -> TuneResult:
     """Runs the loop with its display; Ctrl-C stops it in order, a second one at once."""
-    from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.tune_progress import Plan, TuneProgress
+    from lsmtune.machine.interrupts import stop_on_interrupt
     from lsmtune.study.loop import tune
     from lsmtune.study.start import baseline_config
 

@@ -430,8 +430,8 @@ def phase_notes(asked: Verification) -> list[str]:
 
 def _prove(asked: Verification, runner: Runner, directory: Path | None, *, quiet: bool) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
-    from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.proof_progress import VerificationObserver, proof_display
+    from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
     from lsmtune.proof.standalone import proved
 
     with (

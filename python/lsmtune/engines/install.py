@@ -16,7 +16,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader, FileIO
@@ -42,8 +42,9 @@ from lsmtune.engines.steps import (
     require_programs,
     run_step,
 )
-from lsmtune.errors import InputError, LsmtuneError, by_name
+from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, by_name
 from lsmtune.machine.host import cores_usable
+from lsmtune.machine.interrupts import stop_on_interrupt
 from lsmtune.model.text import open_input
 from lsmtune.units import format_bytes
 
@@ -416,25 +417,33 @@ RECIPES = {
     **{f"rocksdb-{version}": _rocksdb(version) for version in _ROCKSDB_JARS},
 }
 INSTALLABLE = tuple(ENGINE_KINDS)  # what is installed unless names are given
-_KILL_AGAIN_S = 0.05
+_WAKE_S = 0.05
 
 
 def install_all(
     names: tuple[str, ...], progress: Progress, accept: Accept = lambda _fetched: None
 ) -> list[Fetched]:
-    """Install several engines side by side: one waits for the network while another compiles."""
-    with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
-        installs: list[Future[Fetched]] = []
-        try:
-            # The first programs may run, and the user have enough of it, before the last is begun.
-            installs.extend(pool.submit(install, name, progress, accept) for name in names)
-            return [each.result() for each in installs]
-        except KeyboardInterrupt:
-            # The threads do not learn of it; their steps end when the programs do.
-            while wait(installs, timeout=_KILL_AGAIN_S).not_done or psutil.Process().children():
+    """Install several engines side by side: one waits for the network while another compiles.
+
+    For the main thread. Raises what the first of them raises that failed, and
+    InterruptedByUserError, when a signal asked for it and their programs have ended.
+    """
+    with (
+        # No KeyboardInterrupt: within `submit` it leaves an installation that nobody knows.
+        stop_on_interrupt(lambda _line: progress("stopping")) as stop,
+        ThreadPoolExecutor(max_workers=max(1, len(names))) as pool,
+    ):
+        installs = [pool.submit(install, name, progress, accept) for name in names]
+        # A signal that comes just before this thread goes to sleep, or that another thread
+        # receives, is obeyed only when this thread wakes.
+        while wait(installs, timeout=_WAKE_S).not_done:
+            if stop.is_set():
+                # The threads do not learn of it; their steps end when the programs do.
                 for step in psutil.Process().children():
                     kill_tree(step.pid)
-            raise
+    if stop.is_set():
+        raise InterruptedByUserError("interrupted")
+    return [each.result() for each in installs]
 
 
 def main(arguments: list[str]) -> int:
