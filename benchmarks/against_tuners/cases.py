@@ -1,4 +1,4 @@
-"""What all tuners are given: two workloads, one space of eight options, one baseline.
+"""What all tuners are given: three workloads, one space of eight options, one baseline.
 
 The machine is a small one: memory of 256 MiB holds the process and the page cache of its files.
 Memtables are small, so that even the largest flush 5 times in a run (`docs/searching.md`, "How long
@@ -67,6 +67,7 @@ BASELINE: Options = {
 FIXED: Options = {"target_file_size_base": 4 * MIB}
 WORKLOADS: Mapping[str, Mapping[str, int | float]] = {
     "ycsb-a": {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
+    "ycsb-b": {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
     "overwrite": {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5},
 }
 _COUNTS = ("recordcount", "operationcount", "num")

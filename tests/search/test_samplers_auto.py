@@ -160,15 +160,15 @@ def test_features_have_these_in_the_place_of_the_options() -> None:
 
 
 def test_the_cost_model_that_is_right_gets_the_weight() -> None:
-    """By ten trials of one of them, with 10 % of noise."""
+    """By twenty trials of one of them, with 10 % of noise."""
     context = SamplerContext(TREE, 1, {}, (Direction.MAXIMIZE,), problem())
     rng = np.random.default_rng(0)
     _, costs = Coordinates(UNIT, context).of(UNIT.sample(rng, 60))
     right = int(np.std(costs - costs.mean(axis=1, keepdims=True), axis=0).argmax())
     targets = costs[:, right] + 0.1 * rng.normal(size=60)
-    weights = trend_of(costs[:10], targets[:10])
-    trend, equal = costs[10:] @ weights, costs[10:].mean(axis=1)
-    truth = costs[10:, right] - costs[10:, right].mean()
+    weights = trend_of(costs[:20], targets[:20])
+    trend, equal = costs[20:] @ weights, costs[20:].mean(axis=1)
+    truth = costs[20:, right] - costs[20:, right].mean()
     errors = [np.std(said - said.mean() - truth) for said in (trend, equal)]
     assert errors[0] < 0.5 * errors[1]
     assert 0.7 < weights.sum() < 1.2
