@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,7 +151,8 @@ class InMemoryStudy:
             rejudged.state, rejudged.values = judgement.state, values
             rejudged.intermediate_values = reports
             rejudged.system_attrs = attributes | noise
-            self._storage.rejudged[number] = rejudged
+            # Optuna takes finished trials for constants; who got one before has it as it was.
+            self._storage._set_trial(self._id(number), rejudged)
         return is_different
 
     def use(self, sampler: BaseSampler) -> None:
@@ -160,55 +161,18 @@ class InMemoryStudy:
         That is what Optuna's genetic algorithms chose as parents, and choose again.
         """
         self._sampler = sampler
-        self._storage.study_attributes.clear()
+        self._storage._studies[self._study_id].system_attrs = {}
 
     def _id(self, number: int) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
 
 
 class _Storage(InMemoryStorage):
-    """Optuna's storage in memory, for one study whose finished trials may be judged anew.
-
-    Optuna takes finished trials for constants: `rejudged` has, by number, what is shown in place
-    of those that it keeps. Whoever got one of these before still has it as it was.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rejudged: dict[int, FrozenTrial] = {}
-        self.study_attributes: dict[str, Any] = {}
-
-    def get_trial(self, trial_id: int) -> FrozenTrial:
-        """See `BaseStorage`."""
-        trial = super().get_trial(trial_id)
-        return self.rejudged.get(trial.number, trial)
-
-    def get_all_trials(
-        self,
-        study_id: int,
-        deepcopy: bool = True,
-        states: Container[TrialState] | None = None,
-    ) -> list[FrozenTrial]:
-        """See `BaseStorage`."""
-        if not self.rejudged:
-            return super().get_all_trials(study_id, deepcopy, states)
-        kept = super().get_all_trials(study_id, deepcopy=False)
-        trials = [self.rejudged.get(trial.number, trial) for trial in kept]
-        if states is not None:
-            trials = [trial for trial in trials if trial.state in states]
-        return copy.deepcopy(trials) if deepcopy else trials
+    """Optuna's storage in memory, for one study whose finished trials may be judged anew."""
 
     def get_best_trial(self, study_id: int) -> FrozenTrial:
         """See `BaseStorage`, whose own method looks at all trials; the subclass remembers one."""
         return BaseStorage.get_best_trial(self, study_id)
-
-    def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:  # noqa: ARG002
-        """See `BaseStorage`."""
-        self.study_attributes[key] = value
-
-    def get_study_system_attrs(self, study_id: int) -> dict[str, Any]:  # noqa: ARG002
-        """See `BaseStorage`."""
-        return self.study_attributes
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         """As Optuna's, without TPE's notes on values that it has suggested and not yet used.
