@@ -65,6 +65,7 @@ from lsmtune.search.model_based import (
 )
 from lsmtune.search.optuna_samplers import TPE, FewerTrials
 from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind
+from lsmtune.search.suggestion import suggest
 from lsmtune.search.unit_space import BoolArray, FloatArray
 
 STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
@@ -89,49 +90,26 @@ class AutoSampler(ModelSampler):
         self._hedge = get.real("hedge")
         tpe = {setting.name: setting.default for setting in TPE.settings}
         self._tpe = TPE.make(SamplerContext(context.space, context.seed, tpe, context.directions))
-        self._hedged = False
-        self._seen: Study
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
         self._promise: float | None = None
 
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin the random stream of the trial, and decide who proposes."""
-        super().before_trial(study, trial)
-        self._hedged = bool(self.rng.random() < self._hedge)
-        if self._hedged:
-            # TPE's time grows with the trials that it looks at.
-            self._seen = FewerTrials(study, _HEDGED_ON_MAX)
-            self._tpe.before_trial(self._seen, trial)
+    def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        """See `ProposingSampler`; now and then those of TPE."""
+        if self.rng.random() >= self._hedge:
+            yield from super().proposals(study, trial)
+            return
+        # TPE's time grows with the trials that it looks at.
+        seen = FewerTrials(study, _HEDGED_ON_MAX)
+        self._tpe.before_trial(seen, trial)
 
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """See `BaseSampler`."""
-        if self._hedged:
-            return self._tpe.infer_relative_search_space(self._seen, trial)
-        return super().infer_relative_search_space(study, trial)
+        def ask(name: str, distribution: BaseDistribution) -> Any:
+            return self._tpe.sample_independent(seen, trial, name, distribution)
 
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """See `BaseSampler`."""
-        if self._hedged:
-            return self._tpe.sample_relative(self._seen, trial, search_space)
-        return super().sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """See `BaseSampler`."""
-        if self._hedged:
-            return self._tpe.sample_independent(self._seen, trial, param_name, param_distribution)
-        return super().sample_independent(study, trial, param_name, param_distribution)
+        while True:
+            self._tpe.sample_relative(seen, trial, {})  # forgets what was refused
+            yield dict(suggest(self.space, self._distributions, ask).params)
 
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator
