@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -168,20 +169,8 @@ class Searcher:
             suggestion = suggestion_of(self._space, self._distributions, variables)
         self._begin(number, suggestion)
         self._blank = None
-        begun = self._study.trial(number)
-        stored = FrozenTrial(
-            number=number,
-            trial_id=number,
-            state=TrialState.RUNNING,
-            value=None,
-            datetime_start=self._now(),
-            datetime_complete=None,
-            params=dict(begun.params),
-            distributions=dict(begun.distributions),
-            user_attrs={},
-            system_attrs=dict(begun.system_attrs),
-            intermediate_values={},
-        )
+        stored = copy(self._study.trial(number))
+        stored.datetime_start = self._now()
         return Proposal(number, suggestion.values, stored)
 
     def report(self, number: int, step: int, value: float) -> None:
@@ -254,7 +243,7 @@ class Searcher:
         self._study.finish(number, state, values)
 
     def _begin(self, number: int, suggestion: Suggestion) -> None:
-        self._study.set_params(number, suggestion.params, suggestion.distributions)
+        self._study.set_params(number, suggestion.params, self._distributions)
         self._keys[number] = _key(suggestion.values)
         self._tried[self._keys[number]] += 1
 

@@ -18,13 +18,12 @@ Ask = Callable[[str, BaseDistribution], Any]
 class AskingTrial:
     """Stands where a space expects a trial: asks for each variable once, and keeps the answers.
 
-    `params` and `distributions` are the variables asked for so far, in that order.
+    `params` are the values of the variables asked for so far, in that order.
     """
 
     def __init__(self, known: Mapping[str, BaseDistribution], ask: Ask) -> None:
         """`known` has the distribution of every variable."""
         self.params: dict[str, Any] = {}
-        self.distributions: dict[str, BaseDistribution] = {}
         self._known = known
         self._ask = ask
 
@@ -50,7 +49,6 @@ class AskingTrial:
             # There and back: numpy's types become Python's, an equal choice becomes the space's.
             internal = distribution.to_internal_repr(self._ask(name, distribution))
             self.params[name] = distribution.to_external_repr(internal)
-            self.distributions[name] = distribution
         return self.params[name]
 
 
@@ -62,7 +60,6 @@ class Suggestion:
     """
 
     params: Mapping[str, Any]
-    distributions: Mapping[str, BaseDistribution]
     values: Mapping[str, OptionValue]
 
 
@@ -73,7 +70,7 @@ def suggest(space: Space, known: Mapping[str, BaseDistribution], ask: Ask) -> Su
     """
     trial = AskingTrial(known, ask)
     values = space.suggest(trial.as_trial())
-    return Suggestion(trial.params, trial.distributions, values)
+    return Suggestion(trial.params, values)
 
 
 def suggestion_of(
