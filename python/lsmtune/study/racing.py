@@ -50,14 +50,6 @@ class Standing:
     log_odds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Belief:
-    """What is believed of a trial's true value: a normal distribution."""
-
-    mean: float
-    variance: float
-
-
 Scatter = tuple[float, int]
 
 
@@ -106,6 +98,7 @@ class Race:
     """The trials that may be the best, by number, seen with the noise of a run.
 
     All of them are looked at whenever one more is known: as arrays, one place for each trial.
+    `believed` and `variances` are those of what is believed of each: a normal distribution.
     """
 
     def __init__(self, standings: Mapping[int, Standing], log_sd: float) -> None:
@@ -123,23 +116,17 @@ class Race:
             self._spread = spread_variance(self._means, self._runs, self._run_variance)
         of_runs = self._runs / self._run_variance
         if len(known) == 1:
-            self._believed, self._variances = self._means, 1.0 / of_runs
+            self.believed, self.variances = self._means, 1.0 / of_runs
         elif self._spread == 0.0:
-            self._believed = np.full(len(known), self._middle)
-            self._variances = np.zeros(len(known))
+            self.believed = np.full(len(known), self._middle)
+            self.variances = np.zeros(len(known))
         else:
             precision = 1.0 / self._spread + of_runs
             shrunk = of_runs / precision * (self._means - self._middle)
-            self._believed, self._variances = self._middle + shrunk, 1.0 / precision
+            self.believed, self.variances = self._middle + shrunk, 1.0 / precision
         # What is believed of a trial, times the odds that its guards hold in a proof; then the mean
         # of its runs, likewise.
-        self._worths, self._likely = self._believed + odds, self._means + odds
-
-    @property
-    def beliefs(self) -> dict[int, Belief]:
-        """What is believed of each trial."""
-        found = zip(self._numbers, self._believed, self._variances, strict=True)
-        return {int(number): Belief(float(mean), float(v)) for number, mean, v in found}
+        self._worths, self._likely = self.believed + odds, self._means + odds
 
     def ranked(self) -> list[int]:
         """By their posterior, the best first; equals by their mean, and then the earliest."""
@@ -169,17 +156,17 @@ class Race:
         others = np.full(len(self._numbers), best)
         others[best] = self._first(but=best)
         # What a new trial gains: one that is drawn like those so far.
-        lead_of_new = np.array([self._middle - self._believed[best]])
+        lead_of_new = np.array([self._middle - self.believed[best]])
         gain_most = max(0.0, float(self._gain(lead_of_new, np.array([self._spread]))[0]))
         limit = np.full(len(self._numbers), runs_max)
         limit[best] = 2 * runs_max
         with np.errstate(invalid="ignore"):  # of two without any odds neither leads
             leads = self._worths - self._worths[others]
-            deviations = np.sqrt(self._variances + self._variances[others])
+            deviations = np.sqrt(self.variances + self.variances[others])
             chances = scipy.special.ndtr(leads / deviations)
             open_ones = (self._runs < limit) & (self._tried <= limit)
             open_ones &= (chances >= UNDECIDED[0]) & (chances <= UNDECIDED[1])
-            gains = np.where(open_ones, self._gain(-np.abs(leads), self._variances), -np.inf)
+            gains = np.where(open_ones, self._gain(-np.abs(leads), self.variances), -np.inf)
         wanted = int(np.argmax(gains))
         return int(self._numbers[wanted]) if gains[wanted] > gain_most else None
 
