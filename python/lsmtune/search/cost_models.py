@@ -226,15 +226,15 @@ def _tree(problem: Problem, columns: OptionColumns, points: FloatArray) -> _Tree
         ratio=number("ratio", 1.5),
         block=number("block", 256.0),
         bits=_by_value(column("filter"), _filter_bits),
-        universal=_by_value(column("style"), lambda text: "Universal" in text) > 0,
-        codec=np.column_stack([_by_value(column("compression"), part) for part in _CODEC_PARTS]),
+        universal=_by_value(column("style"), lambda text: float("Universal" in text)) > 0,
+        codec=_by_value(column("compression"), _codec),
     )
 
 
-def _by_value(column: Column, of: Callable[[str], float]) -> FloatArray:
-    """`of` the text of each value."""
+def _by_value(column: Column, of: Callable[[str], float | tuple[float, ...]]) -> FloatArray:
+    """`of` the text of each value, (n,) or (n, numbers)."""
     texts = [option_text(value) for value in column.tolist()]
-    known = {text: float(of(text)) for text in set(texts)}
+    known = {text: of(text) for text in set(texts)}
     return np.array([known[text] for text in texts])
 
 
@@ -244,17 +244,9 @@ def _filter_bits(text: str) -> float:
     return float(found.group(1)) if found else 0.0
 
 
-def _codec(text: str) -> tuple[float, float, float, float]:
+def _codec(text: str) -> tuple[float, ...]:
     name = re.sub(r"^k|Compression$|HC|Final|NotFinal", "", text).lower().removesuffix("no")
     return _CODECS.get({"": "none", "no": "none"}.get(name, name), _CODECS["snappy"])
-
-
-_CODEC_PARTS: tuple[Callable[[str], float], ...] = (
-    lambda text: _codec(text)[0],
-    lambda text: _codec(text)[1],
-    lambda text: _codec(text)[2],
-    lambda text: _codec(text)[3],
-)
 
 
 @dataclass(frozen=True)
