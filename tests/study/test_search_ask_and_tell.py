@@ -12,10 +12,10 @@ import pytest
 
 import lsmtune
 from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.ask_and_tell import FinishedTrial, Search, Trial
-from lsmtune.study.search_store import SearchStore
 
 SPACE = {
     "x": {"type": "float", "low": -5.0, "high": 5.0},
@@ -254,7 +254,7 @@ def test_a_kill_in_the_middle_of_tell_loses_nothing(
 
     with Search(SPACE, folder=folder) as search:
         trial = search.ask()
-        monkeypatch.setattr(SearchStore, "finish", killed)
+        monkeypatch.setattr(StudyFolder, "finish_trial", killed)
         with pytest.raises(KeyboardInterrupt):
             search.tell(trial, 4.5)
         monkeypatch.undo()

@@ -2,6 +2,10 @@
 
 It is what a study does by itself, in pieces: nothing is judged or proved here. The words are those
 of a study file.
+
+On the disk the order of commits is that of a study: a trial is stored when it begins; when it ends,
+first what was told of it, as a Measurement, and then its state. A kill can leave a running trial,
+with or without a Measurement; the next session finishes it or tries it once more.
 """
 
 from __future__ import annotations
@@ -12,14 +16,16 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.config import OptionValue
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.search.in_memory_study import with_violations
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
@@ -27,7 +33,6 @@ from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.pareto import front
 from lsmtune.study.ask_and_tell_inputs import read_arguments
-from lsmtune.study.search_store import SearchStore
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,8 @@ def finite(source: str, field: str, value: object) -> float:
 
 # --- the Search
 
+ENGINE = "python"  # what measured: the caller
+WORKLOAD = "ask-and-tell"
 FAILURES = (
     Outcome.INVALID,
     Outcome.CRASHED,
@@ -162,8 +169,8 @@ class Search:
         self._running: dict[int, _Running] = {}
         self._finished: dict[int, FinishedTrial] = {}
         self._closed = False
-        self._store = (
-            None if folder is None else SearchStore.create_or_resume(Path(folder), arguments)
+        self._folder = (
+            None if folder is None else StudyFolder.create_or_resume(Path(folder), arguments)
         )
         try:
             self._restore()
@@ -181,9 +188,9 @@ class Search:
         proposal = self._searcher.ask(self._queue[0] if self._queue else None)
         if self._queue:
             self._queue.popleft()
-        if self._store is not None:
-            self._store.begin_trial(proposal.trial)
-        self._running[proposal.number] = _Running(proposal.values)
+        if self._folder is not None:
+            self._folder.begin_trial(proposal.trial)
+        self._running[proposal.number] = _Running(proposal.values, proposal.trial.system_attrs)
         return Trial(proposal.number, self._arguments.options(proposal.values), self)
 
     def tell(
@@ -211,14 +218,14 @@ class Search:
         outcome = Outcome.PRUNED if pruned else Outcome(failed or Outcome.OK)
         metrics = self._metrics(value) if outcome is Outcome.OK else {}
         finished = self._judged(trial.number, running.values, outcome, metrics)
-        if self._store is not None:
-            elapsed_s = time.monotonic() - running.started_s
-            self._store.tell(trial.number, trial.parameters, outcome, metrics, elapsed_s)
+        if self._folder is not None:
+            self._store_told(self._folder, finished, running)
         state = state_of(outcome)
         self._searcher.tell(trial.number, state, finished.values, finished.violations)
-        if self._store is not None:
-            attributes = self._searcher.attributes(trial.number)
-            self._store.finish(trial.number, outcome, finished.values, running.reports, attributes)
+        if self._folder is not None:
+            notes = self._searcher.attributes(trial.number)
+            new = {key: note for key, note in notes.items() if running.notes.get(key) != note}
+            _store_end(self._folder, finished, new)
         self._finished[trial.number] = finished
         del self._running[trial.number]
         return finished
@@ -227,8 +234,8 @@ class Search:
         """Ends a trial that was cut off and says nothing; its configuration comes again next."""
         running = self._of(trial)
         self._searcher.put_back(trial.number)
-        if self._store is not None:
-            self._store.put_back_trial(trial.number)
+        if self._folder is not None:
+            self._folder.put_back_trial(trial.number)
         self._queue.appendleft(running.values)
         del self._running[trial.number]
 
@@ -269,8 +276,8 @@ class Search:
     def close(self) -> None:
         """Closes the folder and lets the next process in. May be called more than once."""
         self._closed = True
-        if self._store is not None:
-            self._store.close()
+        if self._folder is not None:
+            self._folder.close()
 
     def __enter__(self) -> Search:
         return self
@@ -292,7 +299,7 @@ class Search:
 
     def _refuse_closed(self) -> None:
         """A closed folder may be another process's by now."""
-        if self._closed and self._store is not None:
+        if self._closed and self._folder is not None:
             raise InputError("Search", why="is closed", allowed="another Search of the same folder")
 
     def _metrics(self, value: object) -> dict[str, float]:
@@ -345,22 +352,23 @@ class Search:
 
     def _restore(self) -> None:
         """Takes over what is stored, ends what a kill left running, and fills the queue."""
-        store, stored = self._store, [] if self._store is None else self._store.trials()
+        folder, stored = self._folder, [] if self._folder is None else self._folder.trials()
         waiting = list(self._arguments.start)
-        if store is not None:
-            told = store.told()
-            store.refuse_strangers(stored, told.keys(), "use another folder")
+        if folder is not None:
+            rows = folder.measurements.all()
+            told = {row.trial: row for row in rows if row.trial is not None}
+            folder.refuse_strangers(stored, told.keys(), "use another folder")
             space, cut_off = self._arguments.space, []
             ran = {number: row.config.options for number, row in told.items()}
-            store.refuse_changed(stored, ran, space)
+            folder.refuse_changed(stored, ran, space)
             for trial in stored:
                 values = suggestion_of(space, space.distributions(), trial.params).values
                 if trial.number in told:
-                    self._take_over(trial, values, told[trial.number].measurement, store)
+                    self._take_over(trial, values, told[trial.number].measurement, folder)
                     continue
                 cut_off.append(values)
                 if not trial.state.is_finished():
-                    store.put_back_trial(trial.number)
+                    folder.put_back_trial(trial.number)
                 trial.state = TrialState.FAIL
                 trial.user_attrs = {**trial.user_attrs, OUTCOME: PUT_BACK}
             waiting = [*cut_off, *waiting]
@@ -374,24 +382,56 @@ class Search:
         trial: FrozenTrial,
         values: Mapping[str, OptionValue],
         told: Measurement,
-        store: SearchStore,
+        folder: StudyFolder,
     ) -> None:
         """A stored trial, judged by the constraints of today: those of before may be gone."""
         finished = self._judged(trial.number, values, told.outcome, dict(told.reported))
         if told.outcome is Outcome.OK:
             finished = replace(finished, violations={**finished.violations, **self._broken(values)})
         trial.system_attrs = with_violations(trial.system_attrs, finished.violations)
+        trial.intermediate_values = {
+            report.step: value for report in told.intermediate for value in report.metrics.values()
+        }
         if not trial.state.is_finished():
-            attributes = with_violations({}, finished.violations)
-            store.finish(trial.number, told.outcome, finished.values, {}, attributes)
+            _store_end(folder, finished, with_violations({}, finished.violations))
             trial.state, trial.values = state_of(told.outcome), finished.values
         self._finished[trial.number] = finished
 
+    def _store_told(self, folder: StudyFolder, told: FinishedTrial, running: _Running) -> None:
+        """Keep what was told of a trial as the measurement of a run."""
+        config = Config(told.parameters, f"#{told.number}")
+        objective = next(iter(self._arguments.objectives))
+        elapsed_s = time.monotonic() - running.started_s
+        measurement = Measurement(
+            outcome=told.outcome,
+            engine=EngineIdentity(ENGINE),
+            options=config.engine_options(),
+            workload=WORKLOAD,
+            seed=0,
+            started_unix_s=time.time() - elapsed_s,
+            elapsed_s=elapsed_s,
+            reported=told.metrics,
+            intermediate=tuple(
+                IntermediateReport(step, {objective: value})
+                for step, value in running.reports.items()
+            ),
+        )
+        folder.measurements.add(Role.TRIAL, measurement, config=config, trial=told.number)
 
+
+def _store_end(folder: StudyFolder, trial: FinishedTrial, notes: Mapping[str, Any]) -> None:
+    """End a running trial of which all is stored that was told."""
+    folder.note_trial(trial.number, notes)
+    if trial.outcome is not Outcome.OK:
+        folder.annotate_trial(trial.number, {OUTCOME: trial.outcome.value})
+    folder.finish_trial(trial.number, state_of(trial.outcome), trial.values)
+
+
+@dataclass
 class _Running:
-    """A trial between ask and tell."""
+    """A trial between ask and tell; it was stored with `notes`."""
 
-    def __init__(self, values: Mapping[str, OptionValue]) -> None:
-        self.values = values
-        self.reports: dict[int, float] = {}
-        self.started_s = time.monotonic()
+    values: Mapping[str, OptionValue]
+    notes: Mapping[str, Any]
+    reports: dict[int, float] = field(default_factory=dict)
+    started_s: float = field(default_factory=time.monotonic)
