@@ -377,21 +377,14 @@ def parse_spec(text: str, path: Path, asked: Budget = NO_BUDGET) -> Spec:
 
 
 def parse_stored_spec(text: str, path: Path) -> Spec:
-    """As `parse_spec`, for the `text` of a study that was run, maybe by an older lsmtune.
+    """As `parse_spec`, for the `text` of a study that was run, which needs no sampler any more.
 
-    The proof may have been of fewer pairs than its test needs now, which is no matter any more.
     Raises InputError, too, for what `lsmtune verify` and `minimise` keep, which is no study.
     """
     document = parse_document(text, str(path))
     if _PROOF in document.data:
         why = "is of a proof without a study, which has no report: repeat the command that made it"
         raise InputError(str(path), why=why)
-    proof = document.data.get("proof")
-    if isinstance(proof, dict):
-        pairs, confidence = proof.get("pairs"), proof.get("confidence", 0.95)
-        known = isinstance(confidence, float) and 0.0 < confidence < 1.0
-        if known and isinstance(pairs, int) and pairs < pairs_at_least(confidence):
-            del proof["pairs"]
     return _spec_of(document, path, text)
 
 
