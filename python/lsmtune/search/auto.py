@@ -39,7 +39,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy
-from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 from threadpoolctl import threadpool_limits
@@ -63,9 +62,8 @@ from lsmtune.search.model_based import (
     ranked,
     startup_setting,
 )
-from lsmtune.search.optuna_samplers import TPE, FewerTrials
+from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler
 from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind
-from lsmtune.search.suggestion import suggest
 from lsmtune.search.unit_space import BoolArray, FloatArray
 
 STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
@@ -89,7 +87,9 @@ class AutoSampler(ModelSampler):
         self._points_max = get.whole("points_max")
         self._hedge = get.real("hedge")
         tpe = {setting.name: setting.default for setting in TPE.settings}
-        self._tpe = TPE.make(SamplerContext(context.space, context.seed, tpe, context.directions))
+        self._tpe = GroupedTpeSampler(
+            SamplerContext(context.space, context.seed, tpe, context.directions)
+        )
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
@@ -101,15 +101,7 @@ class AutoSampler(ModelSampler):
             yield from super().proposals(study, trial)
             return
         # TPE's time grows with the trials that it looks at.
-        seen = FewerTrials(study, _HEDGED_ON_MAX)
-        self._tpe.before_trial(seen, trial)
-
-        def ask(name: str, distribution: BaseDistribution) -> Any:
-            return self._tpe.sample_independent(seen, trial, name, distribution)
-
-        while True:
-            self._tpe.sample_relative(seen, trial, {})  # forgets what was refused
-            yield dict(suggest(self.space, self._distributions, ask).params)
+        yield from self._tpe.proposals(FewerTrials(study, _HEDGED_ON_MAX), trial)
 
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator

@@ -75,8 +75,8 @@ class UnitSpaceSampler(ProposingSampler):
 
     def sample_independent(
         self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
+        study: Study,
+        trial: FrozenTrial,
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:

@@ -19,7 +19,7 @@ generation, not to the trial that happens to need it first.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,14 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.model.setting import real_setting, whole_setting
-from lsmtune.search.sampler import SamplerContext, SamplerKind, Use, seed_of_trial
+from lsmtune.search.sampler import (
+    ProposingSampler,
+    SamplerContext,
+    SamplerKind,
+    Use,
+    seed_of_trial,
+)
+from lsmtune.search.suggestion import suggest
 
 
 class PerTrialSampler(BaseSampler):
@@ -93,9 +100,9 @@ class FewerTrials(Study):
 
     def _get_trials(
         self,
-        deepcopy: bool = True,  # noqa: ARG002
+        deepcopy: bool = True,
         states: Container[TrialState] | None = None,
-        use_cache: bool = False,  # noqa: ARG002
+        use_cache: bool = False,
     ) -> list[FrozenTrial]:
         return [t for t in self._kept if states is None or t.state in states]
 
@@ -120,30 +127,43 @@ _LEARNED_FROM = (TrialState.COMPLETE, TrialState.PRUNED)
 _Names = frozenset[str]
 
 
-class GroupedTpeSampler(PerTrialSampler):
+class GroupedTpeSampler(ProposingSampler):
     """Asks Optuna's TPE for one group of variables at a time."""
 
     def __init__(self, context: SamplerContext) -> None:
-        get = context.get
-
-        def make(seed: int) -> BaseSampler:
-            return TPESampler(
-                seed=seed,
-                n_startup_trials=get.whole("startup_trials"),
-                n_ei_candidates=get.whole("candidates"),
-                multivariate=True,
-                constant_liar=True,
-            )
-
-        super().__init__(make, context.seed)
-        self._distributions = context.space.distributions()
+        super().__init__(context)
+        self._settings = context.get
         self._together: dict[int, _Names] = {}
         self._groups: dict[str, _Names] = {}
-        self._suggested: dict[str, Any] = {}
 
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin the random stream of the trial, and bring the groups up to date."""
-        super().before_trial(study, trial)
+    def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        """See `ProposingSampler`; each variable is drawn together with its group."""
+        self._bring_up_to_date(study)
+        tpe = TPESampler(
+            seed=seed_of_trial(self.seed, trial.number),
+            n_startup_trials=self._settings.whole("startup_trials"),
+            n_ei_candidates=self._settings.whole("candidates"),
+            multivariate=True,
+            constant_liar=True,
+        )
+        suggested: dict[str, Any] = {}
+
+        def ask(name: str, distribution: BaseDistribution) -> Any:
+            if name not in suggested and name in self._groups:
+                # In order of names, as sets have none that a second process would repeat.
+                group = {n: self._distributions[n] for n in sorted(self._groups[name])}
+                suggested.update(tpe.sample_relative(study, trial, group))
+            if name not in suggested:
+                # No trial has had it yet, or it is too early to learn: at random.
+                suggested[name] = tpe.sample_independent(study, trial, name, distribution)
+            return suggested[name]
+
+        while True:
+            yield dict(suggest(self.space, self._distributions, ask).params)
+            suggested.clear()
+
+    def _bring_up_to_date(self, study: Study) -> None:
+        """Find the groups anew where trials have shown another combination of variables."""
         known = len(set(self._together.values()))
         for finished in study.get_trials(deepcopy=False, states=_LEARNED_FROM):
             if finished.number not in self._together:
@@ -151,42 +171,6 @@ class GroupedTpeSampler(PerTrialSampler):
         combinations = set(self._together.values())
         if len(combinations) > known:
             self._groups = groups_of(combinations)
-
-    def infer_relative_search_space(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
-    ) -> dict[str, BaseDistribution]:
-        """Nothing: which groups there are is known when the first of their variables is asked."""
-        return {}
-
-    def sample_relative(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
-        search_space: dict[str, BaseDistribution],  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """Forget the values of a proposal that was refused."""
-        self._suggested = {}
-        return {}
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """A value for one variable, drawn together with its group."""
-        if param_name not in self._suggested and param_name in self._groups:
-            # In order of names, as sets have none that a second process would repeat.
-            group = {n: self._distributions[n] for n in sorted(self._groups[param_name])}
-            self._suggested |= self._inner.sample_relative(study, trial, group)
-        if param_name not in self._suggested:
-            # No trial has had it yet, or it is too early to learn: at random.
-            value = self._inner.sample_independent(study, trial, param_name, param_distribution)
-            self._suggested[param_name] = value
-        return self._suggested[param_name]
 
 
 def groups_of(combinations: set[_Names]) -> dict[str, _Names]:

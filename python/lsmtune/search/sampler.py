@@ -168,18 +168,13 @@ class ProposingSampler(BaseSampler):
         self._proposals = self.proposals(study, trial)
 
     def infer_relative_search_space(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
+        self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Every variable of the space."""
         return self._distributions
 
     def sample_relative(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        search_space: dict[str, BaseDistribution],  # noqa: ARG002
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The active variables of the next proposal for the trial."""
         if trial.number != self._number:
@@ -188,10 +183,10 @@ class ProposingSampler(BaseSampler):
 
     def sample_independent(
         self,
-        study: Study,  # noqa: ARG002
+        study: Study,
         trial: FrozenTrial,
         param_name: str,
-        param_distribution: BaseDistribution,  # noqa: ARG002
+        param_distribution: BaseDistribution,
     ) -> Any:
         """Never asked: a proposal has every active variable."""
         raise RuntimeError(f"trial {trial.number}: the proposal has no value for {param_name}")
