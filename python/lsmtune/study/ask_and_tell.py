@@ -20,7 +20,7 @@ from typing import Any, SupportsFloat
 
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_name, nearest_name
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
@@ -211,10 +211,8 @@ class Search:
         if [value is not None, failed is not None, pruned].count(True) != 1:
             allowed = "value, failed or pruned"
             raise InputError("tell", why="says how the trial ended", allowed=allowed)
-        if failed is not None and failed not in FAILURES:
-            nearest = nearest_name(failed, FAILURES)
-            allowed = ", ".join(FAILURES)
-            raise InputError("tell", "failed", found=failed, allowed=allowed, nearest=nearest)
+        if failed is not None:
+            check_name(failed, FAILURES, "tell", "failed")
         outcome = Outcome.PRUNED if pruned else Outcome(failed or Outcome.OK)
         metrics = self._metrics(value) if outcome is Outcome.OK else {}
         finished = self._judged(trial.number, running.values, outcome, metrics)

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.ready import READY_SPACES
-from lsmtune.errors import FieldError, InputError, nearest_name
+from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import Option, StrictModel
 from lsmtune.model.files import Document, first_problem
@@ -184,6 +184,5 @@ def _directions(given: object) -> dict[str, Direction]:
     for name, way in named.items():
         if not isinstance(way, str) or way not in set(Direction):
             field = f"direction.{name}" if named is given else "direction"
-            allowed, nearest = ", ".join(Direction), nearest_name(str(way), Direction)
-            raise FieldError(field, found=way, allowed=allowed, nearest=nearest)
+            raise FieldError(field, found=way, known=Direction)
     return {str(name): Direction(str(way)) for name, way in named.items()}

@@ -336,10 +336,7 @@ def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionVal
 # --- From text to Spec.
 
 # The one key of what the folder of a proof without a study has in place of a study file.
-_BUDGET = "budget"
 _PROOF = "verify"
-
-
 NO_BUDGET = Budget()
 
 
@@ -369,10 +366,10 @@ def parse_spec(text: str, path: Path, asked: Budget = NO_BUDGET) -> Spec:
         own.trials if asked.trials is None else asked.trials,
     )
     if budget == NO_BUDGET:
-        is_there = _BUDGET in document.data
+        is_there = "budget" in document.data
         why, allowed = ("is empty", "") if is_there else ("missing", "a mapping with ")
         allowed += "time, trials, or both"
-        raise document.located(FieldError(_BUDGET, why=why, allowed=allowed))
+        raise document.located(FieldError("budget", why=why, allowed=allowed))
     return replace(spec, budget=budget)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.workload_options import check_workload
-from lsmtune.errors import FieldError, InputError, nearest_name
+from lsmtune.errors import FieldError, InputError, check_name
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
@@ -292,20 +292,20 @@ def _check_objective(
         # Of a metric that only the program knows, nobody here knows which way is better.
         raise FieldError(f"{field}.direction", why="missing", allowed="maximize, minimize")
     if not own:
-        _check_known(objective.metric, METRICS, f"{field}.metric")
+        check_name(objective.metric, METRICS, "", f"{field}.metric")
     for weighted in workloads:
         if objective.phase is not None:
-            _check_known(objective.phase, weighted.workload.measured_names, f"{field}.phase")
+            check_name(objective.phase, weighted.workload.measured_names, "", f"{field}.phase")
 
 
 def _check_pick(pick: Pick, labels: Sequence[str]) -> None:
     if pick.best is not None:
         if pick.weights:
             raise FieldError("pick.best", why="stands beside weights", allowed="one of them")
-        _check_known(pick.best, labels, "pick.best")
+        check_name(pick.best, labels, "", "pick.best")
     for label, weight in pick.weights.items():
         field = f"pick.weights.{label}"
-        _check_known(label, labels, field)
+        check_name(label, labels, "", field)
         if weight <= 0:
             raise FieldError(field, found=weight, allowed="a number above 0")
     _shares(list(pick.weights.values()), "pick.weights")
@@ -319,9 +319,3 @@ def _shares(weights: Sequence[float], field: str) -> tuple[float, ...]:
         why = "a weight comes to nothing beside the others"
         raise FieldError(field, why=why, allowed="weights of similar size")
     return shares
-
-
-def _check_known(name: str, known: Sequence[str], field: str) -> None:
-    if name not in known:
-        nearest = nearest_name(name, known)
-        raise FieldError(field, found=name, allowed=", ".join(known), nearest=nearest)

@@ -109,8 +109,7 @@ def named_config(
     except (OSError, RuntimeError):  # a name too long for any file, or of a user that is none
         is_file = False
     if not is_file:
-        nearest = nearest_name(named, [DEFAULT, *ours])
-        raise FieldError(field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
+        raise FieldError(field, found=named, allowed=CONFIG_ALLOWED, known=[DEFAULT, *ours])
     try:
         imported = read_config(file, engine)
     except InputError as error:
