@@ -21,13 +21,13 @@ from typing import Any, cast
 
 import numpy as np
 from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.trial import FixedTrial
 
 from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.setting import Setting, whole_setting
 from lsmtune.search.plans import NO_SUCH_PARAMETER, PlanSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind, SpaceExhaustedError
-from lsmtune.search.suggestion import AskingTrial
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 from lsmtune.units import option_value
@@ -230,8 +230,7 @@ def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
         return entry
     if parameter.numbers is None:
         return parameter.choices
-    distributions = parameter.distributions()
-    distribution = distributions[parameter.variable]
+    distribution = parameter.distributions()[parameter.variable]
     if not isinstance(distribution, IntDistribution | FloatDistribution):
         raise TypeError(f"not a range: {distribution}")
     # From low to high, evenly on the variable's scale, each on its steps.
@@ -243,9 +242,8 @@ def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
 
     def value_at(variable: float) -> OptionValue:
         # The selector, at 1, picks the range.
-        variables = {parameter.variable: variable, parameter.selector: 1.0}
-        trial = AskingTrial(distributions, lambda name, _: variables[name])
-        return parameter.suggest(trial.as_trial())
+        variables = {parameter.variable: variable, parameter.selector or "": 1.0}
+        return parameter.suggest(FixedTrial(variables))
 
     values = map(value_at, np.clip(spread, low, high).tolist())  # clips rounding errors only
     different = {option_text(value): value for value in values}

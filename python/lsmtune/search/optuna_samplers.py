@@ -44,43 +44,21 @@ from lsmtune.search.sampler import (
     Use,
     seed_of_trial,
 )
-from lsmtune.search.suggestion import suggest
+from lsmtune.search.suggestion import proposed, suggest
 
 
-class PerTrialSampler(BaseSampler):
+class PerTrialSampler(ProposingSampler):
     """Asks, for each trial, the sampler that `make(seed_of_trial(seed, number))` returns."""
 
-    def __init__(self, make: Callable[[int], BaseSampler], seed: int) -> None:
+    def __init__(self, make: Callable[[int], BaseSampler], context: SamplerContext) -> None:
+        super().__init__(context)
         self._make = make
-        self._seed = seed
-        self._inner = make(seed_of_trial(seed, 0))
 
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin the random stream of the trial."""
-        self._inner = self._make(seed_of_trial(self._seed, trial.number))
-        self._inner.before_trial(study, trial)
-
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """See `BaseSampler`."""
-        return self._inner.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """See `BaseSampler`."""
-        return self._inner.sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """See `BaseSampler`."""
-        return self._inner.sample_independent(study, trial, param_name, param_distribution)
+    def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        """See `ProposingSampler`."""
+        inner = self._make(seed_of_trial(self.seed, trial.number))
+        for suggestion in proposed(inner, self.space, self._distributions, study, trial):
+            yield dict(suggestion.params)
 
 
 class FewerTrials(Study):
@@ -116,7 +94,7 @@ RANDOM = SamplerKind(
     settings=(),
     several_objectives=True,
     # Priors, scales and the weights of special values are in the space's Optuna variables.
-    make=lambda context: PerTrialSampler(RandomSampler, context.seed),
+    make=partial(PerTrialSampler, RandomSampler),
     learns=False,
 )
 
@@ -215,7 +193,7 @@ class GeneticSampler(PerTrialSampler):
                     crossover_prob=context.get.real("crossover_probability"),
                 )
 
-        super().__init__(make, context.seed)
+        super().__init__(make, context)
         self._make_genetic = make
         self._selected = 0
 
@@ -226,7 +204,7 @@ class GeneticSampler(PerTrialSampler):
         # From the first generation on, one by one: Optuna asks for each one's parents in turn, and
         # would meet the limit of Python's stack in a long study.
         for number in range(self._selected + 1, generation + 1):
-            seed = seed_of_trial(self._seed, number, Use.GENERATION)
+            seed = seed_of_trial(self.seed, number, Use.GENERATION)
             self._make_genetic(seed).get_parent_population(study, number)
         self._selected = max(self._selected, generation)
 

@@ -44,7 +44,7 @@ from lsmtune.search.sampler import (
     seed_of_trial,
 )
 from lsmtune.search.samplers import SAMPLERS, check_sampler
-from lsmtune.search.suggestion import Suggestion, suggest, suggestion_of
+from lsmtune.search.suggestion import Suggestion, proposed, suggest, suggestion_of
 from lsmtune.space.space import Space
 
 OUTCOME = "outcome"  # a user attribute of a stored trial
@@ -269,12 +269,13 @@ class Searcher:
 
     def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
         """What the sampler proposes; after a while without success, what is left to try."""
-        proposed = self._proposed(study, trial)
+        known = self._distributions
+        found = proposed(self._sampler, self._space, known, study, trial)
         if self._kind.listed:
-            yield from islice(proposed, _LISTED_SUGGESTIONS)
+            yield from islice(found, _LISTED_SUGGESTIONS)
             return
         limit = _LEARNER_SUGGESTIONS if self._kind.learns else _PLAIN_SUGGESTIONS
-        yield from islice(proposed, limit)
+        yield from islice(found, limit)
         if self._table is None:
             seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
             random = RandomSampler(seed=seed)
@@ -283,30 +284,14 @@ class Searcher:
                 return random.sample_independent(study, trial, name, distribution)
 
             for _ in range(_RANDOM_SUGGESTIONS):
-                yield suggest(self._space, self._distributions, draw)
+                yield suggest(self._space, known, draw)
         else:
             rng = generator_of_trial(self._context.seed, trial.number, Use.SEARCHER)
             for index in rng.permutation(self._table.size):
                 values = self._table.at(int(index))
                 if not self.tried(values):
                     variables = self._space.variables_of(values)
-                    yield suggestion_of(self._space, self._distributions, variables)
-
-    def _proposed(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
-        """What the sampler proposes, without end."""
-        sampler = self._sampler
-        relative_space = sampler.infer_relative_search_space(study, trial)
-        while True:
-            relative = sampler.sample_relative(study, trial, relative_space)
-
-            def ask(
-                name: str, distribution: BaseDistribution, relative: dict[str, Any] = relative
-            ) -> Any:
-                if name in relative:
-                    return relative[name]
-                return sampler.sample_independent(study, trial, name, distribution)
-
-            yield suggest(self._space, self._distributions, ask)
+                    yield suggestion_of(self._space, known, variables)
 
     @cached_property
     def _table(self) -> ConfigTable | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from optuna.distributions import BaseDistribution
-from optuna.trial import BaseTrial
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import BaseTrial, FrozenTrial
 
 from lsmtune.model.config import OptionValue
 from lsmtune.space.space import Space
@@ -18,7 +20,8 @@ Ask = Callable[[str, BaseDistribution], Any]
 class AskingTrial:
     """Stands where a space expects a trial: asks for each variable once, and keeps the answers.
 
-    `params` are the values of the variables asked for so far, in that order.
+    `params` are the values of the variables asked for so far, in that order. Spaces call no more of
+    a trial than its three methods.
     """
 
     def __init__(self, known: Mapping[str, BaseDistribution], ask: Ask) -> None:
@@ -26,10 +29,6 @@ class AskingTrial:
         self.params: dict[str, Any] = {}
         self._known = known
         self._ask = ask
-
-    def as_trial(self) -> BaseTrial:
-        """Itself: spaces call no more of a trial than the three methods below."""
-        return cast(BaseTrial, self)
 
     def suggest_float(self, name: str, *_: object, **__: object) -> float:
         """See `optuna.trial.BaseTrial`."""
@@ -69,7 +68,7 @@ def suggest(space: Space, known: Mapping[str, BaseDistribution], ask: Ask) -> Su
     `known` is `space.distributions()`, which takes time to make.
     """
     trial = AskingTrial(known, ask)
-    values = space.suggest(trial.as_trial())
+    values = space.suggest(cast(BaseTrial, trial))
     return Suggestion(trial.params, values)
 
 
@@ -78,3 +77,25 @@ def suggestion_of(
 ) -> Suggestion:
     """The Suggestion that takes every variable from `params`; `KeyError` for one not there."""
     return suggest(space, known, lambda name, _: params[name])
+
+
+def proposed(
+    sampler: BaseSampler,
+    space: Space,
+    known: Mapping[str, BaseDistribution],
+    study: Study,
+    trial: FrozenTrial,
+) -> Iterator[Suggestion]:
+    """What an Optuna sampler proposes for `trial`, one after another without end."""
+    relative_space = sampler.infer_relative_search_space(study, trial)
+    while True:
+        relative = sampler.sample_relative(study, trial, relative_space)
+
+        def ask(
+            name: str, distribution: BaseDistribution, relative: dict[str, Any] = relative
+        ) -> Any:
+            if name in relative:
+                return relative[name]
+            return sampler.sample_independent(study, trial, name, distribution)
+
+        yield suggest(space, known, ask)
