@@ -95,12 +95,11 @@ def for_proof(
 ) -> Measurer:
     """`measurer` with runs in which the finalist `trial` is steady, too, where there is time.
 
-    Runs have the length that the baseline needs. A finalist with larger memtables flushes less
-    often, and could prove nothing. So the longest time that the newest runs of both ask for counts,
-    or the least that they could do with, if the least proof then fits into `deadline_s` seconds
-    (None: no end). Where it does not, the proof has less data, down to those of the search: runs
-    that are too short prove nothing. It is kept as a fact of the folder: a proof that goes on has
-    the same runs, also after one of another trial.
+    A finalist with larger memtables than the baseline flushes less often, and could prove nothing
+    in its runs. So the longest time that the newest runs of both ask for counts, or the least that
+    they could do with, if the least proof then fits into `deadline_s` seconds (None: no end). Where
+    it does not, the proof has less data, down to those of the search. It is kept as a fact of the
+    folder: a proof that goes on has the same runs, also after one of another trial.
     """
     store = measurer.folder.measurements
     proofs = store.fact(_PROOF_FACT) or {}

@@ -79,15 +79,10 @@ def import_files(
 ) -> tuple[dict[str, Any], str]:
     """What `lsmtune import --json` prints, and the text of the study file or of the options.
 
-    Args:
-        files: What to import.
-        format_name: The format of all files; found out of each when None.
-        wanted: What the flags say.
-        output: Where the study file will be: the paths in it are relative to that.
-        keep_defaults: Keep options that have the engine's default value anyway.
-
-    Raises:
-        InputError: A file that cannot be read, or a study that would not load.
+    The format of each file is found out where there is no `format_name`. Paths in the study file
+    are relative to `output`, where it will be. `keep_defaults`: also those options that have the
+    engine's default anyway. Raises InputError for a file that cannot be read, and for a study that
+    would not load.
     """
 
     def read(engine: str | None) -> list[Imported]:

@@ -53,10 +53,9 @@ def tune(
 ) -> TuneResult:
     """Search, prove, and write `result/result.json`; continues what the folder holds.
 
-    Setting `stop` (from a signal handler, say) ends it within one message of the driver; the
-    study is kept, and the next call goes on. `clock` gives seconds that never go back, and
-    `begun_s` what it showed when the command began, None for now. `make` makes another kind of
-    Tuning, one on several hosts for instance.
+    Setting `stop` ends it within one message of the driver; the next call goes on. `clock` gives
+    seconds that never go back, and `begun_s` what it showed when the command began, None for now.
+    `make` makes another kind of Tuning, one on several hosts for instance.
 
     Raises LsmtuneError when the baseline does not run or the time budget leaves no time for a
     trial, and InputError when the engine refuses the baseline, does not have an option of the

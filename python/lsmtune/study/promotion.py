@@ -101,11 +101,10 @@ def kinds_first(
 ) -> list[int]:
     """At most `count` numbers of `trials`: the best of each kind, and then the best of the others.
 
-    The end of a search tries what is near to its best, so that the best few are of one kind: as
-    good or as bad on more data. For example, four trials whose caches differ by 1 MiB tell less
-    there than one of them, and the three best of others. A trial is of the kind of a better one
-    where the two differ by less than `_KIND` on average, over all that the trials vary. `trials`
-    are options by number, from the best on.
+    The end of a search tries what is near to its best: four trials whose caches differ by 1 MiB
+    tell less on more data than one of them and the best of three other kinds. A trial is of the
+    kind of a better one where they differ by less than `_KIND` on average, over all that the trials
+    vary. `trials` are options by number, from the best on.
     """
     numbers = list(trials)
     if not numbers:

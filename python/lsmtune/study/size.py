@@ -138,15 +138,15 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
     if factor <= 1.0:
         return workload
-    if any(phase.is_job for phase in workload.measured_phases):
-        num = scaled_num(workload.num, factor)
-        phases = tuple(_longer(phase, num / workload.num) for phase in workload.phases)
-        return replace(workload, num=num, phases=phases)
+    fills, num = any(phase.is_job for phase in workload.measured_phases), workload.num
+    if fills:
+        num = scaled_num(num, factor)
+        factor = num / workload.num
     phases = tuple(
-        _longer(phase, factor) if phase.kind is PhaseKind.MEASURE else phase
+        _longer(phase, factor) if fills or phase.kind is PhaseKind.MEASURE else phase
         for phase in workload.phases
     )
-    return replace(workload, phases=phases)
+    return replace(workload, num=num, phases=phases)
 
 
 def _longer(phase: Phase, factor: float) -> Phase:
@@ -184,20 +184,12 @@ def resize(
     spent_s: float,
     defaults: Mapping[str, OptionValue],
 ) -> str:
-    """Decide on the size of the runs, by those of the `baseline`, one per workload.
+    """Decide on the size of the runs by the newest of the `baseline`, one per workload.
 
-    Args:
-        spec: the study, its target as long as the folder has decided.
-        folder: where the decision is kept; if it changes the runs, those so far no longer count.
-        baseline: its newest runs, which ended well.
-        spent_s: seconds of the time budget that are gone.
-        defaults: the engine's options.
+    Returns what the user has to know of runs that stay as they are, or an empty text. `spec` has
+    its target as long as `folder` has decided; `spent_s` seconds of the time budget are gone.
 
-    Returns:
-        What the user has to know of runs that stay as they are; empty for nothing.
-
-    Raises:
-        ResizedError: they are others from now on.
+    Raises ResizedError where the runs are others from now on; those so far then no longer count.
     """
     size = replace(stored_size(folder), time_s=spec.budget.time_s)
     if size.settled or spec.command is not None:

@@ -170,11 +170,8 @@ class SearchBudget:
     ) -> str:
         """Why no other trial may begin after so many, in one line; empty when one may.
 
-        Args:
-            trials: those that were run.
-            run_walls_s: what each run took, in seconds.
-            promise: what the next trial is expected to gain, a logarithm of a ratio; None: unknown.
-            smallest_effect: what matters to the user, 0.05 for 5 %; None: nobody said.
+        The next trial is expected to gain `promise`, a logarithm of a ratio, None where that is not
+        known; `smallest_effect` is what matters to the user, 0.05 for 5 %, None: nobody said.
         """
         if self.trials is not None and trials >= self.trials:
             return f"{trials} trials done"

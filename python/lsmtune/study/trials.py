@@ -243,11 +243,9 @@ class Trials:
         reports: Mapping[int, Mapping[int, float]],
         start: Sequence[Mapping[str, OptionValue]],
     ) -> dict[int, str]:
-        """Bring disk and Searcher to the same state, whatever a kill left.
+        """Bring disk and Searcher to the same state; how each trial ended that was not put back.
 
-        Returns how each trial ended, by number, without those that were put back.
-
-        `ends` are the trials that have stored runs, by number, None for those that lack some; `ran`
+        By number: `ends` are the trials that have stored runs, None for those that lack some; `ran`
         the options they ran with; `reports` what a pruner was told of them, step to value. `start`
         are configurations of the space to try first.
 
@@ -293,12 +291,9 @@ class Trials:
         return outcomes
 
     def ask(self) -> tuple[int, Mapping[str, OptionValue]]:
-        """Begin a trial: its number, and the values of the active parameters.
+        """Begin a trial, also on the disk: its number, and the values of the active parameters.
 
-        It is on the disk when this returns.
-
-        Raises SpaceExhaustedError when every configuration was tried, and InputError when the
-        constraints leave none.
+        Raises as `Searcher.ask`.
         """
         proposal = self._searcher.ask(self._queue[0][0] if self._queue else None)
         trial = proposal.trial
