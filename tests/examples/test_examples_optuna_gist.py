@@ -113,6 +113,6 @@ def test_the_option_files_are_refused_and_accepted_as_the_page_says() -> None:
     uses = unsafe_uses("rocksdb", winner, Durability.WAL)
     assert {use.option for use in uses} == {"compaction_style", "disable_auto_compactions"}
     for name in ACCEPTED:
-        assert feasibility.refusal_of(options(name)) == "", name
+        assert feasibility.refusal(options(name)) == "", name
         assert unsafe_uses("rocksdb", options(name), Durability.WAL) == ()
     assert options("default-scaled.ini") == dict(small().baseline.options)

@@ -27,7 +27,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import Pair
 from lsmtune.stats.random_effects import random_effects
 from lsmtune.study.feasible import Feasibility, engine_defaults
-from lsmtune.study.promotion import promote, promotion_of
+from lsmtune.study.finalist import promote, promotion_of
 
 
 def host_with(path: Path, name: str, gain: float) -> LocalHost:

@@ -40,10 +40,10 @@ from lsmtune.model.codec import encode
 from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.finalist import Promotion
 from lsmtune.study.judging import JudgedTrial
 from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneResult
-from lsmtune.study.promotion import Promotion
 from lsmtune.study.session import FLEET_HOSTS
 from lsmtune.study.start import is_baseline, stored_baseline
 from lsmtune.study.stored import trial_runs

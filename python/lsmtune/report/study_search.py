@@ -64,7 +64,7 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
     return [*lines, *plot, *(Paragraph(f"{line}.", "detail") for line in sizes)]
 
 
-_OF_SIZES = "at "  # how the study begins what it says of a size (`study.promotion`)
+_OF_SIZES = "at "  # how the study begins what it says of a size (`study.finalist`)
 
 
 def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:

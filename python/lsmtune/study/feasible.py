@@ -157,10 +157,7 @@ class Feasibility:
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
-        return self.refusal_of({**self._spec.fixed, **values})
-
-    def refusal_of(self, options: Mapping[str, OptionValue]) -> str:
-        """The same for the whole of a configuration's `options`."""
+        options = {**self._spec.fixed, **values}
         memory_bytes = self._memory_bytes(options)
         limit_bytes = self._spec.limits.memory_bytes
         if memory_bytes > limit_bytes:
@@ -195,7 +192,7 @@ class Feasibility:
         """What speaks against the configuration with these runs, in words."""
         found = self.on(runs[0].host).violations(options, runs)
         broken = [text for text, by in found.items() if by > 0]
-        refusal = self.refusal_of(options)
+        refusal = self.refusal(options)
         return [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]
 
     def violations(

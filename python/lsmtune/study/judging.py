@@ -64,7 +64,7 @@ class Judgement:
     """All trials by number, what is known of the machine, and the race for the best.
 
     `log_sd` is the standard deviation of the logarithm of the goal's number from run to run.
-    `promoted` has the goal's number of trials that hold at a larger size (`study.promotion`).
+    `promoted` has the goal's number of trials that hold at a larger size (`study.finalist`).
     """
 
     def __init__(
