@@ -3,22 +3,17 @@
 It is what a study does by itself, in pieces: nothing is judged or proved here. The words are those
 of a study file.
 
-On the disk the order of commits is that of a study: a trial is stored when it begins; when it ends,
-first what was told of it, as a Measurement, and then its state. A kill can leave a running trial,
-with or without a Measurement; the next session finishes it or tries it once more.
+What was told of a trial is stored as its Measurement, all else as that of a study (`study.trials`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, SupportsFloat
-
-from optuna.trial import FrozenTrial, TrialState
+from typing import SupportsFloat
 
 from lsmtune.errors import InputError, check_name, nearest_name
 from lsmtune.experiment.folder import StudyFolder
@@ -26,13 +21,12 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
-from lsmtune.search.in_memory_study import with_violations
 from lsmtune.search.pruners import make_pruner
-from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
-from lsmtune.search.suggestion import suggestion_of
+from lsmtune.search.searcher import Searcher
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.pareto import front
 from lsmtune.study.ask_and_tell_inputs import read_arguments
+from lsmtune.study.trials import TrialEnd, Trials
 
 
 @dataclass(frozen=True)
@@ -165,13 +159,13 @@ class Search:
             accepts=self._refusal,
             pruner=make_pruner(arguments.pruner, arguments.pruner_settings, ways),
         )
-        self._queue: deque[Mapping[str, OptionValue]] = deque()
         self._running: dict[int, _Running] = {}
         self._finished: dict[int, FinishedTrial] = {}
         self._closed = False
         self._folder = (
             None if folder is None else StudyFolder.create_or_resume(Path(folder), arguments)
         )
+        self._trials = Trials(self._folder, arguments.space, self._searcher, "use another folder")
         try:
             self._restore()
         except BaseException:
@@ -185,13 +179,9 @@ class Search:
         leave none at all.
         """
         self._refuse_closed()
-        proposal = self._searcher.ask(self._queue[0] if self._queue else None)
-        if self._queue:
-            self._queue.popleft()
-        if self._folder is not None:
-            self._folder.begin_trial(proposal.trial)
-        self._running[proposal.number] = _Running(proposal.values, proposal.trial.system_attrs)
-        return Trial(proposal.number, self._arguments.options(proposal.values), self)
+        number, values = self._trials.ask()
+        self._running[number] = _Running(values)
+        return Trial(number, self._arguments.options(values), self)
 
     def tell(
         self,
@@ -218,12 +208,8 @@ class Search:
         finished = self._judged(trial.number, running.values, outcome, metrics)
         if self._folder is not None:
             self._store_told(self._folder, finished, running)
-        state = state_of(outcome)
-        self._searcher.tell(trial.number, state, finished.values, finished.violations)
-        if self._folder is not None:
-            notes = self._searcher.attributes(trial.number)
-            new = {key: note for key, note in notes.items() if running.notes.get(key) != note}
-            _store_end(self._folder, finished, new)
+        end = TrialEnd(outcome, finished.values, finished.violations)
+        self._trials.tell(trial.number, end)
         self._finished[trial.number] = finished
         del self._running[trial.number]
         return finished
@@ -231,10 +217,7 @@ class Search:
     def put_back(self, trial: Trial) -> None:
         """Ends a trial that was cut off and says nothing; its configuration comes again next."""
         running = self._of(trial)
-        self._searcher.put_back(trial.number)
-        if self._folder is not None:
-            self._folder.put_back_trial(trial.number)
-        self._queue.appendleft(running.values)
+        self._trials.put_back(trial.number, running.values)
         del self._running[trial.number]
 
     def report(self, number: int, step: int, value: float) -> None:
@@ -349,51 +332,29 @@ class Search:
         return {text: number for text, number in violations.items() if number > 0}
 
     def _restore(self) -> None:
-        """Takes over what is stored, ends what a kill left running, and fills the queue."""
-        folder, stored = self._folder, [] if self._folder is None else self._folder.trials()
-        waiting = list(self._arguments.start)
-        if folder is not None:
-            rows = folder.measurements.all()
-            told = {row.trial: row for row in rows if row.trial is not None}
-            folder.refuse_strangers(stored, told.keys(), "use another folder")
-            space, cut_off = self._arguments.space, []
-            ran = {number: row.config.options for number, row in told.items()}
-            folder.refuse_changed(stored, ran, space)
-            for trial in stored:
-                values = suggestion_of(space, space.distributions(), trial.params).values
-                if trial.number in told:
-                    self._take_over(trial, values, told[trial.number].measurement, folder)
-                    continue
-                cut_off.append(values)
-                if not trial.state.is_finished():
-                    folder.put_back_trial(trial.number)
-                trial.state = TrialState.FAIL
-                trial.user_attrs = {**trial.user_attrs, OUTCOME: PUT_BACK}
-            waiting = [*cut_off, *waiting]
-        self._searcher.restore(stored)
-        for values in waiting:
-            if not self._searcher.tried(values) and values not in self._queue:
-                self._queue.append(values)
+        """Takes over what is stored, and ends what a kill left running.
 
-    def _take_over(
-        self,
-        trial: FrozenTrial,
-        values: Mapping[str, OptionValue],
-        told: Measurement,
-        folder: StudyFolder,
-    ) -> None:
-        """A stored trial, judged by the constraints of today: those of before may be gone."""
-        finished = self._judged(trial.number, values, told.outcome, dict(told.reported))
-        if told.outcome is Outcome.OK:
-            finished = replace(finished, violations={**finished.violations, **self._broken(values)})
-        trial.system_attrs = with_violations(trial.system_attrs, finished.violations)
-        trial.intermediate_values = {
-            report.step: value for report in told.intermediate for value in report.metrics.values()
-        }
-        if not trial.state.is_finished():
-            _store_end(folder, finished, with_violations({}, finished.violations))
-            trial.state, trial.values = state_of(told.outcome), finished.values
-        self._finished[trial.number] = finished
+        By the constraints of today: those of before may be gone.
+        """
+        rows = [] if self._folder is None else self._folder.measurements.all()
+        told = {row.trial: row for row in rows if row.trial is not None}
+        names = {parameter.name for parameter in self._arguments.space.parameters}
+        ends: dict[int, TrialEnd] = {}
+        reports: dict[int, dict[int, float]] = {}
+        for number, row in told.items():
+            run, options = row.measurement, row.config.options
+            values = {name: value for name, value in options.items() if name in names}
+            trial = self._judged(number, values, run.outcome, dict(run.reported))
+            if run.outcome is Outcome.OK:
+                trial = replace(trial, violations={**trial.violations, **self._broken(values)})
+            ends[number] = TrialEnd(trial.outcome, trial.values, trial.violations)
+            steps = [
+                (each.step, value) for each in run.intermediate for value in each.metrics.values()
+            ]
+            reports[number] = dict(steps)
+            self._finished[number] = trial
+        ran = {number: row.config.options for number, row in told.items()}
+        self._trials.restore(ends, ran, reports, self._arguments.start)
 
     def _store_told(self, folder: StudyFolder, told: FinishedTrial, running: _Running) -> None:
         """Keep what was told of a trial as the measurement of a run."""
@@ -417,19 +378,10 @@ class Search:
         folder.measurements.add(Role.TRIAL, measurement, config=config, trial=told.number)
 
 
-def _store_end(folder: StudyFolder, trial: FinishedTrial, notes: Mapping[str, Any]) -> None:
-    """End a running trial of which all is stored that was told."""
-    folder.note_trial(trial.number, notes)
-    if trial.outcome is not Outcome.OK:
-        folder.annotate_trial(trial.number, {OUTCOME: trial.outcome.value})
-    folder.finish_trial(trial.number, state_of(trial.outcome), trial.values)
-
-
 @dataclass
 class _Running:
-    """A trial between ask and tell; it was stored with `notes`."""
+    """A trial between ask and tell."""
 
     values: Mapping[str, OptionValue]
-    notes: Mapping[str, Any]
     reports: dict[int, float] = field(default_factory=dict)
     started_s: float = field(default_factory=time.monotonic)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted, Reported
 from lsmtune.engines.scaling import scaled
@@ -225,10 +226,20 @@ class TrialEnd:
 
 
 class Trials:
-    """The trials of one study, in memory and on the disk."""
+    """The trials of one study, in memory and, where it has a folder, on the disk.
 
-    def __init__(self, folder: StudyFolder, space: Space, searcher: Searcher) -> None:
+    `instead` is what to do in place of putting back a file of the folder that is another's.
+    """
+
+    def __init__(
+        self,
+        folder: StudyFolder | None,
+        space: Space,
+        searcher: Searcher,
+        instead: str = "use another folder (--dir DIR)",
+    ) -> None:
         self._folder = folder
+        self._instead = instead
         self._space = space
         self._searcher = searcher
         # Values to be tried before the sampler is asked, and why.
@@ -251,25 +262,14 @@ class Trials:
 
         Raises LsmtuneError when one of the two databases is not the one that belongs to the other.
         """
-        trials = self._folder.trials()
-        self._folder.refuse_strangers(trials, ends.keys(), "use another folder (--dir DIR)")
-        self._folder.refuse_changed(trials, ran, self._space)
-        running = [trial for trial in trials if trial.state is TrialState.RUNNING]
-        for trial in running:
-            end = ends.get(trial.number)
-            if end is None:
-                self._folder.put_back_trial(trial.number)
-            else:
-                self._store_end(trial.number, end)
-        if running:
-            trials = self._folder.trials()
+        trials = [] if self._folder is None else self._ended(self._folder, ends, ran)
         for trial in trials:
             trial.intermediate_values = dict(reports.get(trial.number, {}))
             end = ends.get(trial.number)
             # By the constraints of today alone: those of an earlier session may be gone.
             broken = end.violations if end else {}
             trial.system_attrs = with_violations(trial.system_attrs, broken)
-        with explained(self._folder.path):
+        with nullcontext() if self._folder is None else explained(self._folder.path):
             self._searcher.restore(trials)
         # What was put back and not tried again, then what was never tried of `start`.
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
@@ -290,6 +290,25 @@ class Trials:
                 outcomes[trial.number] = str(outcome)
         return outcomes
 
+    def _ended(
+        self,
+        folder: StudyFolder,
+        ends: Mapping[int, TrialEnd | None],
+        ran: Mapping[int, Mapping[str, OptionValue]],
+    ) -> list[FrozenTrial]:
+        """The stored trials, after those that a kill left running were ended or put back."""
+        trials = folder.trials()
+        folder.refuse_strangers(trials, ends.keys(), self._instead)
+        folder.refuse_changed(trials, ran, self._space)
+        running = [trial for trial in trials if trial.state is TrialState.RUNNING]
+        for trial in running:
+            end = ends.get(trial.number)
+            if end is None:
+                folder.put_back_trial(trial.number)
+            else:
+                self._store_end(trial.number, end)
+        return folder.trials() if running else trials
+
     def ask(self) -> tuple[int, Mapping[str, OptionValue]]:
         """Begin a trial, also on the disk: its number, and the values of the active parameters.
 
@@ -300,17 +319,18 @@ class Trials:
         if self._queue:
             _, (key, value) = self._queue.popleft()
             trial.user_attrs = {**trial.user_attrs, key: value}
-        with explained(self._folder.path):
-            number = self._folder.begin_trial(trial)
-        if number != proposal.number:
-            raise LsmtuneError(
-                f"{self._folder.path}: another program added trial {number} to study.db; "
-                "put back the file, or use another folder (--dir DIR)"
-            )
-        self._stored[number] = dict(trial.system_attrs)
+        if self._folder is not None:
+            with explained(self._folder.path):
+                number = self._folder.begin_trial(trial)
+            if number != proposal.number:
+                raise LsmtuneError(
+                    f"{self._folder.path}: another program added trial {number} to study.db; "
+                    f"put back the file, or {self._instead}"
+                )
+        self._stored[proposal.number] = dict(trial.system_attrs)
         if PROMISE in trial.system_attrs:
             self._promises.append(trial.system_attrs[PROMISE])
-        return number, proposal.values
+        return proposal.number, proposal.values
 
     def queue(self, points: Sequence[Mapping[str, OptionValue]]) -> None:
         """Try `points` before all else, in their order: somebody wants to know."""
@@ -344,7 +364,8 @@ class Trials:
 
     def put_back(self, number: int, values: Mapping[str, OptionValue]) -> None:
         """End a trial that was cut off, and try its values again first of all."""
-        self._folder.put_back_trial(number)
+        if self._folder is not None:
+            self._folder.put_back_trial(number)
         self._searcher.put_back(number)
         self._queue.appendleft((values, (RETRY_OF, number)))
 
@@ -356,6 +377,8 @@ class Trials:
         The notes come first: a kill in between leaves a running trial, which is then told again.
         """
         stored = self._stored.pop(number, {})
+        if self._folder is None:
+            return
         new = {k: v for k, v in (attributes or {}).items() if stored.get(k, _ABSENT) != v}
         self._folder.note_trial(number, new)
         if end.state is not TrialState.COMPLETE:
