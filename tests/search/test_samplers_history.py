@@ -60,7 +60,7 @@ def test_the_table_of_the_module_holds() -> None:
     assert history.points.shape == (7, 4)
     assert history.running.shape == (1, 4)
     assert history.points[7 - 1].tobytes() in history.known()
-    _, targets = history.with_running()
+    _, targets, _, _ = history.with_running()
     assert targets[-1] == np.median(history.targets)
 
 

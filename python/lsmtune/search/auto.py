@@ -59,14 +59,13 @@ from lsmtune.search.model_based import (
     History,
     ModelSampler,
     impute_censored,
-    ranked,
     startup_setting,
 )
 from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler
 from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind
 from lsmtune.search.unit_space import BoolArray, FloatArray
 
-STARTS, NEIGHBOURS, ROUNDS = 8, 240, 3
+STARTS = 8
 # The length scales are found on at most this many trials, and fewer where there are many features:
 # a step of the optimizer costs trials^2 x features.
 FITTED_ON_MAX, FITTED_NUMBERS_MAX = 64, 80_000
@@ -80,10 +79,11 @@ _CHANCES = (1e-3, 1.0)
 class AutoSampler(ModelSampler):
     """See the module."""
 
+    near, rounds = 240, 3
+
     def __init__(self, context: SamplerContext) -> None:
         get = context.get
-        settings = {**context.settings, "random_share": 0.0}
-        super().__init__(SamplerContext(context.space, context.seed, settings, context.directions))
+        super().__init__(context)
         self._points_max = get.whole("points_max")
         self._hedge = get.real("hedge")
         tpe = {setting.name: setting.default for setting in TPE.settings}
@@ -123,17 +123,12 @@ class AutoSampler(ModelSampler):
             model = self._model(known, history)
             best = history.points[known.best_first[:STARTS]]
             loads = self._layouts.loads(history)
-            points = ranked(
-                self.unit_space,
-                rng,
-                lambda points: model.score(points) - loads(points),
-                best,
-                history.known(),
-                drawn=self._candidates,
-                near=NEIGHBOURS,
-                rounds=ROUNDS,
-                further=self._layouts.settings_of(best, rng, self._candidates // 4),
-            )
+            further = self._layouts.settings_of(best, rng, self._candidates // 4)
+
+            def score(points: FloatArray) -> FloatArray:
+                return model.score(points) - loads(points)
+
+            points = self.best_new(history, rng, score, best, further)
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
             sample = points[: self._candidates]
             if known.in_logs and math.isfinite(model.best) and len(sample):

@@ -39,7 +39,6 @@ from lsmtune.search.model_based import (
     ModelSampler,
     impute_censored,
     random_share_setting,
-    ranked,
     startup_setting,
 )
 from lsmtune.search.sampler import SamplerContext, SamplerKind
@@ -117,14 +116,13 @@ def fit_forest(
 
 # --- the sampler
 
-# Neighbours of the best trials are scored beside the random candidates, in this many rounds.
-STARTS = 10
-NEIGHBOURS = 500
-ROUNDS = 3
+STARTS = 10  # of the best trials neighbours are scored, too
 
 
 class ForestSampler(ModelSampler):
     """See the module."""
+
+    near, rounds = 500, 3
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
@@ -135,8 +133,8 @@ class ForestSampler(ModelSampler):
 
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest confidence bound on the improvement first."""
-        points, targets = history.with_running()
-        features, runs = self.unit_space.tree_features(points), history.noise_with_running()[1]
+        points, targets, _, runs = history.with_running()
+        features = self.unit_space.tree_features(points)
 
         def fitted(rows: npt.NDArray[np.intp]) -> Forest:
             return fit_forest(
@@ -157,16 +155,11 @@ class ForestSampler(ModelSampler):
             targets[cut_off] = impute_censored(targets[cut_off], mean, np.sqrt(variance), worst)
         forest = fitted(np.arange(len(points)))
         best = history.points[np.argsort(history.targets, kind="stable")[:STARTS]]
-        return ranked(
-            self.unit_space,
-            rng,
-            lambda new: upper_bound(forest, self.unit_space.tree_features(new), self._alpha),
-            best,
-            history.known(),
-            drawn=self._candidates,
-            near=NEIGHBOURS,
-            rounds=ROUNDS,
-        )
+
+        def score(new: FloatArray) -> FloatArray:
+            return upper_bound(forest, self.unit_space.tree_features(new), self._alpha)
+
+        return self.best_new(history, rng, score, best)
 
 
 def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArray:

@@ -39,15 +39,12 @@ from lsmtune.search.model_based import (
     ModelSampler,
     impute_censored,
     random_share_setting,
-    ranked,
     startup_setting,
 )
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 from lsmtune.search.unit_space import FloatArray
 
 STARTS = 10
-NEIGHBOURS = 400
-ROUNDS = 4
 # The length scales are found on at most this many trials.
 FITTED_ON_MAX = 150
 
@@ -65,19 +62,21 @@ WORST = 2.0
 class GaussianProcessSampler(ModelSampler):
     """See the module."""
 
+    near, rounds = 400, 4
+
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._points_max = context.get.whole("points_max")
 
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest expected improvement first."""
-        points, targets = history.with_running()
+        points, targets, variances, _ = history.with_running()
         sure = np.flatnonzero(~history.censored)
         if history.censored.any() and len(sure) > 1:
             targets = self._imputed(history, targets)
         kept = best_and_latest(targets, self._points_max)
         features = self.unit_space.distance_features(points[kept])
-        variances = history.noise_with_running()[0][kept] / spread_of(targets[kept]) ** 2
+        variances = variances[kept] / spread_of(targets[kept]) ** 2
         # One thread: sums come out the same in every session, and the threads of linear algebra,
         # which gain nothing on matrices of this size, do not wait for each other on a busy machine.
         with threadpool_limits(1):
@@ -89,16 +88,7 @@ class GaussianProcessSampler(ModelSampler):
                 predicted = process(self.unit_space.distance_features(new))
                 return log_expected_improvement(*predicted, float(mean[order[0]]))
 
-            return ranked(
-                self.unit_space,
-                rng,
-                score,
-                points[kept][order[:STARTS]],
-                history.known(),
-                drawn=self._candidates,
-                near=NEIGHBOURS,
-                rounds=ROUNDS,
-            )
+            return self.best_new(history, rng, score, points[kept][order[:STARTS]])
 
     def _imputed(self, history: History, targets: FloatArray) -> FloatArray:
         """`targets` with those expected by a process of the trials that are not censored."""

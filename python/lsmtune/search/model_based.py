@@ -120,18 +120,16 @@ class History:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def with_running(self) -> tuple[FloatArray, FloatArray]:
-        """Points and targets, trials under way taken as middling, so that none is asked twice.
+    def with_running(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Points, targets, variances and runs, trials under way taken as middling and sure.
 
-        (The "constant liar" of Ginsbourger, Le Riche and Carraro 2010, with the median as its lie.)
+        So none is asked twice. (The "constant liar" of Ginsbourger, Le Riche and Carraro 2010, with
+        the median as its lie.)
         """
-        lies = np.full(len(self.running), np.median(self.targets))
-        return np.vstack([self.points, self.running]), np.concatenate([self.targets, lies])
-
-    def noise_with_running(self) -> tuple[FloatArray, FloatArray]:
-        """Variances and runs for the rows of `with_running`; lies are sure."""
         under_way = len(self.running)
         return (
+            np.vstack([self.points, self.running]),
+            np.concatenate([self.targets, np.full(under_way, np.median(self.targets))]),
             np.concatenate([self.variances, np.zeros(under_way)]),
             np.concatenate([self.runs, np.ones(under_way)]),
         )
@@ -434,20 +432,41 @@ def random_share_setting(default: float) -> Setting:
 class ModelSampler(UnitSpaceSampler):
     """Draws at random until `startup_trials` trials were judged, and then now and then.
 
-    `startup_trials`, `random_share` and `candidates` are settings of every such sampler. A later
-    trial is drawn at random with probability `random_share`; every other one is the best new point
-    in the order that `rank` returns.
+    `startup_trials` and `candidates` are settings of every such sampler. A later trial is drawn at
+    random with probability `random_share`, a setting too, or never; every other one is the best new
+    point in the order that `rank` returns, of `near` neighbours in each of some `rounds`.
     """
+
+    near: int
+    rounds: int
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._startup_trials = context.get.whole("startup_trials")
-        self._random_share = context.get.real("random_share")
+        at_random = "random_share" in context.settings
+        self._random_share = context.get.real("random_share") if at_random else 0.0
         self._candidates = context.get.whole("candidates")
 
     @abstractmethod
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points for `history` (not empty), the best first; shape (n, dimensions)."""
+
+    def best_new(
+        self,
+        history: History,
+        rng: np.random.Generator,
+        score: Score,
+        starts: FloatArray,
+        further: Sequence[FloatArray] = (),
+    ) -> FloatArray:
+        """New points by `score`, the best first; see `ranked`."""
+        return ranked(
+            *(self.unit_space, rng, score, starts, history.known()),
+            drawn=self._candidates,
+            near=self.near,
+            rounds=self.rounds,
+            further=further,
+        )
 
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator
