@@ -60,8 +60,7 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.search.auto import AutoSampler
-from lsmtune.search.auto_points import Coordinates, Layouts
+from lsmtune.search.auto import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
 from lsmtune.study.feasible import Feasibility, engine_defaults
@@ -340,7 +339,7 @@ def _without_coordinates() -> AbstractContextManager[object]:
 
 
 def _without_trend() -> AbstractContextManager[object]:
-    return patch.object(AutoSampler, "_trend", lambda *a: [np.zeros(a[-1].shape[1])])
+    return patch("lsmtune.search.auto.trend_of", lambda costs, _: np.zeros(costs.shape[1]))
 
 
 OURS: Mapping[str, Own] = {

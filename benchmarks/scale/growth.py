@@ -59,7 +59,7 @@ from lsmtune.report.importance import Method
 from lsmtune.report.render import to_html
 from lsmtune.report.source import read_study
 from lsmtune.report.study import study_document
-from lsmtune.search.suggestion import Suggestion, suggest
+from lsmtune.search.sampler import Suggestion, suggest
 from lsmtune.study.build import parse_spec
 from lsmtune.study.judging import Observations
 from lsmtune.study.loop import tune

@@ -29,8 +29,8 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
+from lsmtune.search.sampler import suggestion_of
 from lsmtune.search.searcher import OUTCOME
-from lsmtune.search.suggestion import suggestion_of
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
 from made_up import made_up_phase

@@ -13,8 +13,7 @@ from optuna.trial import TrialState
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.goal import Direction
 from lsmtune.model.workload import Workload
-from lsmtune.search.auto import KIND, Fit, Known
-from lsmtune.search.auto_points import Coordinates, trend_of
+from lsmtune.search.auto import KIND, Coordinates, Fit, Known, trend_of
 from lsmtune.search.cost_models import (
     OptionColumns,
     draw_constants,

@@ -50,8 +50,8 @@ from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
+from lsmtune.search.sampler import suggestion_of
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
-from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.space import Space, quiet_optuna
 
 STUDY_NAME = "study"

@@ -32,7 +32,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ from threadpoolctl import threadpool_limits
 
 from lsmtune.model.goal import Direction
 from lsmtune.model.setting import real_setting, whole_setting
-from lsmtune.search.auto_points import Coordinates, Layouts, trend_of
+from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
 from lsmtune.search.gp import (
     GaussianProcess,
     Output,
@@ -62,8 +62,14 @@ from lsmtune.search.model_based import (
     startup_setting,
 )
 from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler
-from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind
-from lsmtune.search.unit_space import BoolArray, FloatArray
+from lsmtune.search.sampler import (
+    FAILED,
+    PROMISE,
+    SamplerContext,
+    SamplerKind,
+    generator_of_trial,
+)
+from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
 
 STARTS = 8
 # The length scales are found on at most this many trials, and fewer where there are many features:
@@ -148,7 +154,9 @@ class AutoSampler(ModelSampler):
         def at(some: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
             return np.array([here[row] for row in some.tolist()], dtype=np.intp)
 
-        own, weights = np.arange(len(valued)), self._trend(known, valued, costs)
+        own, weights = np.arange(len(valued)), [np.zeros(costs.shape[1])]
+        if costs.shape[1] and known.in_logs:
+            weights.insert(0, trend_of(costs[own], known.targets[valued]))
         fits = [Fit.of(features, known, valued, costs, each) for each in weights]
         fit = max(fits, key=lambda each: each.evidence)
         shared, objective, trend = fit.shared, fit.objective, fit.trend
@@ -190,15 +198,6 @@ class AutoSampler(ModelSampler):
         best = float(mean[kept].min()) if kept.any() else math.inf
         outputs = (shared, objective, chances, lost, seconds)
         return Model(self._features, *outputs, best, spread, fit.weights / spread)
-
-    def _trend(
-        self, known: Known, valued: npt.NDArray[np.intp], costs: FloatArray
-    ) -> list[FloatArray]:
-        """The trends to choose from: that of the cost models where they have one, and none."""
-        none = np.zeros(costs.shape[1])
-        if not costs.shape[1] or not known.in_logs:
-            return [none]
-        return [trend_of(costs[: len(valued)], known.targets[valued]), none]
 
 
 @dataclass(frozen=True)
@@ -353,6 +352,131 @@ class Model:
         if self.lost is not None:
             score += np.log(np.clip(1.0 - self.lost.mean(cross), *_CHANCES))
         return score
+
+
+# --- Points as the process sees them: coordinates and costs of a tree, and its loads
+
+_MACHINES = 24
+# What a model errs by where it is right, a logarithm; and how sure it is that the objective
+# follows the seconds of an operation with a slope of 1.
+_MODEL_SD, _SLOPE_SD = 0.4, 0.5
+# A load counts as at most so many times the rest of a trial, in logarithms.
+_LOAD_MAX = math.log(8.0)
+
+
+class Coordinates:
+    """Points as the process sees them."""
+
+    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
+        self._unit_space = unit_space
+        self._problem = context.problem
+        self._columns: OptionColumns | None = None
+        self._places: dict[str, int] = {}
+        self._low: dict[str, float] = {}
+        self._width: dict[str, float] = {}
+        if context.problem is None:
+            return
+        self._columns = OptionColumns(unit_space, context.problem.defaults)
+        rng = generator_of_trial(context.seed, 0)
+        self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
+        place = 0
+        variables = {p.variable: p.name for p in context.space.parameters}
+        for dimension in unit_space.dimensions:
+            if dimension.ordered and dimension.name in variables:
+                self._places[variables[dimension.name]] = place
+            place += 1 if dimension.ordered else dimension.scale.cells
+        sample = unit_space.sample(rng, 256)
+        for name, values in self._raw(sample, self._costs(sample)).items():
+            low, high = np.percentile(values, [2, 98])
+            self._low[name], self._width[name] = float(low), float(high - low) or 1.0
+
+    def of(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Features (n, f) of `points` (n, dimensions), and the logarithms of their costs (n, m)."""
+        features: FloatArray = self._unit_space.distance_features(points)
+        costs, further = self._costs(points), []
+        for name, values in self._raw(points, costs).items():
+            scaled = (values - self._low[name]) / self._width[name]
+            if name in self._places:
+                features[:, self._places[name]] = scaled
+            else:
+                further.append(scaled)
+        return (np.column_stack([features, *further]) if further else features), costs
+
+    def _costs(self, points: FloatArray) -> FloatArray:
+        if self._problem is None or self._columns is None:
+            return np.empty((len(points), 0))
+        return np.log(seconds_of(self._problem, self._columns, points, self._machines))
+
+    def _raw(self, points: FloatArray, costs: FloatArray) -> dict[str, FloatArray]:
+        """Option to its coordinate without units, and what the cost models say."""
+        if self._problem is None or self._columns is None:
+            return {}
+        said = {"<mean cost>": costs.mean(axis=1), "<spread of costs>": costs.std(axis=1)}
+        return {**unitless(self._problem, self._columns, points), **said}
+
+
+def trend_of(costs: FloatArray, targets: FloatArray) -> FloatArray:
+    """Weights (m,) of cost models, by what they said of trials (n, m) and the targets (n,).
+
+    Each model's weight is its likelihood, with errors of `_MODEL_SD` around a constant of its own;
+    all together are the slope of the targets on what they say, which is 1 where few trials tell.
+    """
+    errors = costs - targets[:, np.newaxis]
+    errors = errors - errors.mean(axis=0)
+    likelihood = -(errors**2).sum(axis=0) / (2 * _MODEL_SD**2)
+    weights: FloatArray = scipy.special.softmax(likelihood)
+    said = costs @ weights
+    said, told = said - said.mean(), targets - targets.mean()
+    sure = (_MODEL_SD / _SLOPE_SD) ** 2
+    slope = (float(said @ told) + sure) / (float(said @ said) + sure)
+    return max(slope, 0.0) * weights
+
+
+class Layouts:
+    """Which points start from a database that is loaded already."""
+
+    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
+        self._unit_space = unit_space
+        names = frozenset[str]() if context.problem is None else context.problem.layout
+        of_layout = [p.distributions() for p in context.space.parameters if p.name in names]
+        variables = set().union(*of_layout)
+        self._mine = np.array([d.name in variables for d in unit_space.dimensions])
+        # Where everything or nothing is layout, no two trials differ in this.
+        self._matters = bool(self._mine.any() and not self._mine.all())
+
+    def settings_of(
+        self, points: FloatArray, rng: np.random.Generator, count: int
+    ) -> list[FloatArray]:
+        """`count` random points (count, dimensions) with the layouts of `points`; none without."""
+        if not self._matters or not len(points):
+            return []
+        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._mine)))
+        like = points[rng.integers(len(points), size=count)]
+        drawn = np.where(np.isnan(drawn), full, drawn)
+        like = np.where(np.isnan(like), full, like)
+        return [self._unit_space.complete(np.where(self._mine, like, drawn))]
+
+    def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
+        """The logarithm of how many times as long a trial is for its load; 0 where there is none.
+
+        Of points (n, dimensions), by what loads took so far.
+        """
+        if not self._matters:
+            return lambda points: np.zeros(len(points))
+        keys = [row.tobytes() for row in history.points[:, self._mine]]
+        loaded, longer = set[bytes](), []
+        for key, ratio in zip(keys, (history.seconds / history.run_seconds).tolist(), strict=True):
+            if key not in loaded and math.isfinite(ratio):
+                longer.append(math.log(max(1.0, ratio)))
+            loaded.add(key)
+        loaded |= {row.tobytes() for row in history.running[:, self._mine]}
+        extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
+
+        def loads_of(points: FloatArray) -> FloatArray:
+            is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]
+            return np.where(is_new, extra, 0.0)
+
+        return loads_of
 
 
 KIND = SamplerKind(

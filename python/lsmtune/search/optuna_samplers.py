@@ -42,9 +42,10 @@ from lsmtune.search.sampler import (
     SamplerContext,
     SamplerKind,
     Use,
+    proposed,
     seed_of_trial,
+    suggest,
 )
-from lsmtune.search.suggestion import proposed, suggest
 
 
 class PerTrialSampler(ProposingSampler):

@@ -39,12 +39,15 @@ from lsmtune.search.sampler import (
     Problem,
     SamplerContext,
     SpaceExhaustedError,
+    Suggestion,
     Use,
     generator_of_trial,
+    proposed,
     seed_of_trial,
+    suggest,
+    suggestion_of,
 )
 from lsmtune.search.samplers import SAMPLERS, check_sampler
-from lsmtune.search.suggestion import Suggestion, proposed, suggest, suggestion_of
 from lsmtune.space.space import Space
 
 OUTCOME = "outcome"  # a user attribute of a stored trial

@@ -19,8 +19,7 @@ from lsmtune.search.cost_models import (
     seconds_of,
 )
 from lsmtune.search.model_based import neighbours
-from lsmtune.search.sampler import Problem
-from lsmtune.search.suggestion import suggestion_of
+from lsmtune.search.sampler import Problem, suggestion_of
 from lsmtune.search.unit_space import FloatArray, UnitSpace
 
 Accepts = Callable[[Mapping[str, OptionValue]], str]

@@ -22,9 +22,8 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
-from lsmtune.search.sampler import PROMISE
+from lsmtune.search.sampler import PROMISE, suggestion_of
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
-from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
