@@ -83,11 +83,9 @@ def fit_forest(
 ) -> Forest:
     """A forest of `trees` trees on `features` (n, d) and `targets` (n,), means of `runs` (n,) or 1.
 
-    Each tree is fitted on a bootstrap sample: `min(n, rows_max)` rows drawn with replacement. A
-    target that is the mean of three runs is drawn three times as often as that of one: so it would
-    be if each run had a row, but for the noise that the mean is rid of.
-    Beyond `rows_max` rows no tree takes longer to fit, and the trees together still see most of
-    them; Breiman's bagging works with fewer draws than rows (Bickel, Goetze and van Zwet 1997).
+    Each tree is fitted on a bootstrap sample: `min(n, rows_max)` rows drawn with replacement, which
+    bagging works with, too (Bickel, Goetze and van Zwet 1997). A target that is the mean of three
+    runs is drawn three times as often as that of one, as if each run had a row.
     """
     # The library is loaded when it is used: commands that search nothing do not wait for it.
     from sklearn.tree import DecisionTreeRegressor

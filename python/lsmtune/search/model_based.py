@@ -100,9 +100,8 @@ class History:
     number of runs of which each target is the mean. The `censored` (n,) have bounds as targets, the
     `failed` (n,) no value that counts.
 
-    As they were told, NaN where they were not: `values` (n,) of completed trials, whether they
-    count or not; `seconds` and `run_seconds` (n,), see `ValueNoise`; `violations`, each (n,), by
-    constraint.
+    As they were told, else NaN: `values` (n,) of completed trials, whether they count or not;
+    `seconds` and `run_seconds` (n,), see `ValueNoise`; `violations`, each (n,), by constraint.
     """
 
     points: FloatArray

@@ -1,14 +1,12 @@
 """Optuna's samplers `random`, `tpe`, `nsga2` and `nsga3`, made anew for each trial with its seed.
 
 An Optuna sampler keeps one random stream for its life; a process that goes on with a study would
-begin that stream again and draw the same values twice. Made anew for each trial, with a seed that
-follows from the study's and the trial's number, it needs no memory.
+draw the same values twice. Made anew with a seed of the trial's own, it needs no memory.
 
-`tpe` is the multivariate tree-structured Parzen estimator, by groups of parameters: those that are
-active in the same trials form a group with an estimator of its own, so that it learns parameters
-that only some trials have. Optuna does the same with `group=True`. Here a group is asked for values
-when the trial turns out to need it, not before: an estimator of inactive parameters costs as much
-as any, and a space of an engine has many of them.
+`tpe` is the multivariate tree-structured Parzen estimator. Parameters that are active in the same
+trials form a group with an estimator of its own, so that it learns those that only some trials
+have. Unlike Optuna's `group=True`, a group is asked for values when the trial turns out to need it:
+a space of an engine has many inactive parameters, which cost as much as any.
 
 `nsga2` and `nsga3` are genetic algorithms, for several objectives above all. Each trial has its
 generation as a system attribute. Who the parents of a generation are follows from the trials of the

@@ -37,10 +37,9 @@ def textbook_starts(
 ) -> list[dict[str, OptionValue]]:
     """What a search begins with: optima of cost models, and presets that suit the workload.
 
-    They take turns, so that a search of three trials has tried one of each: now the one kind is
-    better, now the other. Of the optima those come first of which all models together expect the
-    most. Of each kind there are at most `each`: so few that a model of the trials proposes soon.
-    The other arguments are those of `model_optima`.
+    They take turns, as now the one kind is better, now the other. Of the optima those come first of
+    which all models together expect the most. Of each kind there are at most `each`: so few that a
+    model of the trials proposes soon. The other arguments are those of `model_optima`.
     """
     presets = [point for _, point in preset_starts(problem, unit_space) if not accepts(point)]
     optima = model_optima(problem, unit_space, accepts, origin, seed)

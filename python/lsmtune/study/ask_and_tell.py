@@ -114,7 +114,7 @@ FAILURES = (
 
 
 class Search:
-    """A search of `space`; for one thread.
+    """A search; for one thread.
 
     `space` is a mapping as under `space:` in a study file, or the name of a ready space. `sampler`
     and `pruner` are names, or mappings of a name and settings. `direction` is maximize or minimize;

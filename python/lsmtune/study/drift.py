@@ -204,11 +204,9 @@ def _series(anchors: Sequence[Round], objective: int) -> Series:
 def _cuts(logs: Sequence[float]) -> list[int]:
     """Where segments begin, and the end of the last: each cut between the levels beside it.
 
-    The noise is estimated from the series itself: what is known of it otherwise comes from the
-    same anchors, and from no more than a few repeats. A search that wants several values in each
-    segment cuts a new level off too early, as long as it was seen less often than that. So the
-    anchor before a cut, or the one after it, goes to the other side while its value is nearer to
-    the level there.
+    The noise is estimated from the series itself. A search that wants several values in each
+    segment cuts a new level off too early while it was seen less often than that. So the anchor
+    before a cut, or the one after it, goes to the other side while it is nearer to the level there.
     """
     cuts = [*(part.start for part in segments(logs, None)), len(logs)]
     for index in range(1, len(cuts) - 1):

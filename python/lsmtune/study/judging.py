@@ -34,14 +34,13 @@ from lsmtune.study.trials import TrialEnd
 
 @dataclass(frozen=True)
 class JudgedTrial:
-    """A trial as it is seen now.
+    """A trial, which began in row `first` of the store, as it is seen now.
 
-    It began in row `first` of the store. `end` has its values, for which `runs` of its `tried`
-    rounds count. `unplaced`: all of them ran while the machine changed, and the trial is to be run
-    again. `reports` is what a pruner was told, at the speed that the machine had in the beginning;
-    `reached` what a run came to that its deadline ended, likewise. `value` is the goal's number
-    where it may be the best, and `standing` its place in the race, for which the number has to be
-    above zero. `scatter` is that of its rounds.
+    `end` has its values, for which `runs` of its `tried` rounds count. `unplaced`: all of them ran
+    while the machine changed, and the trial is to be run again. At the speed that the machine had
+    in the beginning, `reports` is what a pruner was told, and `reached` what a run came to that its
+    deadline ended. `value` is the goal's number where it may be the best, and `standing` its place
+    in the race, for a number above zero. `scatter` is that of its rounds.
     """
 
     number: int

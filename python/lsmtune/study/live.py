@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,19 +131,14 @@ class Observers(TuneObserver):
     """Tells several observers what it is told, in their order."""
 
     def __init__(self, *observers: TuneObserver) -> None:
-        for name in _CALLBACKS:
-            vars(self)[name] = _to_all([getattr(each, name) for each in observers])
+        for name in dir(TuneObserver):
+            if not name.startswith("_"):
+                vars(self)[name] = partial(_tell, [getattr(each, name) for each in observers])
 
 
-def _to_all(callbacks: list[Callable[..., None]]) -> Callable[..., None]:
-    def call(*args: Any, **more: Any) -> None:
-        for callback in callbacks:
-            callback(*args, **more)
-
-    return call
-
-
-_CALLBACKS = [name for name in dir(TuneObserver) if not name.startswith("_")]
+def _tell(callbacks: list[Callable[..., None]], *args: Any, **more: Any) -> None:
+    for callback in callbacks:
+        callback(*args, **more)
 
 
 @dataclass

@@ -78,11 +78,11 @@ def run_log_sd(scatters: Iterable[Scatter]) -> float:
 def spread_variance(means: FloatArray, runs: FloatArray, run_variance: float) -> float:
     """The variance of the true values of trials around their median; 0 where they are all alike.
 
-    From the better half alone: how far bad configurations fall behind says nothing of how far
-    apart good ones are. The mean square of deviations, less what noise adds to it, but at least its
-    standard error: that noise explains everything is not known from a few trials, and an estimate
-    of 0 would end the race (Y. Chung and others, "A nondegenerate penalized likelihood estimator
-    for variance parameters in multilevel models", Psychometrika 78, 2013, is as far from 0).
+    From the better half alone: bad configurations say nothing of how far apart good ones are. The
+    mean square of deviations, less what noise adds to it, but at least its standard error: an
+    estimate of 0, of which a few trials cannot be sure, would end the race (Y. Chung and others, "A
+    nondegenerate penalized likelihood estimator for variance parameters in multilevel models",
+    Psychometrika 78, 2013, is as far from 0).
     """
     middle = np.median(means)
     better = means > middle

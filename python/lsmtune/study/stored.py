@@ -26,11 +26,11 @@ class Report:
 
 
 class TimeReports:
-    """Turns the interval series of a measure phase into reports, one per rung passed.
+    """Turns the interval series of a measure phase into reports, one per rung passed, from 1.
 
-    The value is the rate since the phase began; the step counts the rungs from 1. Charged rungs add
-    to the elapsed time what it would take to end the compactions that are due: their bytes over the
-    rate at which flushes and compactions have written, in those steps in which they did.
+    The value is the rate since the phase began. Charged rungs add to its time what the compactions
+    that are due would take: their bytes over the rate at which flushes and compactions wrote while
+    they did.
     """
 
     def __init__(self, rungs: TimeRungs) -> None:
@@ -306,7 +306,9 @@ def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
             begun = rounds_begun.get(place, 0)
             rounds_begun[place] = begun + 1
             groups.setdefault((row.role, place[0], begun), []).append(row)
-        elif row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and not _shared(row)):
+            continue
+        alone = row.measurement.paired_by in ("", PairMethod.WHOLE.value)
+        if row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and alone):
             groups.setdefault((row.role, row.pair, row.repeat), []).append(row)
     rounds = []
     for runs in groups.values():
@@ -315,11 +317,6 @@ def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
         if values is not None:
             rounds.append(replace(_round(runs, Outcome.OK), values=values))
     return sorted(rounds, key=lambda anchor: anchor.first)
-
-
-def _shared(row: StoredMeasurement) -> bool:
-    """Whether a run shared the machine with another one."""
-    return row.measurement.paired_by not in ("", PairMethod.WHOLE.value)
 
 
 def stored_reports(trial: TrialRuns, pruner: PrunerSpec | None, goal: Goal) -> dict[int, float]:

@@ -115,9 +115,8 @@ def run_trial(
     """All runs of trial `number`, the `index`th of its study; None when it was interrupted.
 
     `deadline_s` and `until_s` are those of `Measurer.measure`. The pruner is asked at every rung,
-    by `report`. Smaller runs have the configuration at the scale of their data; what is stored as
-    the trial's is the whole one. A trial that is pruned between two sizes has only runs of rungs,
-    each of which ended well.
+    by `report`: a trial that it ends between two sizes has only runs of rungs. Smaller runs have
+    the configuration at the scale of their data; what is stored as the trial's is the whole one.
     """
 
     def at_scale(scale: float) -> dict[str, OptionValue]:
