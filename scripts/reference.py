@@ -21,9 +21,10 @@ from lsmtune.cli.commands import COMMANDS, load_command
 from lsmtune.cli.main import PROGRAM
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.model.files import json_schema
 from lsmtune.model.metrics import REGISTRY, Level
 from lsmtune.report.options import range_text, value_text
-from lsmtune.study.build import spec_json_schema
+from lsmtune.study.models import StudyModel
 
 MADE = "*Made from the code when this site was built.*"
 
@@ -44,7 +45,7 @@ def commands_page() -> str:
 
 def study_file_page() -> str:
     """The fields of a study file, and of every mapping in it, a section each."""
-    schema = spec_json_schema()
+    schema = json_schema(StudyModel)
     intro = "Relations between fields are checked when the file is read. What they mean together: "
     intro += "[searching](../searching.md), which has the settings of samplers and pruners, too; "
     intro += "[workloads](../workloads.md) for `workload`."

@@ -13,8 +13,9 @@ import yaml
 from lsmtune.cli.commands import COMMANDS, load_command
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.model.files import json_schema
 from lsmtune.model.metrics import REGISTRY
-from lsmtune.study.build import spec_json_schema
+from lsmtune.study.models import StudyModel
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,7 +40,7 @@ def test_the_commands_have_every_flag(pages: dict[str, str]) -> None:
 
 
 def test_the_study_file_has_every_field(pages: dict[str, str]) -> None:
-    schema = spec_json_schema()
+    schema = json_schema(StudyModel)
     mappings = [schema, *schema["$defs"].values()]
     fields = {name for mapping in mappings for name in mapping.get("properties", {})}
     assert fields | {"use", "without"} == set(first_cells(pages["study-file.md"]))

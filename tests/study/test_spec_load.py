@@ -8,11 +8,12 @@ import yaml
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.files import parse_document
+from lsmtune.model.files import json_schema, parse_document
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.request import DatabaseSpec, PairMethod
 from lsmtune.model.workload import Durability
-from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec, spec_json_schema
+from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec
+from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Budget, DataRungs, NoiseSpec, Spec, TimeRungs
 
 HERE = Path(__file__).parent
@@ -142,7 +143,7 @@ def test_what_is_asked_of_the_budget_is_in_the_place_of_the_files() -> None:
 
 
 def test_the_json_schema_is_valid() -> None:
-    schema = spec_json_schema()
+    schema = json_schema(StudyModel)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema.Draft202012Validator.check_schema(schema)
 
@@ -151,7 +152,7 @@ def test_the_json_schema_is_valid() -> None:
 def test_good_files_load_and_match_the_json_schema(path: Path) -> None:
     load_spec(path)
     document = parse_document(path.read_text(encoding="utf-8"), path.name)
-    jsonschema.Draft202012Validator(spec_json_schema()).validate(document.data)
+    jsonschema.Draft202012Validator(json_schema(StudyModel)).validate(document.data)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_good_files_load_and_match_the_json_schema(path: Path) -> None:
 def test_the_json_schema_refuses_bad_shapes(name: str) -> None:
     data = yaml.safe_load((HERE / "bad" / f"{name}.yaml").read_text(encoding="utf-8"))
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(spec_json_schema()).validate(data)
+        jsonschema.Draft202012Validator(json_schema(StudyModel)).validate(data)
 
 
 @pytest.mark.parametrize(

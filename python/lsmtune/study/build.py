@@ -1,4 +1,4 @@
-"""Study files: text to Spec, with the checks that span several fields, and their JSON Schema.
+"""Study files: text to Spec, with the checks that span several fields.
 
 `study.models` has the fields themselves; `study.build_goal` and `study.build_space` check parts.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
@@ -24,7 +23,7 @@ from lsmtune.engines.scaling import least_of, scaling_options
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
+from lsmtune.model.files import Document, parse_document, read_as, read_text
 from lsmtune.model.metrics import METRICS
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
@@ -402,11 +401,3 @@ def _spec_of(document: Document, path: Path, text: str) -> Spec:
 def place_of(spec: Spec, field: str) -> str:
     """`file:line` of the dotted `field` in the study file of `spec`."""
     return parse_document(spec.text, str(spec.path)).where(field)
-
-
-def spec_json_schema() -> dict[str, Any]:
-    """The JSON Schema (Draft 2020-12) of study files.
-
-    It holds what a schema can say; relations between fields are only checked by `load_spec`.
-    """
-    return json_schema(StudyModel)
