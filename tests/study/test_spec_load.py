@@ -160,7 +160,6 @@ def test_good_files_load_and_match_the_json_schema(path: Path) -> None:
     [
         *("top-unknown-field", "engine-unknown", "space-type-unknown", "proof-pairs-few"),
         *("version-2", "space-low-elephants", "pruner-unknown", "sampler-unknown"),
-        "workload-unknown-parameter",
     ],
 )
 def test_the_json_schema_refuses_bad_shapes(name: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,8 +25,6 @@ from lsmtune.model.workload import (
 from lsmtune.study.build import parse_spec
 from lsmtune.workloads.file import (
     parse_workload_file,
-    workload_document,
-    workload_file_schema,
     workload_text,
 )
 from lsmtune.workloads.stated import WORKLOAD_NAMES, make_workload
@@ -96,17 +92,6 @@ def test_every_field() -> None:
     )
     assert bursts.rate == StepRate(((10.0, 5000.0), (50.0, 0.0)))
     assert trace.replay == Replay("here/traces/monday", 2.0)
-
-
-def test_the_schema_takes_it_too() -> None:
-    schema = workload_file_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(yaml.safe_load(WHOLE), schema)
-    for name in WORKLOAD_NAMES:
-        jsonschema.validate(workload_document(make_workload(name, {}, "-w")), schema)
-    wrong = yaml.safe_load(WHOLE.replace("hot_data: 0.1", "hot_date: 0.1"))
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, schema)
 
 
 @pytest.mark.parametrize("name", WORKLOAD_NAMES)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import PlainSerializer, PlainValidator, SerializationInfo, WithJsonSchema
+from pydantic import PlainSerializer, PlainValidator, SerializationInfo
 
 from lsmtune.errors import FieldError, nearest_name
 from lsmtune.model.fields import (
@@ -55,11 +55,10 @@ _LENGTH, _SIZES = "length", "sizes"
 
 @dataclass(frozen=True)
 class DistributionParameter:
-    """A parameter of a distribution: how it is read, what is allowed, and its JSON Schema."""
+    """A parameter of a distribution: how it is read, and what is allowed."""
 
     read: Callable[[object], Number]
     allowed: str
-    schema: Mapping[str, Any]
     needed: bool = True
 
 
@@ -75,31 +74,18 @@ def _real(holds: Callable[[float], bool]) -> Callable[[object], float]:
     return read
 
 
-_NUMBER_SCHEMA = {"type": "number"}
-_ABOVE_ZERO_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
-_SIZE_SCHEMA = {"type": ["integer", "string"]}
-_ABOVE_ZERO = DistributionParameter(
-    _real(lambda number: number > 0), "a number above 0", _ABOVE_ZERO_SCHEMA
-)
-_ANY = DistributionParameter(_real(math.isfinite), "a number", _NUMBER_SCHEMA)
+_ABOVE_ZERO = DistributionParameter(_real(lambda number: number > 0), "a number above 0")
+_ANY = DistributionParameter(_real(math.isfinite), "a number")
 _OPTIONAL = replace(_ANY, needed=False)
-_FRACTION = DistributionParameter(
-    read_fraction, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1}
-)
-_SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes", _SIZE_SCHEMA)
+_FRACTION = DistributionParameter(read_fraction, "a number from 0 to 1")
+_SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes")
 _THETA = DistributionParameter(
-    _real(lambda number: 0 < number < 100 and number != 1),
-    "a number above 0 that is not 1",
-    _ABOVE_ZERO_SCHEMA,
+    _real(lambda number: 0 < number < 100 and number != 1), "a number above 0 that is not 1"
 )
-_COUNT = DistributionParameter(
-    read_count(1, COUNT_MAX), "a whole number above 0", {"type": "integer", "minimum": 1}
-)
+_COUNT = DistributionParameter(read_count(1, COUNT_MAX), "a whole number above 0")
 _SOME = replace(_COUNT, needed=False)
 _PER_CENT = DistributionParameter(
-    _real(lambda number: 0 < number < 100),
-    "a number above 0, below 100",
-    {**_ABOVE_ZERO_SCHEMA, "exclusiveMaximum": 100},
+    _real(lambda number: 0 < number < 100), "a number above 0, below 100"
 )
 KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "uniform": {},
@@ -127,11 +113,9 @@ SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "row": {
         "fields": _COUNT,
         "names_bytes": _SIZE,
-        _LENGTH: DistributionParameter(read_number, "a distribution of sizes", {"type": "object"}),
+        _LENGTH: DistributionParameter(read_number, "a distribution of sizes"),
     },
-    "table": {
-        _SIZES: DistributionParameter(read_number, "a list of [size, weight]", {"type": "array"})
-    },
+    "table": {_SIZES: DistributionParameter(read_number, "a list of [size, weight]")},
 }
 
 
@@ -160,27 +144,6 @@ def distribution_document(distribution: Distribution) -> dict[str, Any]:
         "distribution": distribution.name,
         **{name: plain(value) for name, value in distribution.parameters},
     }
-
-
-def distributions_schema(
-    known: Mapping[str, Mapping[str, DistributionParameter]],
-) -> dict[str, Any]:
-    """The JSON Schema of a distribution among `known`."""
-    stated = [
-        {
-            "type": "object",
-            "properties": {
-                "distribution": {"const": name},
-                **{part: dict(what.schema) for part, what in parts.items()},
-            },
-            "required": ["distribution", *(part for part, what in parts.items() if what.needed)],
-            "additionalProperties": False,
-        }
-        for name, parts in known.items()
-    ]
-    alone = [name for name, parts in known.items() if not parts]
-    sizes = [_SIZE_SCHEMA] if known is SIZE_DISTRIBUTIONS else [{"enum": alone}]
-    return {"anyOf": [*stated, *sizes]}
 
 
 def _distribution(
@@ -266,14 +229,8 @@ def _stated(distribution: Distribution, info: SerializationInfo) -> Any:
 
 
 KeyDistribution = Annotated[
-    Distribution,
-    PlainValidator(refusing(key_distribution)),
-    PlainSerializer(_stated),
-    WithJsonSchema(distributions_schema(KEY_DISTRIBUTIONS)),
+    Distribution, PlainValidator(refusing(key_distribution)), PlainSerializer(_stated)
 ]
 SizeDistribution = Annotated[
-    Distribution,
-    PlainValidator(refusing(size_distribution)),
-    PlainSerializer(_stated),
-    WithJsonSchema(distributions_schema(SIZE_DISTRIBUTIONS)),
+    Distribution, PlainValidator(refusing(size_distribution)), PlainSerializer(_stated)
 ]

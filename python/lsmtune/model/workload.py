@@ -1,8 +1,8 @@
 """A Workload: a list of phases on one database, as files state it and the driver performs it.
 
 The types are what workload files are read as, what is written of a workload in a file and in the
-driver's request, and the JSON Schema of the file. The words are the driver's
-(`protocol/request.schema.json`). What only makes sense across fields, `workloads.file` checks.
+driver's request. The words are the driver's (`protocol/request.schema.json`). What only makes sense
+across fields, `workloads.file` checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     SerializerFunctionWrapHandler,
-    WithJsonSchema,
     WrapSerializer,
     WrapValidator,
 )
@@ -188,12 +187,7 @@ def _with(word: str) -> WrapSerializer:
     return WrapSerializer(write)
 
 
-Rate = Annotated[
-    float,
-    BeforeValidator(_rate),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
-    Field(gt=0, le=RATE_MAX),
-]
+Rate = Annotated[float, BeforeValidator(_rate), Field(gt=0, le=RATE_MAX)]
 Weights = Annotated[
     tuple[tuple[str, float], ...], pairs_of(Literal[MIX_OPERATIONS], float), Field(min_length=1)
 ]
@@ -201,7 +195,6 @@ Steps = Annotated[
     tuple[tuple[float, float], ...],
     PlainValidator(refusing(_steps)),
     PlainSerializer(lambda steps: [list(step) for step in steps]),
-    WithJsonSchema({"type": "array", "items": {"type": "array", "items": {}}}),
 ]
 Operation: TypeAlias = Annotated[
     str | None,

@@ -15,7 +15,7 @@ import yaml
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.fields import Version, described
-from lsmtune.model.files import FileKind, json_schema, parse_document, read_as, read_text
+from lsmtune.model.files import FileKind, parse_document, read_as, read_text
 from lsmtune.model.workload import (
     KEY_BYTES_MIN,
     VALUE_BYTES_MAX,
@@ -69,11 +69,6 @@ def parse_workload_file(text: str, path: Path) -> Workload:
         return _completed(stated, document.data, path.parent)
     except InputError as error:
         raise document.located(error) from None
-
-
-def workload_file_schema() -> dict[str, Any]:
-    """The JSON Schema (Draft 2020-12) of workload files."""
-    return json_schema(WorkloadFile)
 
 
 # --- What follows from other fields, and what may not stand beside them. Errors have no source yet.

@@ -11,20 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator
 
 from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.errors import InputError
 from lsmtune.model.fields import found_text, refused
 from lsmtune.workloads.file import SUFFIXES, load_workload_file
-from lsmtune.workloads.parameter import WorkloadFamily
-from lsmtune.workloads.stated import (
-    ENGINE_PREFIXES,
-    FAMILIES,
-    WORKLOAD_NAMES,
-    Stated,
-    state_workload,
-)
+from lsmtune.workloads.stated import ENGINE_PREFIXES, WORKLOAD_NAMES, Stated, state_workload
 from lsmtune.workloads.ycsb import NAME as YCSB
 
 
@@ -37,58 +30,7 @@ def _workload(value: object) -> object:
     return value
 
 
-_WEIGHTED = {
-    "label": {"type": "string", "description": "what tells it apart; its name when not given"},
-    "weight": {"type": "number", "exclusiveMinimum": 0, "description": "its share; 1 unless given"},
-}
-
-
-def _workload_schema() -> dict[str, Any]:
-    """Families of the same parameters together; what else they check, only they know."""
-    groups: dict[tuple[str, ...], list[WorkloadFamily]] = {}
-    for family in FAMILIES.usable().values():
-        names = (*family.parameters, *family.also, *family.ignored, *family.no_effect)
-        groups.setdefault(tuple(sorted(names)), []).append(family)
-    paths = {"type": ["string", "array"], "items": {"type": "string"}}
-    forms = []
-    for families in groups.values():
-        properties: dict[str, Any] = {
-            "name": {"enum": [family.name for family in families]},
-            "properties": paths,
-        }
-        for family in families:
-            properties |= _parameters_schema(family)
-        forms.append((properties, "name"))
-    file = {"type": "string", "minLength": 1, "description": "a workload file"}
-    forms.append(({"file": file, **_parameters_schema(FAMILIES["ycsb"])}, "file"))
-    return {
-        "anyOf": [
-            {
-                "type": "object",
-                "properties": {**properties, **_WEIGHTED},
-                "required": [needed],
-                "additionalProperties": False,
-            }
-            for properties, needed in forms
-        ]
-    }
-
-
-def _parameters_schema(family: WorkloadFamily) -> dict[str, Any]:
-    kinds = {"type": ["number", "string", "boolean"]}
-    others = (*family.also, *family.ignored)
-    return {name: dict(kinds) for name in others} | {
-        parameter.name: {
-            "description": f"{parameter.description}; {parameter.allowed}",
-            "type": ["number", "string"],
-        }
-        for parameter in family.parameters.values()
-    }
-
-
-WorkloadFields = Annotated[
-    dict[str, Any], BeforeValidator(_workload), WithJsonSchema(_workload_schema())
-]
+WorkloadFields = Annotated[dict[str, Any], BeforeValidator(_workload)]
 
 
 # --- From the fields of a study file to a workload.
