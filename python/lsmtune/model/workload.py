@@ -7,6 +7,7 @@ across fields, `workloads.file` checks.
 
 from __future__ import annotations
 
+import math
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
@@ -379,7 +380,7 @@ class Phase:
         """Operation to its share of what the phase's own threads do; a replay's are not known."""
         if self.mix is None:
             return {} if self.operation is None else {self.operation: 1.0}
-        total = sum(weight for _, weight in self.mix.operations)
+        total = math.fsum(weight for _, weight in self.mix.operations)
         shares: dict[str, float] = {}
         for name, weight in self.mix.operations:
             shares[name] = shares.get(name, 0.0) + weight / total

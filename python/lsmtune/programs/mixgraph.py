@@ -53,7 +53,7 @@ def mixgraph_flags(program: str, workload: Workload, phase: Phase, mix: Mix) -> 
         stated = f"{mix.first} to {mix.first + mix.records - 1}"
         allowed = f"all keys, 0 to {workload.num - 1}"
         raise cannot(program, f"{phase.name}: records", found=stated, allowed=allowed)
-    shares = _shares(mix)
+    shares = phase.shares
     flags = {flag: repr(shares.get(name, 0.0)) for name, flag in RATIOS.items()}
     flags |= _key_flags(program, workload, phase, mix.keys)
     if "put" in shares:
@@ -80,7 +80,7 @@ def mixgraph_flags(program: str, workload: Workload, phase: Phase, mix: Mix) -> 
 def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator[str]:
     """What mixgraph does otherwise than `mix` says, a line each; of a mix that it can perform."""
     lead = f"db_bench's mixgraph ({phase.name})"
-    shares = _shares(mix)
+    shares = phase.shares
     thousandths = {name: math.ceil(_RANGE_MAX * share) for name, share in shares.items()}
     whole = sum(thousandths.values())
     performed = {name: count / whole for name, count in thousandths.items()}
@@ -114,14 +114,6 @@ def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator
                 f"{lead} with assertions enabled aborts at a limit below {_LIMIT_LEAST_OPS_S} a "
                 f"second; one goes down to {limit:.0f}"
             )
-
-
-def _shares(mix: Mix) -> dict[str, float]:
-    total = math.fsum(weight for _, weight in mix.operations)
-    shares: dict[str, float] = {}
-    for name, weight in mix.operations:
-        shares[name] = shares.get(name, 0.0) + weight / total
-    return shares
 
 
 def _key_flags(

@@ -9,7 +9,6 @@ seed (`utils::ThreadLocalRandomInt`), and nothing ends it by time.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 from lsmtune.driver.runner import DATABASE
@@ -105,8 +104,7 @@ def _operations(phase: Phase, mix: Mix) -> dict[str, str]:
     if mix.operation_by_key:
         allowed = "none: it draws operations and keys each by itself"
         raise _cannot(phase, "operation_by_key", mix.operation_by_key, allowed)
-    total = math.fsum(weight for _, weight in mix.operations)
-    shares = {name: weight / total for name, weight in mix.operations}
+    shares = phase.shares
     unknown = [name for name in shares if name not in _PROPORTIONS]
     if unknown:
         raise _cannot(phase, "operations", unknown[0], ", ".join(_PROPORTIONS))
