@@ -25,7 +25,7 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.errors import InputError
 from lsmtune.model.request import Limits
-from lsmtune.workloads.choice import assignments, workload_of
+from lsmtune.workloads.choice import assignments, stated_workload
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def test_what_is_not_name_equals_value_is_refused(text: str) -> None:
 
 def test_a_name_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match="-w/--workload-set: num: given twice"):
-        workload_of("fillrandom", ["num=1", "num=2"])
+        stated_workload("fillrandom", ["num=1", "num=2"])
 
 
 def test_a_value_that_is_no_whole_number_of_bytes_names_its_option() -> None:
@@ -112,12 +112,12 @@ def test_whole_numbers_outside_their_range_are_told_what_is_allowed(text: str) -
 
 
 def test_workloads_and_their_parameters() -> None:
-    workload = workload_of("fillrandom", ["num=1000", "value_bytes=1KiB"])
+    workload = stated_workload("fillrandom", ["num=1000", "value_bytes=1KiB"]).workload
     assert (workload.name, workload.num, workload.value_bytes) == ("fillrandom", 1000, 1024)
     with pytest.raises(InputError, match=r"--workload: found 'fillrandm'.*did you mean fillrandom"):
-        workload_of("fillrandm", None)
+        stated_workload("fillrandm", None)
     with pytest.raises(InputError, match=r"-w/--workload-set: nim: .*did you mean num"):
-        workload_of("fillrandom", ["nim=3"])
+        stated_workload("fillrandom", ["nim=3"])
 
 
 def test_limits() -> None:

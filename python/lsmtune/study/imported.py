@@ -44,7 +44,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.build_space import space_parameters
 from lsmtune.study.models import SpaceModel
 from lsmtune.study.template import render_options, render_study
-from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, workload_of
+from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, stated_workload
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 DEFAULT_WORKLOAD = "fillrandom"
@@ -240,7 +240,7 @@ class _Draft:
             name = DEFAULT_WORKLOAD
             why = f"{stated['name']} is none here" if stated else "no file says it"
             self.notes.append(f"workload: {why}: {name}, see --workload")
-        workload_of(name, (*(f"{n}={v}" for n, v in fields.items()), *parameters))
+        stated_workload(name, (*(f"{n}={v}" for n, v in fields.items()), *parameters))
         plain = {n: int(v) if v.isdecimal() else v for n, v in given.items()}
         self.raw["workload"] = {"name": name, **fields, **plain}
 
@@ -285,7 +285,7 @@ class _Draft:
         """Allows the unsafe options that were imported, and says so: they are the user's own."""
         workload = self.raw["workload"]
         texts = [f"{k}={v}" for k, v in workload.items() if k != "name"]
-        durability = workload_of(workload["name"], texts).durability
+        durability = stated_workload(workload["name"], texts).workload.durability
         allowed = []
         for name, values in _possible_values(self.raw).items():
             unsafe = unsafe_option(engine, name, durability)

@@ -104,11 +104,6 @@ def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, Opti
     return imported.options
 
 
-def workload_of(name: str, texts: Sequence[str] | None) -> Workload:
-    """The Workload of `--workload`, a name or a file, and the `-w` flags."""
-    return stated_workload(name, texts).workload
-
-
 def stated_workload(
     name: str, texts: Sequence[str] | None, properties: Properties | None = None
 ) -> Stated:
