@@ -52,8 +52,7 @@ def encode(value: object) -> Any:
 def decode(record: type[Record], stored: object) -> Record:
     """The `record` that `encode` turned into `stored`.
 
-    A field that is missing takes its default, so that records written before a field was added
-    can still be read. Raises ValueError when `stored` has another form.
+    A field that is missing takes its default. Raises ValueError when `stored` has another form.
     """
     decoded: Record = adapter(record).validate_python(stored)
     return decoded

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo
 
-from lsmtune.errors import FieldError, nearest_name
+from lsmtune.errors import FieldError, check_names
 from lsmtune.model.fields import (
     COUNT_MAX,
     read_count,
@@ -155,15 +155,10 @@ def _distribution(
         raise FieldError(field, found=value, allowed=allowed)
     name = stated.get("distribution")
     if not isinstance(name, str) or name not in known:
-        nearest = nearest_name(str(name), known)
-        place = f"{field}.distribution"
-        raise FieldError(place, found=str(name), allowed=", ".join(known), nearest=nearest)
+        raise FieldError(f"{field}.distribution", found=str(name), known=known)
     parts = known[name]
-    for part in stated:
-        if part != "distribution" and part not in parts:
-            allowed, nearest = ", ".join(parts) or "none", nearest_name(part, parts)
-            why = f"unknown parameter of {name}"
-            raise FieldError(f"{field}.{part}", why=why, allowed=allowed, nearest=nearest)
+    given_parts = [part for part in stated if part != "distribution"]
+    check_names(given_parts, parts, "", field, why=f"unknown parameter of {name}")
     given: dict[str, ParameterOf] = {}
     for part, what in parts.items():
         place = f"{field}.{part}"
