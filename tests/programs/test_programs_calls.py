@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.engines.formats import export
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
@@ -38,8 +38,8 @@ from lsmtune.programs.db_bench import (
     rocksdb_arguments,
 )
 from lsmtune.programs.find import recognised, stated_version
-from lsmtune.programs.output import gflags_known, refused_flag
-from lsmtune.programs.registry import PROGRAMS, program_named
+from lsmtune.programs.output import gflags_known, nearest_flag, refused_flag
+from lsmtune.programs.registry import PROGRAMS
 
 LOAD = Phase("load", PhaseKind.LOAD, "fillrandom", operations_per_thread=1000)
 SETTLE = Phase("settle", PhaseKind.SETTLE)
@@ -338,9 +338,8 @@ def test_what_ekvsb_cannot_perform_is_one_line(workload: Workload, said: str) ->
 def test_a_refused_flag_is_found_with_its_nearest_spelling(
     text: str, flag: str, nearest: str
 ) -> None:
-    refused = refused_flag(text, LEVELDB_FLAGS)
-    assert refused is not None
-    assert (refused.flag, refused.nearest) == (flag, nearest)
+    assert refused_flag(text) == flag
+    assert nearest_flag(flag, LEVELDB_FLAGS) == nearest
     assert refused_flag("all well\n") is None
 
 
@@ -366,4 +365,4 @@ def test_what_no_program_tells_is_no_metric_of_any() -> None:
     assert "latency_us_p99" in ycsb_cpp_call.PROGRAM.untold(YCSB.phases[2])
     assert "latency_us_p99" not in ycsb_cpp_call.PROGRAM.untold(YCSB.phases[0])
     with pytest.raises(InputError, match="did you mean leveldb-db_bench"):
-        program_named("leveldb-dbbench", "s")
+        by_name(PROGRAMS, "leveldb-dbbench", "s")

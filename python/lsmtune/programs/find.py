@@ -18,19 +18,16 @@ from pathlib import Path
 from lsmtune.driver.process import not_started
 from lsmtune.errors import InputError
 from lsmtune.machine.files import temporary_folder
-from lsmtune.programs.output import gflags_known, unknown_flag
+from lsmtune.programs.output import flag_name, gflags_known, nearest_flag
 from lsmtune.programs.program import FoundProgram, Observed, Program
 
 ROCKSDB_DB_BENCH = "rocksdb-db_bench"
-LEVELDB_DB_BENCH = "leveldb-db_bench"
 YCSB_CPP = "ycsb-cpp"
-EKVSB = "ekvsb"
-
 _ANSWERS = {
     ROCKSDB_DB_BENCH: r"^ +-benchmarks \(",
-    LEVELDB_DB_BENCH: r"^Invalid flag '--help'",
+    "leveldb-db_bench": r"^Invalid flag '--help'",
     YCSB_CPP: r"^ *-load: run the loading phase of the workload",
-    EKVSB: r"^ +summary +Shows summary of a benchmark result",
+    "ekvsb": r"^ +summary +Shows summary of a benchmark result",
 }
 _VERSION = re.compile(r"db_bench version (?P<version>[0-9.]+)")
 
@@ -162,11 +159,9 @@ def check_arguments(
     """Raises InputError for an argument with a flag that the program is known not to have."""
     known = executable.flags or program.known_flags
     for argument in arguments:
-        name = argument.lstrip("-").partition("=")[0]
-        if argument.startswith("--") and known and name not in known:
-            refused = unknown_flag(argument, known)
-            why = f"unknown flag of {program.name}"
-            raise InputError(source, field, found=argument, why=why, nearest=refused.nearest)
+        if argument.startswith("--") and known and flag_name(argument) not in known:
+            why, nearest = f"unknown flag of {program.name}", nearest_flag(argument, known)
+            raise InputError(source, field, found=argument, why=why, nearest=nearest)
 
 
 def _answer(path: Path, arguments: Sequence[str]) -> str:

@@ -87,38 +87,29 @@ _REFUSALS = (
 _HELP_FLAG = re.compile(r"^ +-(?P<flag>[A-Za-z0-9_]+) \(", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class RefusedFlag:
-    """A flag that a program did not take, without its value; `nearest` is "" where none is near."""
-
-    flag: str
-    nearest: str
-
-    @property
-    def line(self) -> str:
-        """What to tell the user."""
-        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
-        return f"unknown flag {self.flag}{hint}"
-
-
-def refused_flag(text: str, known: Collection[str] = ()) -> RefusedFlag | None:
+def refused_flag(text: str) -> str | None:
     """The flag that `text`, a program's stderr, says it does not know; None where it does not.
 
-    `known` are the program's flags, without dashes.
+    As `--name`, without its value.
     """
     for line in text.splitlines():
         for pattern in _REFUSALS:
             if (match := pattern.match(line.strip())) is not None:
-                return unknown_flag(match["flag"], known)
+                return f"--{flag_name(match['flag'])}"
     return None
 
 
-def unknown_flag(flag: str, known: Collection[str]) -> RefusedFlag:
-    """`flag` as an unknown one, beside the nearest of `known`."""
-    name = flag.lstrip("-").partition("=")[0]
+def flag_name(flag: str) -> str:
+    """`flag` without dashes and value."""
+    return flag.lstrip("-").partition("=")[0]
+
+
+def nearest_flag(flag: str, known: Collection[str]) -> str:
+    """The nearest of `known`, which are flags without dashes; empty where none is near."""
     # A flag that is known, and refused all the same, is one of a newer version.
+    name = flag_name(flag)
     nearest = "" if name in known else nearest_name(name, known)
-    return RefusedFlag(f"--{name}", f"--{nearest}" if nearest else "")
+    return f"--{nearest}" if nearest else ""
 
 
 def gflags_known(help_text: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from lsmtune.model.request import RunRequest
 from lsmtune.programs.command import judge_program
 from lsmtune.programs.command_process import CommandProcess
 from lsmtune.programs.find import PROGRAM_FLAG, check_arguments, find_program, introduced
-from lsmtune.programs.output import refused_flag
+from lsmtune.programs.output import nearest_flag, refused_flag
 from lsmtune.programs.program import FoundProgram, Observed, Plan, Program, Step, StepOutput
 
 _PER_S = 1_000_000
@@ -195,13 +195,13 @@ class ProgramRunner:
         return self._judge(state, step, output, ending)
 
     def _judge(self, state: _State, step: Step, output: StepOutput, ending: Ending) -> Judgement:
-        errors = output.errors()
-        known = self.executable.flags or self.program.known_flags
-        refusal = refused_flag(errors, known)
-        if refusal is not None and ending.outcome is None:
-            why = f"{self.program.name} refused its command line: {refusal.line}"
-            nearest = (refusal.nearest,) if refusal.nearest else ()
-            return Judgement(Outcome.INVALID, RunError("flag", why, refusal.flag, nearest=nearest))
+        flag = refused_flag(output.errors())
+        if flag is not None and ending.outcome is None:
+            near = nearest_flag(flag, self.executable.flags or self.program.known_flags)
+            hint = f"; did you mean {near}?" if near else ""
+            why = f"{self.program.name} refused its command line: unknown flag {flag}{hint}"
+            nearest = (near,) if near else ()
+            return Judgement(Outcome.INVALID, RunError("flag", why, flag, nearest=nearest))
         tail = tail_of(output.stderr) or tail_of(output.stdout)
         judgement = judge_program(ending, str(self.executable.path), tail)
         if judgement.outcome is not Outcome.OK:
