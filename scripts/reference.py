@@ -22,7 +22,7 @@ from lsmtune.cli.main import PROGRAM
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.model.files import json_schema
-from lsmtune.model.metrics import REGISTRY, Level
+from lsmtune.model.metrics import REGISTRY, Level, unit_of
 from lsmtune.report.options import range_text, value_text
 from lsmtune.study.models import StudyModel
 
@@ -135,7 +135,12 @@ def metrics_page() -> str:
     parts = [f"# Metrics\n\n{MADE} [How they are measured](../measuring.md)."]
     for level, heading in about.items():
         rows = [
-            (f"`{m.name}`", m.unit, "maximize" if m.higher_is_better else "minimize", m.says)
+            (
+                f"`{m.name}`",
+                unit_of(m.name),
+                "maximize" if m.higher_is_better else "minimize",
+                m.says,
+            )
             for m in REGISTRY
             if m.level is level
         ]

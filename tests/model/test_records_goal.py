@@ -64,14 +64,14 @@ def test_a_pick_by_weights_multiplies_gains_whichever_way_they_go() -> None:
     worse = goal.number((16.0, 81.0))
     assert better is not None
     assert worse is not None
-    assert goal.better(better, worse)
+    assert goal.direction.better(better, worse)
 
 
 def test_a_pick_of_the_best_leaves_the_others_to_the_front() -> None:
     goal = Goal((FAST, SHORT), pick=Pick({"wait": 1.0}))
     assert (goal.metric, goal.direction) == ("wait", Direction.MINIMIZE)
     assert goal.number((0.0, 5.0)) == 5.0
-    assert goal.better(4.0, 5.0)
+    assert goal.direction.better(4.0, 5.0)
 
 
 def test_without_a_pick_all_objectives_count_alike() -> None:

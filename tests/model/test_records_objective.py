@@ -63,10 +63,10 @@ def test_every_metric_is_a_number_with_a_direction(metric: str) -> None:
 
 
 def test_better_follows_the_direction_and_equal_is_not_better() -> None:
-    assert Objective(direction=Direction.MAXIMIZE).better(2.0, 1.0)
-    assert not Objective(direction=Direction.MAXIMIZE).better(1.0, 1.0)
-    assert Objective(direction=Direction.MINIMIZE).better(1.0, 2.0)
-    assert not Objective(direction=Direction.MINIMIZE).better(1.0, 1.0)
+    assert Direction.MAXIMIZE.better(2.0, 1.0)
+    assert not Direction.MAXIMIZE.better(1.0, 1.0)
+    assert Direction.MINIMIZE.better(1.0, 2.0)
+    assert not Direction.MINIMIZE.better(1.0, 1.0)
 
 
 # --- totals of all measure phases

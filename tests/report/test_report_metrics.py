@@ -105,7 +105,7 @@ def test_an_entry_is_whole(metric: Any) -> None:
     assert metric.says.endswith(".")
     assert (
         metric.level is Level.COUNT
-        or metric.unit
+        or unit_of(metric.name)
         or metric.name.endswith(("_amplification", "flushes", "compactions", "_hits", "_misses"))
     )
     assert BY_NAME[metric.name] is metric

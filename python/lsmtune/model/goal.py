@@ -68,10 +68,6 @@ class Objective:
             return None
         return metric_value(measurement, self.metric, self.phase_of(measurement))
 
-    def better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`; equal values are not."""
-        return self.direction.better(value, other)
-
     def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
         """The phase that this objective looks at."""
         measured = measurement.measured_phases
@@ -193,10 +189,6 @@ class Goal:
     def direction(self) -> Direction:
         """Which way the number of `value` is better."""
         return self.chosen[0].direction if len(self.chosen) == 1 else Direction.MAXIMIZE
-
-    def better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`; equal values are not."""
-        return self.direction.better(value, other)
 
     def values(self, runs: Sequence[Measurement]) -> tuple[float, ...] | None:
         """The value of each objective over `runs`, one per workload; None when one is unknown.

@@ -79,11 +79,6 @@ class Metric:
         """What its line in the table of `bench` begins with; empty where it has none."""
         return (self.heading or label_of(self.name)) if "bench" in self.shown else ""
 
-    @property
-    def unit(self) -> str:
-        """As `unit_of` its name."""
-        return unit_of(self.name)
-
 
 def _of_driver(name: str, says: str, **more: Any) -> Metric:
     """A metric that only lsmtune's driver can tell."""

@@ -71,7 +71,7 @@ def judge(
         if smallest_effect is not None and 1.0 / limit <= interval.low <= interval.high <= limit:
             outcome = VerdictOutcome.EQUIVALENT
         elif interval.excludes_one():
-            better = goal.better(interval.ratio, 1.0)
+            better = goal.direction.better(interval.ratio, 1.0)
             outcome = VerdictOutcome.BETTER if better else VerdictOutcome.WORSE
     if values.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN

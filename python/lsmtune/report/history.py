@@ -40,7 +40,7 @@ def history(records: StudyRecords) -> History:
     for trial in records.trials:
         row = _trial_row(records, trial, baseline, is_best=trial is top)
         if row.value is not None and trial.eligible:
-            best_yet = so_far is None or records.spec.goal.better(row.value, so_far)
+            best_yet = so_far is None or records.spec.goal.direction.better(row.value, so_far)
             so_far = row.value if best_yet else so_far
         is_tuned = tuned is not None and trial.number == tuned.trial
         rows.append(replace(row, best_so_far=so_far, is_tuned=is_tuned))
