@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -19,10 +19,19 @@ from lsmtune.search.sampler import SamplerKind
 ANNEALING = SamplerKind("annealing", "cools down", (), False, GP.make)
 
 
-def known(*entries: tuple[str, str]) -> Plugins[SamplerKind]:
+Known = Callable[..., Plugins[SamplerKind]]
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Known:
     """The sampler `gp`, and what these entry points add."""
-    found = [EntryPoint(name, value, plugins.SAMPLERS) for name, value in entries]
-    return Plugins(plugins.SAMPLERS, {"gp": GP}, lambda: found)
+
+    def with_entries(*entries: tuple[str, str]) -> Plugins[SamplerKind]:
+        found = [EntryPoint(name, value, plugins.SAMPLERS) for name, value in entries]
+        monkeypatch.setattr(plugins, "_installed", lambda _group: found)
+        return Plugins(plugins.SAMPLERS, {"gp": GP})
+
+    return with_entries
 
 
 def problem(kinds: Plugins[SamplerKind], name: str) -> str:
@@ -32,7 +41,7 @@ def problem(kinds: Plugins[SamplerKind], name: str) -> str:
     return str(caught.value)
 
 
-def test_a_package_adds_a_sampler_by_an_entry_point() -> None:
+def test_a_package_adds_a_sampler_by_an_entry_point(known: Known) -> None:
     kinds = known(("annealing", f"{__name__}:ANNEALING"))
     assert [*kinds] == ["gp", "annealing"]  # after lsmtune's own
     assert by_name(kinds, "annealing", "s", "f") is ANNEALING
@@ -50,7 +59,7 @@ def test_a_package_adds_a_sampler_by_an_entry_point() -> None:
     ],
 )
 def test_a_broken_plugin_says_why_when_it_is_named_and_breaks_nothing_else(
-    value: str, line: str
+    value: str, line: str, known: Known
 ) -> None:
     kinds = known(("other", value))
     pattern = rf"^s.yaml:3: sampler.name: {line}.*; found 'other'$"
@@ -63,13 +72,13 @@ def test_a_broken_plugin_says_why_when_it_is_named_and_breaks_nothing_else(
     assert (name, why in problem(kinds, "other")) == ("other", True)
 
 
-def test_a_name_that_two_packages_take_is_nobodys() -> None:
+def test_a_name_that_two_packages_take_is_nobodys(known: Known) -> None:
     kinds = known(("other", "one:KIND"), ("other", "two:KIND"))
     line = "is the name of 2 plugins; uninstall all but one of one:KIND of the package unknown"
     assert line in problem(kinds, "other")
 
 
-def test_lsmtunes_own_names_stay_its_own() -> None:
+def test_lsmtunes_own_names_stay_its_own(known: Known) -> None:
     kinds = known(("gp", f"{__name__}:ANNEALING"))
     assert kinds["gp"] is GP
     assert [why for _, _, why in kinds.added()] == ["has a name that is taken: it is lsmtune's own"]

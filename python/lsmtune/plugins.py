@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -73,16 +73,10 @@ class Plugins(Mapping[str, Kind]):
     raises FieldError, which `errors.by_name` completes, for a plugin that cannot be used.
     """
 
-    def __init__(
-        self,
-        group: str,
-        builtin: Mapping[str, Kind | str],
-        entries: Callable[[], Iterable[EntryPoint]],
-    ) -> None:
+    def __init__(self, group: str, builtin: Mapping[str, Kind | str]) -> None:
         """`builtin` says of each kind what it is, or where (`module:attribute`)."""
         self.group = group
         self._builtin = builtin
-        self._entries = entries
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys((*self._builtin, *sorted(self._added()))))
@@ -136,7 +130,7 @@ class Plugins(Mapping[str, Kind]):
 
     def _added(self) -> Mapping[str, tuple[EntryPoint, ...]]:
         found: dict[str, tuple[EntryPoint, ...]] = {}
-        for entry in self._entries():
+        for entry in _installed(self.group):
             found[entry.name] = (*found.get(entry.name, ()), entry)
         return found
 
@@ -156,11 +150,6 @@ class Plugins(Mapping[str, Kind]):
         if name != entry.name:
             raise FieldError(found=entry.name, why=f"calls itself {name!r}: {origin}")
         return kind
-
-
-def collect(group: str, builtin: Mapping[str, Kind | str]) -> Plugins[Kind]:
-    """The kinds of `group`: `builtin`, and those of the packages that are installed."""
-    return Plugins(group, builtin, functools.partial(_installed, group))
 
 
 def is_any_installed() -> bool:

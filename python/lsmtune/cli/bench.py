@@ -27,14 +27,14 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.output import failure, print_json, print_view, warn
 from lsmtune.driver.messages import Message
-from lsmtune.errors import InputError, LsmtuneError, check_name
+from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.experiment.observer import Observer
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAMS, program_named
+from lsmtune.programs.registry import PROGRAMS
 
 if TYPE_CHECKING:
     from lsmtune.experiment.repeats import After
@@ -159,7 +159,7 @@ def program_runner(flags: RunnerFlags, engine: str, workload: Workload) -> Runne
     """
     from lsmtune.programs.runner import chosen_program
 
-    program = program_named(flags.runner, RUNNER_FLAG)
+    program = by_name(PROGRAMS, flags.runner, RUNNER_FLAG)
     program.check_engine(engine)
     program.check(workload, engine)
     return chosen_program(program, engine, flags.program, tuple(flags.program_argument or ()))

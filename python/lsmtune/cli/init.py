@@ -27,7 +27,7 @@ from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
 from lsmtune.workloads.parameter import WorkloadParameter
-from lsmtune.workloads.stated import find_family
+from lsmtune.workloads.stated import FAMILIES
 
 DEFAULT_WORKLOAD = "fillrandom"
 BUDGET = "Time for the whole study."
@@ -100,8 +100,13 @@ def _ask_workload() -> tuple[str, list[str]]:
     """A workload and its `name=value` parameters, as somebody in a terminal says."""
     typer.echo("What must the answer hold for? Enter takes what is in brackets.\n", err=True)
     about = "`lsmtune workload list` says what each is."
-    name = _ask("workload", about, DEFAULT_WORKLOAD, lambda text: find_family(text, "workload"))
-    family = find_family(name, "workload")
+    name = _ask(
+        "workload",
+        about,
+        DEFAULT_WORKLOAD,
+        lambda text: by_name(FAMILIES, text, "workload", "name"),
+    )
+    family = by_name(FAMILIES, name, "workload", "name")
     said: list[str] = []
     for parameter in family.parameters.values():
         if parameter.name in (*family.sizes, *ASKED) and parameter.default is not None:

@@ -25,10 +25,10 @@ from lsmtune.cli.flags import (
 from lsmtune.cli.output import print_json, status_of
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
-from lsmtune.errors import ExitStatus, InputError, need_package
+from lsmtune.errors import ExitStatus, InputError, by_name, need_package
 from lsmtune.model.config import EngineIdentity
 from lsmtune.programs.command import CommandRunner
-from lsmtune.programs.registry import PROGRAMS, program_named
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.programs.runner import RunnerChoice, chosen_program
 from lsmtune.proof.pairs import refusal
 from lsmtune.search.pruners import PRUNERS
@@ -165,7 +165,7 @@ def tune_runner(spec: Spec) -> RunnerChoice:
         asked, source = spec.program, place_of(spec, "runner.program")
         path_source = place_of(spec, "runner.path") if asked.path is not None else source
         return chosen_program(
-            program_named(asked.name, source, "runner.program"),
+            by_name(PROGRAMS, asked.name, source, "runner.program"),
             spec.engine_name,
             asked.path,
             asked.arguments,

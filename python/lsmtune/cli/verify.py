@@ -40,14 +40,14 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.gate import GateFlags, kept
 from lsmtune.cli.output import note, print_json, status_of, warn
-from lsmtune.errors import InputError, check_name
+from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import program_named
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.units import format_bytes
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _verify(
     asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
     builds = _builds_of(libraries, compared, runners, asked.workload)
     if runner != NATIVE:
-        told_by = program_named(runner, RUNNER_FLAG)
+        told_by = by_name(PROGRAMS, runner, RUNNER_FLAG)
         told_by.check_told(proof.metric, proof.phase, asked.workload, "--metric")
     asked = replace(
         asked,

@@ -78,7 +78,7 @@ class PluginEngine:
     library: Callable[[], Path]
 
 
-PLUGIN_ENGINES: plugins.Plugins[PluginEngine] = plugins.collect(plugins.ENGINES, {})
+PLUGIN_ENGINES: plugins.Plugins[PluginEngine] = plugins.Plugins(plugins.ENGINES, {})
 
 # Engines that are part of the driver: nothing to install, nothing to register.
 BUILT_IN_ENGINES = ("memory", "noop")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lsmtune import plugins
-from lsmtune.errors import by_name
 
 if TYPE_CHECKING:
     from lsmtune.programs.program import Program
@@ -19,9 +18,4 @@ _PLACES: Mapping[str, Program | str] = {
     "ekvsb": "lsmtune.programs.ekvsb:PROGRAM",
 }
 
-PROGRAMS: plugins.Plugins[Program] = plugins.collect(plugins.PROGRAMS, _PLACES)
-
-
-def program_named(name: str, source: str, field: str = "") -> Program:
-    """The program `name`. Raises InputError, naming `source` and `field`, for one that is none."""
-    return by_name(PROGRAMS, name, source, field)
+PROGRAMS: plugins.Plugins[Program] = plugins.Plugins(plugins.PROGRAMS, _PLACES)

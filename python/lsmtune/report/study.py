@@ -114,7 +114,7 @@ class ReportFormat:
     render: Callable[[StudyAnalysis], str | bytes]
 
 
-FORMATS: plugins.Plugins[ReportFormat] = plugins.collect(
+FORMATS: plugins.Plugins[ReportFormat] = plugins.Plugins(
     plugins.REPORTS,
     {
         format_.name: format_

@@ -189,7 +189,7 @@ _KINDS = (
     ),
 )
 
-PRUNERS = plugins.collect(plugins.PRUNERS, {kind.name: kind for kind in _KINDS})
+PRUNERS = plugins.Plugins(plugins.PRUNERS, {kind.name: kind for kind in _KINDS})
 
 
 def check_settings(

@@ -24,7 +24,7 @@ _BUILT_IN = (
     plans.MANUAL,
 )
 
-SAMPLERS = plugins.collect(plugins.SAMPLERS, {kind.name: kind for kind in _BUILT_IN})
+SAMPLERS = plugins.Plugins(plugins.SAMPLERS, {kind.name: kind for kind in _BUILT_IN})
 
 
 def check_settings(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.workload_options import check_workload
-from lsmtune.errors import FieldError, InputError, check_name
+from lsmtune.errors import FieldError, InputError, by_name, check_name
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
@@ -25,7 +25,7 @@ from lsmtune.model.files import Document
 from lsmtune.model.goal import Goal, Objective, Pick, WeightedWorkload
 from lsmtune.model.metrics import METRICS, SHORT_NAMES
 from lsmtune.model.workload import Durability, Phase, PhaseKind, Workload
-from lsmtune.programs.registry import program_named
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.space import Space
 from lsmtune.study.models import ResultsModel, RunnerModel, StudyModel
@@ -68,7 +68,7 @@ def make_program(
     for name in ("command", "environment", "parameters_file", "metrics", "results"):
         if getattr(runner, name) and getattr(runner, name) != ResultsModel():
             raise FieldError(f"runner.{name}", why="stands beside program")
-    info, engine = program_named(runner.program, "", "runner.program"), engine_of(study)
+    info, engine = by_name(PROGRAMS, runner.program, "", "runner.program"), engine_of(study)
     if engine not in info.engines:
         allowed = f"{', '.join(info.engines)}, of {info.name}"
         raise FieldError("engine.name", found=engine, allowed=allowed)
@@ -100,7 +100,7 @@ def check_constraints_told(
     """
     if study.runner is None or study.runner.program is None:
         return
-    info = program_named(study.runner.program, "", "runner.program")
+    info = by_name(PROGRAMS, study.runner.program, "", "runner.program")
     for constraint in constraints:
         for name in sorted(constraint.metric_names):
             phase, _, metric = name.rpartition(".")

@@ -20,7 +20,7 @@ from lsmtune.workloads.production import PRODUCTION_FAMILIES
 from lsmtune.workloads.ycsb import CONTEST, YCSB_FAMILIES
 from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS, proportions_remark, without_effect
 
-FAMILIES: plugins.Plugins[WorkloadFamily] = plugins.collect(
+FAMILIES: plugins.Plugins[WorkloadFamily] = plugins.Plugins(
     plugins.WORKLOADS,
     {
         family.name: family
@@ -36,7 +36,7 @@ def make_workload(name: str, parameters: Mapping[str, object], source: str) -> W
     Values may be text as a command line gives it. Raises `InputError` that names `source` and the
     field: an unknown name, a value out of bounds, a parameter without effect in this workload.
     """
-    return find_family(name, source).build(complete_parameters(name, parameters, source), source)
+    return state_workload(name, parameters, source).workload
 
 
 def complete_parameters(name: str, parameters: Mapping[str, object], source: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
 
     Raises `InputError` as `make_workload` does.
     """
-    family = find_family(name, source)
+    family = by_name(FAMILIES, name, source, "name")
     for key in parameters:
         # Of an alias the family may refuse what it stands for.
         refused = next((n for n in (key, ALIASES.get(key)) if n in family.no_effect), None)
@@ -65,11 +65,6 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
     for key, value in prepared.items():
         complete[key] = family.parameters[key].parse(value, source)
     return complete
-
-
-def find_family(name: str, source: str) -> WorkloadFamily:
-    """The family `name`. Raises `InputError` with the nearest name for one that is none."""
-    return by_name(FAMILIES, name, source, "name")
 
 
 # --- What to set for a workload of another size, in the words of its family.
@@ -124,7 +119,7 @@ def state_workload(
 
     Raises InputError at the place where a property or a parameter stands that cannot be meant.
     """
-    family = find_family(name, source)
+    family = by_name(FAMILIES, name, source, "name")
     own, engine, notes = _split(family, properties or {})
     sync = engine.get(_SYNC)
     if sync is not None and sync.value.lower() in ("true", "1") and "durability" not in parameters:

@@ -42,10 +42,10 @@ from lsmtune.model.text import read_text
 
 # In the order in which a file is offered to them: what is told apart with certainty comes first.
 _MODULES = (nni_space, mlos, rocksdb_options, rocksdb_log, properties, nni_config, db_bench)
-IMPORTERS: plugins.Plugins[ImportFormat] = plugins.collect(
+IMPORTERS: plugins.Plugins[ImportFormat] = plugins.Plugins(
     plugins.IMPORTERS, {module.FORMAT.name: module.FORMAT for module in _MODULES}
 )
-EXPORTERS: plugins.Plugins[ExportFormat] = plugins.collect(
+EXPORTERS: plugins.Plugins[ExportFormat] = plugins.Plugins(
     plugins.EXPORTERS,
     {
         export.name: export

@@ -60,7 +60,7 @@ _NEAREST_TUNER = {
     "pbt": "random",
     "pbttuner": "random",
 }
-_ADDED_SAMPLERS: plugins.Plugins[object] = plugins.collect(plugins.SAMPLERS, {})
+_ADDED_SAMPLERS: plugins.Plugins[object] = plugins.Plugins(plugins.SAMPLERS, {})
 # The fields of version 1 and of version 2.
 _TRIALS = ("maxTrialNum", "maxTrialNumber")
 _TIME = ("maxExecDuration", "maxExperimentDuration")
