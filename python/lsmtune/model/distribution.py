@@ -19,6 +19,7 @@ from lsmtune.model.fields import (
     read_count,
     read_fraction,
     read_number,
+    read_real,
     read_size,
     refusing,
 )
@@ -62,30 +63,18 @@ class DistributionParameter:
     needed: bool = True
 
 
-def _real(holds: Callable[[float], bool]) -> Callable[[object], float]:
-    """A reader of the numbers for which `holds` is true, which raises ValueError."""
-
-    def read(value: object) -> float:
-        number = float(read_number(value))
-        if not holds(number):
-            raise ValueError(value)
-        return number
-
-    return read
-
-
-_ABOVE_ZERO = DistributionParameter(_real(lambda number: number > 0), "a number above 0")
-_ANY = DistributionParameter(_real(math.isfinite), "a number")
+_ABOVE_ZERO = DistributionParameter(read_real(lambda number: number > 0), "a number above 0")
+_ANY = DistributionParameter(read_real(math.isfinite), "a number")
 _OPTIONAL = replace(_ANY, needed=False)
 _FRACTION = DistributionParameter(read_fraction, "a number from 0 to 1")
 _SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes")
 _THETA = DistributionParameter(
-    _real(lambda number: 0 < number < 100 and number != 1), "a number above 0 that is not 1"
+    read_real(lambda number: 0 < number < 100 and number != 1), "a number above 0 that is not 1"
 )
 _COUNT = DistributionParameter(read_count(1, COUNT_MAX), "a whole number above 0")
 _SOME = replace(_COUNT, needed=False)
 _PER_CENT = DistributionParameter(
-    _real(lambda number: 0 < number < 100), "a number above 0, below 100"
+    read_real(lambda number: 0 < number < 100), "a number above 0, below 100"
 )
 KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "uniform": {},

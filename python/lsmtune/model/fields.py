@@ -317,9 +317,16 @@ def read_size(low: int, high: int) -> Callable[[object], int]:
     return read
 
 
-def read_fraction(value: object) -> float:
-    """A number from 0 to 1. Raises ValueError."""
-    number = float(read_number(value))
-    if not 0 <= number <= 1:
-        raise ValueError(value)
-    return number
+def read_real(holds: Callable[[float], bool]) -> Callable[[object], float]:
+    """A reader of the numbers for which `holds` is true, which raises ValueError."""
+
+    def read(value: object) -> float:
+        number = float(read_number(value))
+        if not holds(number):
+            raise ValueError(value)
+        return number
+
+    return read
+
+
+read_fraction = read_real(lambda number: 0 <= number <= 1)

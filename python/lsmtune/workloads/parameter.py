@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.fields import COUNT_MAX, read_count, read_fraction, read_number, read_size
+from lsmtune.model.fields import COUNT_MAX, read_count, read_fraction, read_real, read_size
 from lsmtune.model.workload import (
     KEY_BYTES_MAX,
     KEY_BYTES_MIN,
@@ -89,14 +89,8 @@ def above_zero(
     name: str, about: str, default: float | None, high: float, unit: str = ""
 ) -> WorkloadParameter:
     """A number above 0, at most `high`."""
-
-    def read(value: object) -> float:
-        number = float(read_number(value))
-        if not 0 < number <= high:
-            raise ValueError(value)
-        return number
-
     allowed = f"a number above 0, at most {high:.12g}"
+    read = read_real(lambda number: 0 < number <= high)
     return WorkloadParameter(name, about, default, unit, allowed, read)
 
 
