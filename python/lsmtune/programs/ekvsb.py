@@ -191,9 +191,8 @@ def _measured(
         alone=alone,
         operations=wanted,
         elapsed_s=summary.elapsed_s,
-        throughput_ops_s=summary.ops or 0.0,
+        throughput_ops_s=wanted / summary.elapsed_s if summary.elapsed_s else 0.0,
         latencies={timed: latency},
-        own_type=timed,
         keys_found=summary.exists if reads else None,
         keys_missing=summary.absents if reads else None,
         operations_by_type={timed: wanted},
@@ -315,11 +314,6 @@ class Summary:
         """Records so far."""
         return len(self._times)
 
-    @property
-    def ops(self) -> float | None:
-        """Operations per second of `elapsed_s`; None for none at all."""
-        return self.count / self.elapsed_s if self.elapsed_s > 0 else None
-
     def add(self, record: EkvsbRecord) -> None:
         """Takes the next record."""
         self._times.append(record.elapsed_s)
@@ -340,19 +334,32 @@ class Summary:
 
     def document(self) -> dict[str, object]:
         """The JSON that `ekvsb summary` prints of the records so far."""
-        unknowns = self.count - self.exists - self.absents
-        existence = {"exists": self.exists, "absents": self.absents, "unknowns": unknowns}
-        return {
-            "oks": self.count - self.errors,
-            "errors": self.errors,
-            "existence": existence,
-            "elapsed": self.elapsed_s,
-            "ops": self.ops,
-            "latency": self.latency_s(),
-        }
+        return _document(
+            *(self.count, self.errors, self.exists, self.absents),
+            *(self.elapsed_s, self.latency_s()),
+        )
 
 
 _PERCENTS = {"min": 0, "median": 50, "p95": 95, "p99": 99}
+
+
+def _document(
+    operations: int,
+    errors: int,
+    exists: int,
+    absents: int,
+    elapsed_s: float | None,
+    latency_s: Mapping[str, float | None],
+) -> dict[str, object]:
+    unknowns = max(0, operations - exists - absents)
+    return {
+        "oks": operations - errors,
+        "errors": errors,
+        "existence": {"exists": exists, "absents": absents, "unknowns": unknowns},
+        "elapsed": elapsed_s,
+        "ops": operations / elapsed_s if elapsed_s else None,
+        "latency": latency_s,
+    }
 
 
 def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
@@ -385,18 +392,8 @@ def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
         "p99": phase.latency_us_p99,
         "max": phase.latency_us_max,
     }
-    return {
-        "oks": phase.operations,
-        "errors": 0,
-        "existence": {
-            "exists": exists,
-            "absents": absents,
-            "unknowns": max(0, phase.operations - exists - absents),
-        },
-        "elapsed": elapsed_s,
-        "ops": phase.operations / elapsed_s if elapsed_s else None,
-        "latency": {
-            name: None if latency_us is None else latency_us / _US_PER_S
-            for name, latency_us in latencies_us.items()
-        },
+    latency_s = {
+        name: None if latency_us is None else latency_us / _US_PER_S
+        for name, latency_us in latencies_us.items()
     }
+    return _document(phase.operations, 0, exists, absents, elapsed_s, latency_s)

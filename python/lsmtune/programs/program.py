@@ -32,7 +32,6 @@ def phase_measurement(
     elapsed_s: float,
     throughput_ops_s: float,
     latencies: Mapping[str, Latency],
-    own_type: str | None,
     keys_found: int | None,
     keys_missing: int | None,
     operations_by_type: Mapping[str, int] | None,
@@ -41,9 +40,9 @@ def phase_measurement(
 
     `alone`: the process did nothing else, so that its processor time is that of the phase, with
     what opening and closing the database take. Elapsed time is the program's own figure. The
-    latency of `own_type` is the phase's.
+    latency of an only type is the phase's.
     """
-    own = latencies.get(own_type) if own_type is not None else None
+    own = next(iter(latencies.values())) if len(latencies) == 1 else None
     return PhaseMeasurement(
         name=phase.name,
         kind=phase.kind.value,

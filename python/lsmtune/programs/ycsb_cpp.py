@@ -10,11 +10,11 @@ seed (`utils::ThreadLocalRandomInt`), and nothing ends it by time.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.model.distribution import Distribution
 from lsmtune.model.measurement import Interval, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
@@ -155,16 +155,14 @@ def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
     if row is None or row.name != "row":
         stated = "none" if row is None else row.name
         raise _cannot(phase, "value_sizes", stated, "rows of fields, as in ycsb-a")
-    given = dict(row.parameters)
+    given: dict[str, Any] = dict(row.parameters)
     fields, names_bytes, length = (given[name] for name in ("fields", "names_bytes", "length"))
-    if not isinstance(fields, int) or not isinstance(length, Distribution):
-        raise _cannot(phase, "value_sizes", row, "rows of fields, as in ycsb-a")
     digits = sum(len(str(number)) for number in range(fields))
-    prefix, rest = divmod(int(_plain(names_bytes)) - digits, fields)
+    prefix, rest = divmod(int(names_bytes) - digits, fields)
     if rest or prefix < 0:
         raise _cannot(phase, "fieldnameprefix", names_bytes, "names of a prefix and a number")
     kind, most = _FIELD_LENGTHS.get(length.name, ("", ""))
-    lengths = dict(length.parameters)
+    lengths: dict[str, Any] = dict(length.parameters)
     if not kind or lengths.get("low", _LEAST_LENGTH) != _LEAST_LENGTH:
         allowed = "constant; uniform, zipfian from 1"
         raise _cannot(phase, "fieldlengthdistribution", length.name, allowed)
@@ -172,14 +170,8 @@ def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
         "fieldcount": str(fields),
         "fieldnameprefix": "field"[:prefix].ljust(prefix, "_"),
         "field_len_dist": kind,
-        "fieldlength": str(int(_plain(lengths[most]))),
+        "fieldlength": str(int(lengths[most])),
     }
-
-
-def _plain(value: object) -> float:
-    if not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
-    return float(value)
 
 
 def _blind_to(phase: Phase) -> frozenset[str]:
@@ -285,7 +277,6 @@ def _measured(printed: YcsbPhase, phase: Phase, output: StepOutput) -> PhaseMeas
         elapsed_s=printed.elapsed_s,
         throughput_ops_s=printed.throughput_ops_s,
         latencies=latencies,
-        own_type=next(iter(latencies)) if len(latencies) == 1 else None,
         keys_found=keys_found,
         keys_missing=keys_missing,
         operations_by_type=counts or None,
