@@ -27,8 +27,8 @@ from lsmtune.driver.messages import (
     parse_message,
 )
 from lsmtune.errors import InputError
+from lsmtune.model.codec import ProtocolError
 from lsmtune.model.measurement import Interval, LevelWork, Outcome, Slice
-from lsmtune.model.reading import ProtocolError
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden"
 LINES = [

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from trace_parts import reuse, said
 
 from lsmtune.errors import InputError
+from lsmtune.model.codec import ProtocolError
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.reading import ProtocolError
 from lsmtune.model.workload import PhaseKind, SineRate, StepRate
 from lsmtune.traces.fit import FitRequest, TraceFit, fit_trace
 from lsmtune.traces.keys import count_ranges

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from lsmtune.model.codec import ProtocolError
 from lsmtune.model.measurement import TraceDamage
-from lsmtune.model.reading import ProtocolError
 from lsmtune.traces.summary import trace_summary
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-inspect.jsonl"

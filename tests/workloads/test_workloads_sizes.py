@@ -15,8 +15,7 @@ from lsmtune.model.distribution import (
     key_distribution,
     size_distribution,
 )
-from lsmtune.workloads.distributions import largest_size, mean_size
-from lsmtune.workloads.draw import size_chooser
+from lsmtune.workloads.distributions import largest_size, mean_size, size_chooser
 
 CASES = [
     Distribution.of("constant", size=7),

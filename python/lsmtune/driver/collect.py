@@ -23,6 +23,7 @@ from lsmtune.driver.messages import (
     Verified,
 )
 from lsmtune.driver.watch import Ending
+from lsmtune.model.codec import ProtocolError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import (
     Interval,
@@ -33,7 +34,6 @@ from lsmtune.model.measurement import (
     Slice,
     Verification,
 )
-from lsmtune.model.reading import ProtocolError
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Companion, Phase
 from lsmtune.units import format_bytes

@@ -29,9 +29,9 @@ from lsmtune.engines.library import packaged_file
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.awake import GAP_S, AwakeClock, suspended_s
 from lsmtune.machine.cgroup import MemoryGroup
+from lsmtune.model.codec import ProtocolError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.reading import ProtocolError
 from lsmtune.model.request import Limits
 from lsmtune.units import format_duration
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import NoReturn
 
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.codec import ProtocolError, read
 from lsmtune.model.measurement import (
     Interval,
     LevelWork,
@@ -20,7 +21,6 @@ from lsmtune.model.measurement import (
     RunError,
     Verification,
 )
-from lsmtune.model.reading import ProtocolError, read
 
 PROTOCOL_VERSION = 3
 

@@ -19,7 +19,7 @@ import psutil
 
 from lsmtune.driver.watch import Clock
 from lsmtune.errors import InputError
-from lsmtune.model.reading import ProtocolError
+from lsmtune.model.codec import ProtocolError
 
 
 def resident_bytes(pid: int) -> int:

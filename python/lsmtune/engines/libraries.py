@@ -39,9 +39,8 @@ from lsmtune.engines.library import (
 )
 from lsmtune.errors import InputError, LsmtuneError, by_name
 from lsmtune.machine.files import file_lock, write_whole
-from lsmtune.model.codec import encode
+from lsmtune.model.codec import ProtocolError, encode, read
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.reading import ProtocolError, read
 
 FORMAT_VERSION = 1
 

@@ -20,9 +20,9 @@ from lsmtune.driver.messages import IntervalPassed, Opened, PhaseFinished, parse
 from lsmtune.driver.requests import run_request
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import LsmtuneError
+from lsmtune.model.codec import ProtocolError
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.reading import ProtocolError
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.proof.crash_test import load_of

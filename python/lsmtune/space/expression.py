@@ -23,8 +23,7 @@ from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.space.expression_parse import checked_tree, read_text, unguarded
-from lsmtune.space.expression_values import (
+from lsmtune.space.expression_parse import (
     FUNCTION_VALUES,
     FUNCTIONS,
     NUMBER,
@@ -32,7 +31,10 @@ from lsmtune.space.expression_values import (
     TEXT,
     OperationError,
     breach,
+    checked_tree,
+    read_text,
     truth,
+    unguarded,
 )
 
 _TEXT_SHOWN = 100

@@ -1,4 +1,6 @@
-"""From the text of an expression to its checked syntax tree: tokens, shape, depth, kinds of values.
+"""From the text of an expression to its checked syntax tree, and what its operators compute.
+
+A value is a *number*, a *text* or a *truth*. `true` is no number here, though Python says so.
 
 The text is taken apart into tokens and rewritten as Python that can be parsed. Only what the
 grammar knows becomes a token, so nothing else of Python's syntax (attributes, subscripts, lambdas,
@@ -13,23 +15,174 @@ Names have no kind before they have a value. simpleeval takes any value for an o
 from __future__ import annotations
 
 import ast
+import math
+import operator
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.space.expression_values import (
-    FUNCTION_VALUES,
-    GUARD,
-    NUMBER,
-    NUMBER_MAX,
-    TRUTH,
-    kind_of,
-    mixed,
-    wrong_kind,
-)
+from lsmtune.model.config import OptionValue
+from lsmtune.space.range import Number
 from lsmtune.units import UnitError, parse_bytes
+
+NUMBER, TEXT, TRUTH = "number", "text", "truth"
+NUMBER_MAX = 1e100  # beyond every size and count; keeps powers and products small
+_SHOWN = {NUMBER: "a number", TEXT: "a text", TRUTH: "true or false"}
+# What a broken condition counts at the least: `a < b` with both sides equal.
+SMALLEST_BREACH = 1e-9
+_BREACH_WITHOUT_SIZE = 1.0
+
+
+class OperationError(Exception):
+    """An operation that has no result for its values; `str()` is a short clause without names."""
+
+
+def kind_of(value: object) -> str:
+    """`number`, `text` or `truth`. Raises `OperationError` for anything else."""
+    if isinstance(value, bool):
+        return TRUTH
+    if isinstance(value, int | float):
+        return NUMBER
+    if isinstance(value, str):
+        return TEXT
+    raise OperationError(f"{value} is not a value")
+
+
+def mixed(one: str, other: str) -> str:
+    """The clause for two kinds that cannot be compared."""
+    return f"{_SHOWN[one]} compared with {_SHOWN[other]}"
+
+
+def wrong_kind(wanted: str, kind: str | None) -> str:
+    """The clause for a value of one kind where another is wanted."""
+    return f"{_SHOWN.get(kind or '', 'a value')} where {_SHOWN[wanted]} is wanted"
+
+
+def truth(value: object) -> bool:
+    """`value`, which must be a truth. Raises `OperationError` otherwise."""
+    kind = kind_of(value)
+    if kind != TRUTH:
+        raise OperationError(wrong_kind(TRUTH, kind))
+    return bool(value)
+
+
+def _checked_number(value: object) -> Number:
+    kind = kind_of(value)
+    if kind != NUMBER or not isinstance(value, int | float):
+        raise OperationError(wrong_kind(NUMBER, kind))
+    if not math.isfinite(value) or abs(value) > NUMBER_MAX:
+        raise OperationError(f"a number beyond {NUMBER_MAX:g}")
+    return value
+
+
+def _on_numbers(compute: Callable[..., Any]) -> Callable[..., Number]:
+    """`compute` for checked numbers, with a checked result."""
+
+    def computed(*values: object) -> Number:
+        numbers = [_checked_number(value) for value in values]
+        try:
+            return _checked_number(compute(*numbers))
+        except ZeroDivisionError as error:
+            raise OperationError("division by zero") from error
+
+    return computed
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    # Before it is computed: an integer's power can be longer than the memory.
+    if base != 0 and abs(exponent * math.log10(abs(base))) > math.log10(NUMBER_MAX):
+        raise OperationError(f"a number beyond {NUMBER_MAX:g}, or next to zero")
+    if base < 0 and exponent != math.floor(exponent):
+        raise OperationError("a root of a number below zero")
+    result: Number = base**exponent
+    return result
+
+
+def _log2(number: Number) -> float:
+    if number <= 0:
+        raise OperationError("log2 of a number that is not above zero")
+    return math.log2(number)
+
+
+def _same(left: object, right: object) -> bool:
+    one, other = kind_of(left), kind_of(right)
+    if one != other:
+        raise OperationError(mixed(one, other))
+    return _checked_number(left) == _checked_number(right) if one == NUMBER else left == right
+
+
+def _ordered(compare: Callable[[Number, Number], bool]) -> Callable[[object, object], bool]:
+    return lambda left, right: compare(_checked_number(left), _checked_number(right))
+
+
+_COMPARISONS: Mapping[type[ast.AST], Callable[..., bool]] = {
+    ast.Lt: _ordered(operator.lt),
+    ast.LtE: _ordered(operator.le),
+    ast.Gt: _ordered(operator.gt),
+    ast.GtE: _ordered(operator.ge),
+    ast.Eq: _same,
+    ast.NotEq: lambda left, right: not _same(left, right),
+}
+OPERATORS: Mapping[type[ast.AST], Callable[..., OptionValue]] = MappingProxyType(
+    {
+        ast.Add: _on_numbers(operator.add),
+        ast.Sub: _on_numbers(operator.sub),
+        ast.Mult: _on_numbers(operator.mul),
+        ast.Div: _on_numbers(operator.truediv),
+        ast.FloorDiv: _on_numbers(operator.floordiv),
+        ast.Mod: _on_numbers(operator.mod),
+        ast.Pow: _on_numbers(_power),
+        ast.USub: _on_numbers(operator.neg),
+        ast.UAdd: _on_numbers(operator.pos),
+        ast.Not: lambda value: not truth(value),
+        **_COMPARISONS,
+    }
+)
+# The functions that a user may call, and how many values each takes: None for any from 2 on.
+FUNCTION_VALUES: Mapping[str, int | None] = MappingProxyType(
+    {"min": None, "max": None, "abs": 1, "ceil": 1, "floor": 1, "log2": 1}
+)
+GUARD = "truth"  # no user can call it: the tokens admit only the functions above
+FUNCTIONS: Mapping[str, Callable[..., OptionValue]] = MappingProxyType(
+    {
+        "min": _on_numbers(min),
+        "max": _on_numbers(max),
+        "abs": _on_numbers(abs),
+        "ceil": _on_numbers(math.ceil),
+        "floor": _on_numbers(math.floor),
+        "log2": _on_numbers(_log2),
+        GUARD: truth,
+    }
+)
+
+
+def breach(
+    comparison: type[ast.cmpop], left: OptionValue, right: OptionValue, *, wanted: bool
+) -> float:
+    """By how much `left comparison right` fails to be `wanted`: see `Expression.violation`.
+
+    Raises `OperationError` for values that cannot be compared so.
+    """
+    holds = _COMPARISONS[comparison](left, right) is wanted
+    equality = comparison in (ast.Eq, ast.NotEq)
+    if kind_of(left) != NUMBER or (equality and (comparison is ast.Eq) is not wanted):
+        return 0.0 if holds else _BREACH_WITHOUT_SIZE
+    one, other = _checked_number(left), _checked_number(right)
+    # How far beyond the bound `left` lies, of the bound's size.
+    distance = float((one - other) / max(abs(other), 1))
+    if equality:
+        distance = abs(distance)
+    elif (comparison in (ast.Lt, ast.LtE)) is not wanted:
+        distance = -distance
+    # Rounding can make a difference vanish, never make it change its side.
+    return min(distance, 0.0) if holds else max(distance, SMALLEST_BREACH)
+
+
+# --- from text to tokens
 
 TEXT_MAX = 2000  # characters
 TOKENS_MAX = 400
@@ -281,13 +434,13 @@ class _Checker:
     def _comparison(self, node: ast.Compare, depth: int) -> str:
         sides = [node.left, *node.comparators]
         kinds = [self.kind(side, depth + 1) for side in sides]
-        for index, operator in enumerate(node.ops):
+        for index, compare in enumerate(node.ops):
             left, right, place = kinds[index], kinds[index + 1], sides[index + 1]
-            if not isinstance(operator, _EQUALITY + _ORDER):
+            if not isinstance(compare, _EQUALITY + _ORDER):
                 raise self._error("nothing that an expression can hold", place)
             if left is not None and right is not None and left != right:
                 raise self._error(mixed(left, right), place)
-            if isinstance(operator, _ORDER):
+            if isinstance(compare, _ORDER):
                 wrong = next((k for k in (left, right) if k not in (NUMBER, None)), None)
                 if wrong is not None:
                     raise self._error(wrong_kind(NUMBER, wrong), place)

@@ -16,8 +16,8 @@ from lsmtune.driver.messages import Message, TraceInspected, TraceProgress
 from lsmtune.driver.requests import inspect_request
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import temporary_folder
+from lsmtune.model.codec import ProtocolError, read
 from lsmtune.model.measurement import Outcome, TraceDamage
-from lsmtune.model.reading import ProtocolError, read
 from lsmtune.model.request import Limits
 
 Rows = tuple[tuple[float, ...], ...]

@@ -1,4 +1,4 @@
-"""The mean and the largest of what a distribution of sizes draws, and the bytes of a workload.
+"""What distributions draw: the mean and the largest of sizes, the bytes of a workload, and draws.
 
 Means are what memory models, reports and advice go by. They are exact where there is a closed
 form, and taken over quantiles where there is none.
@@ -7,12 +7,16 @@ form, and taken over quantiles where there is none.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Mapping
+from itertools import accumulate
+from random import Random
 from statistics import NormalDist, fmean
 from typing import Any
 
+from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import KeyOrder, Workload, YcsbKeys
 
 _QUANTILES = 4096
 _SUMMED = 1000  # ranks whose terms are summed one by one; an integral takes the rest
@@ -127,3 +131,190 @@ _MEANS: dict[str, Callable[[Given], float]] = {
     "row": _mean_of_row,
     "table": _mean_of_table,
 }
+
+
+# --- keys, sizes and operations drawn in Python, for what is written for others
+#
+# The driver draws its own, by the same definitions (`driver/src/random/`); this is as correct and
+# much slower. The Zipfian is that of J. Gray and others, "Quickly generating billion-record
+# synthetic databases" (SIGMOD 1994), as YCSB's `ZipfianGenerator` uses it.
+
+# FNV-1a of 64 bits over the eight bytes of a number (Fowler, Noll, Vo).
+_FNV_OFFSET, _FNV_PRIME, _MASK = 0xCBF29CE484222325, 1099511628211, (1 << 64) - 1
+_SCRAMBLED_RANKS = 10_000_000_000  # ScrambledZipfianGenerator.java, ITEM_COUNT
+_RANKS_SUMMED = 100_000
+
+Chooser = Callable[[int, int], int]
+
+
+def hashed(number: int) -> int:
+    """YCSB's hash of a key's number."""
+    value = _FNV_OFFSET
+    for _ in range(8):
+        value = ((value ^ (number & 0xFF)) * _FNV_PRIME) & _MASK
+        number >>= 8
+    return value
+
+
+def key_text(number: int, keys: YcsbKeys | None, key_bytes: int) -> str:
+    """The key of `number`: YCSB's, or its decimal digits with zeros before, `key_bytes` long."""
+    if keys is None:
+        return str(number).zfill(key_bytes)
+    shown = hashed(number) if keys.order is KeyOrder.HASHED else number
+    return keys.prefix + str(shown).zfill(keys.zero_padding)
+
+
+def chooser(keys: Distribution, random: Random, source: str) -> Chooser:
+    """Draws the number of one of the keys from `first` to `last`, both included.
+
+    Raises InputError for a distribution that is drawn by the driver alone.
+    """
+    given: dict[str, Any] = dict(keys.parameters)
+    match keys.name:
+        case "uniform":
+            return random.randint
+        case "sequential":
+            return _sequential()
+        case "zipfian":
+            ranks = _Zipfian(given["theta"], random)
+            return lambda first, last: first + ranks.draw(last - first + 1)
+        case "latest":
+            ranks = _Zipfian(given["theta"], random)
+            return lambda first, last: last - ranks.draw(last - first + 1)
+        case "scrambled_zipfian":
+            return _scrambled(given, random)
+        case "hotspot":
+            return _hotspot(given["hot_data"], given["hot_operations"], random)
+        case "exponential":
+            return _exponential(given["percentile"], given["fraction"], random)
+    allowed = "uniform, sequential, zipfian, scrambled_zipfian, latest, hotspot, exponential"
+    why = "is drawn by lsmtune's driver only"
+    raise InputError(source, "keys", found=keys.name, why=why, allowed=allowed)
+
+
+def size_chooser(sizes: Distribution, random: Random, source: str) -> Callable[[], int]:
+    """Draws sizes. Raises InputError for a distribution that is drawn by the driver alone."""
+    given: dict[str, Any] = dict(sizes.parameters)
+    match sizes.name:
+        case "constant":
+            return lambda: int(given["size"])
+        case "uniform":
+            return lambda: random.randint(given["low"], given["high"])
+        case "zipfian":
+            ranks, count = _Zipfian(given["theta"], random), given["high"] - given["low"] + 1
+            return lambda: int(given["low"]) + ranks.draw(count)
+        case "normal":
+            return _until(given, lambda: random.gauss(given["mean"], given["sd"]), round)
+        case "pareto":
+            quantile = pareto_quantile(given["theta"], given["k"], given["sigma"])
+            return _until(given, lambda: quantile(random.random()), math.floor)
+        case "table":
+            shown = [size for size, _ in given["sizes"]]
+            bounds = list(accumulate(weight for _, weight in given["sizes"]))
+            return lambda: int(shown[bisect(bounds, random.random() * bounds[-1])])
+        case "row":
+            length = size_chooser(given["length"], random, source)
+            fields, names = int(given["fields"]), int(given["names_bytes"])
+            return lambda: names + sum(8 + length() for _ in range(fields))
+    raise InputError(source, "value_sizes", found=sizes.name, why="is no distribution of sizes")
+
+
+def weighted(names: tuple[tuple[str, float], ...], random: Random) -> Callable[[], str]:
+    """Draws names by their weights."""
+    bounds = list(accumulate(weight for _, weight in names))
+    return lambda: names[bisect(bounds, random.random() * bounds[-1])][0]
+
+
+def _sequential() -> Chooser:
+    at = -1
+
+    def draw(first: int, last: int) -> int:
+        nonlocal at
+        at = first if at < first or at >= last else at + 1
+        return at
+
+    return draw
+
+
+def _scrambled(given: dict[str, Any], random: Random) -> Chooser:
+    ranks = _Zipfian(given["theta"], random)
+
+    def draw(first: int, last: int) -> int:
+        items = given.get("items") or last - first + 1
+        while True:
+            number = first + hashed(ranks.draw(_SCRAMBLED_RANKS)) % items
+            if number <= last:
+                return number
+
+    return draw
+
+
+def _hotspot(hot_data: float, hot_operations: float, random: Random) -> Chooser:
+    def draw(first: int, last: int) -> int:
+        count = last - first + 1
+        hot = min(max(int(count * hot_data), 1), count)
+        if random.random() < hot_operations or hot == count:
+            return first + random.randrange(hot)
+        return first + hot + random.randrange(count - hot)
+
+    return draw
+
+
+def _exponential(percentile: float, fraction: float, random: Random) -> Chooser:
+    """From the newest key on, as YCSB counts; what falls before the first is drawn again."""
+    rate = -math.log(1 - percentile / 100)
+
+    def draw(first: int, last: int) -> int:
+        while True:
+            back = int(random.expovariate(rate / ((last - first + 1) * fraction)))
+            if last - back >= first:
+                return last - back
+
+    return draw
+
+
+def _until(
+    given: dict[str, Any], draw: Callable[[], float], whole: Callable[[float], int]
+) -> Callable[[], int]:
+    def within() -> int:
+        while True:
+            size = whole(draw())
+            if given["low"] <= size <= given["high"]:
+                return size
+
+    return within
+
+
+class _Zipfian:
+    """Ranks from 0 on, the k-th with a share of about 1 / (k + 1)^theta."""
+
+    def __init__(self, theta: float, random: Random) -> None:
+        self._theta = theta
+        self._random = random
+        self._count = 0
+        self._zeta = self._eta = 0.0
+        self._head = list(accumulate(math.pow(i, -theta) for i in range(1, _RANKS_SUMMED + 1)))
+
+    def draw(self, count: int) -> int:
+        if count != self._count:
+            self._count, self._zeta = count, self._sum(count)
+            two = 1 + 0.5**self._theta
+            self._eta = (
+                (1 - (2 / count) ** (1 - self._theta)) / (1 - two / self._zeta) if count > 2 else 0
+            )
+        u = self._random.random()
+        scaled = u * self._zeta
+        if scaled < 1 or count == 1:
+            return 0
+        if scaled < 1 + 0.5**self._theta or count == 2:
+            return 1
+        rank = int(count * (self._eta * u - self._eta + 1) ** (1 / (1 - self._theta)))
+        return min(rank, count - 1)
+
+    def _sum(self, count: int) -> float:
+        """The sum of i^-theta up to `count`; beyond the summed head by the midpoint rule."""
+        if count <= _RANKS_SUMMED:
+            return self._head[count - 1]
+        power = 1 - self._theta
+        low, high = _RANKS_SUMMED + 0.5, count + 0.5
+        return self._head[-1] + (math.pow(high, power) - math.pow(low, power)) / power

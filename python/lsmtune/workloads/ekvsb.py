@@ -28,8 +28,14 @@ from lsmtune.model.workload import (
     Workload,
 )
 from lsmtune.stats.pareto import RELATIVE_ERROR, DistinctCounter
-from lsmtune.workloads.distributions import largest_size, mean_size
-from lsmtune.workloads.draw import chooser, key_text, size_chooser, weighted
+from lsmtune.workloads.distributions import (
+    chooser,
+    key_text,
+    largest_size,
+    mean_size,
+    size_chooser,
+    weighted,
+)
 
 METHODS = {"PUT": "put", "GET": "get", "DELETE": "delete"}
 _CHUNK = 1 << 16
