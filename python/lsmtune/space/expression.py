@@ -34,7 +34,6 @@ from lsmtune.space.expression_parse import (
     checked_tree,
     read_text,
     truth,
-    unguarded,
 )
 
 _TEXT_SHOWN = 100
@@ -87,7 +86,6 @@ class Expression:
 
     def _violation(self, node: ast.expr, evaluator: SimpleEval, *, wanted: bool) -> float:
         """The violation of `node` being `wanted`."""
-        node = unguarded(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._violation(node.operand, evaluator, wanted=not wanted)
         if isinstance(node, ast.BoolOp):
@@ -129,7 +127,10 @@ class Expression:
         known = {
             f"n{index}": values[name] for index, name in enumerate(self._places) if name in values
         }
-        return SimpleEval(operators=OPERATORS, functions=FUNCTIONS, names=known)
+        evaluator = SimpleEval(operators=OPERATORS, functions=FUNCTIONS, names=known)
+        # simpleeval takes any value for an operand of `and` and `or`; here it must be a truth.
+        evaluator.nodes[ast.BoolOp] = lambda node: _joined(node, evaluator)
+        return evaluator
 
     def _value(self, node: ast.expr, evaluator: SimpleEval) -> OptionValue:
         try:
@@ -155,6 +156,12 @@ class Expression:
     def _shown(self) -> str:
         text = " ".join(self.text.split())
         return f'"{text}"' if len(text) <= _TEXT_SHOWN else f'"{text[:_TEXT_SHOWN]}..."'
+
+
+def _joined(node: ast.BoolOp, evaluator: SimpleEval) -> bool:
+    """The value of `a and b`, `a or b`; what does not decide it any more is not looked at."""
+    parts = (truth(evaluator.eval("", previously_parsed=part)) for part in node.values)
+    return any(parts) if isinstance(node.op, ast.Or) else all(parts)
 
 
 def make_expression(text: str, source: str, field: str) -> Expression:

@@ -7,9 +7,6 @@ grammar knows becomes a token, so nothing else of Python's syntax (attributes, s
 comprehensions, f-strings, assignments) reaches Python's parser. Every name stands in the Python
 text as `n0`, `n1` ..., which makes dotted names and Python's own keywords names like any other;
 sizes stand there as their bytes. Each token keeps its column in the user's text.
-
-Names have no kind before they have a value. simpleeval takes any value for an operand of `and` and
-`or`, so a name there stands in the tree as `truth(name)`, which refuses what is no truth.
 """
 
 from __future__ import annotations
@@ -146,7 +143,6 @@ OPERATORS: Mapping[type[ast.AST], Callable[..., OptionValue]] = MappingProxyType
 FUNCTION_VALUES: Mapping[str, int | None] = MappingProxyType(
     {"min": None, "max": None, "abs": 1, "ceil": 1, "floor": 1, "log2": 1}
 )
-GUARD = "truth"  # no user can call it: the tokens admit only the functions above
 FUNCTIONS: Mapping[str, Callable[..., OptionValue]] = MappingProxyType(
     {
         "min": _on_numbers(min),
@@ -155,7 +151,6 @@ FUNCTIONS: Mapping[str, Callable[..., OptionValue]] = MappingProxyType(
         "ceil": _on_numbers(math.ceil),
         "floor": _on_numbers(math.floor),
         "log2": _on_numbers(_log2),
-        GUARD: truth,
     }
 )
 
@@ -369,28 +364,7 @@ def checked_tree(read: ExpressionText) -> tuple[ast.expr, str | None]:
     except (MemoryError, RecursionError):  # what a deep tree is to the parser
         why = "too deep an expression"
         raise InputError(read.source, read.field, why=why, allowed=_DEPTH_ALLOWED) from None
-    kind = _Checker(read).kind(tree, 1)
-    guarded: ast.expr = _Guarded().visit(tree)
-    return guarded, kind
-
-
-def unguarded(node: ast.expr) -> ast.expr:
-    """`name` for `truth(name)`, all else as it is."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == GUARD:
-        return node.args[0]
-    return node
-
-
-class _Guarded(ast.NodeTransformer):
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
-        self.generic_visit(node)
-        node.values = [
-            ast.Call(func=ast.Name(id=GUARD), args=[value], keywords=[])
-            if isinstance(value, ast.Name)
-            else value
-            for value in node.values
-        ]
-        return node
+    return tree, _Checker(read).kind(tree, 1)
 
 
 class _Checker:
