@@ -160,10 +160,14 @@ class Parameter:
         return {self.variable: own, **selector}
 
     @cached_property
-    def _prior_scale(self) -> PriorScale | None:
-        if self.numbers is None or self.prior is None:
-            return None
-        return PriorScale(self.numbers, self.prior)
+    def _scale(self) -> PriorScale | Range:
+        """What turns values of the parameter's own variable into numbers and back; not of choices.
+
+        Raises ValueError where there are choices.
+        """
+        if self.numbers is None:
+            raise ValueError(f"{self.name} has choices")
+        return self.numbers if self.prior is None else PriorScale(self.numbers, self.prior)
 
     def suggest(self, trial: BaseTrial) -> OptionValue:
         """A value for this parameter, asked of `trial`."""
@@ -176,9 +180,7 @@ class Parameter:
                 upper += special.weight
                 if share < upper:
                     return special.value
-        if self.prior is not None:
-            return self.value_of(trial.suggest_float(self.variable, 0.0, 1.0))
-        own = self.numbers.distribution()
+        own = _SHARE if self.prior is not None else self.numbers.distribution()
         drawn: Number
         if isinstance(own, FloatDistribution):
             drawn = trial.suggest_float(
@@ -190,11 +192,7 @@ class Parameter:
 
     def value_of(self, drawn: Number) -> Number:
         """The number that a value of the parameter's own variable stands for; not of choices."""
-        if self._prior_scale is not None:
-            return self._prior_scale.value_at(drawn)
-        if self.numbers is None:
-            raise ValueError(f"{self.name} has choices")
-        return self.numbers.value_at(drawn)
+        return self._scale.value_at(drawn)
 
     def variables_of(self, value: OptionValue) -> dict[str, OptionValue]:
         """The values of the Optuna variables that `suggest` turns into `value`.
@@ -211,10 +209,7 @@ class Parameter:
                 break
             lower += special.weight
         else:
-            scale = self._prior_scale
-            variables[self.variable] = (
-                self.numbers.drawn_of(value) if scale is None else scale.quantile_of(value)
-            )
+            variables[self.variable] = self._scale.drawn_of(value)
         selector = {} if self.selector is None else {self.selector: (lower + upper) / 2}
         return {**selector, **variables}
 
@@ -225,7 +220,7 @@ class Parameter:
         if isinstance(value, str | bool):
             return False
         special = any(special.value == value for special in self.specials)
-        return special or (self._prior_scale or self.numbers).contains(value)
+        return special or self._scale.contains(value)
 
     def describe(self) -> str:
         """What `contains` accepts, in words, for messages."""
@@ -233,7 +228,7 @@ class Parameter:
             shown = (str(c).lower() if isinstance(c, bool) else str(c) for c in self.choices)
             return ", ".join(shown)
         specials = "".join(f", or {special.value}" for special in self.specials)
-        return (self._prior_scale or self.numbers).describe() + specials
+        return self._scale.describe() + specials
 
 
 def make_number(

@@ -117,7 +117,7 @@ class PriorScale:
         """The number whose cell holds `quantile` (0 to 1)."""
         return self._number(self._index_at(quantile))
 
-    def quantile_of(self, value: Number) -> float:
+    def drawn_of(self, value: Number) -> float:
         """The middle of the quantiles that `value_at` turns into `value`."""
         lower, upper = self.share_of(value)
         middle = (lower + upper) / 2
@@ -133,7 +133,7 @@ class PriorScale:
         if not self.numbers.contains(value):
             return False
         index = self._index_of(value)
-        return self._number(index) == value and self._index_at(self.quantile_of(value)) == index
+        return self._number(index) == value and self._index_at(self.drawn_of(value)) == index
 
     def describe(self) -> str:
         """What `contains` accepts, in words."""
