@@ -47,7 +47,7 @@ _TEXT_BYTES_MAX = 64 << 20  # of a result; more is no result but a log
 
 
 class ResultError(LsmtuneError):
-    """A program reported something that cannot be used; `str()` says what and where."""
+    """A program reported, or is to be told, what cannot be used; `str()` says what and where."""
 
 
 def read_line(line: bytes, where: str) -> Reported | dict[str, float]:
@@ -182,10 +182,6 @@ WORK = "work"
 _NO_TRIAL = "-"  # the trial of a run that belongs to none, where a text has to say something
 
 
-class MissingValueError(Exception):
-    """A parameter without a value is needed; `str()` says where, and which one."""
-
-
 @dataclass(frozen=True)
 class Setting:
     """What a program is started with. `directory` is the one that it may write into."""
@@ -199,7 +195,7 @@ class Setting:
 def make_setting(spec: CommandSpec, request: RunRequest, environment: Mapping[str, str]) -> Setting:
     """Writes the files of the run into `request.directory` and says what to start.
 
-    `environment` is what the program inherits. Raises MissingValueError for a parameter that is
+    `environment` is what the program inherits. Raises ResultError for a parameter that is
     not in the configuration where the command cannot do without it.
     """
     directory = request.directory / WORK
@@ -256,9 +252,8 @@ def _filled(text: str, values: Mapping[str, str], where: str) -> str:
     try:
         return filled(text, values)
     except KeyError as error:
-        raise MissingValueError(
-            f"{where}: {{{error.args[0]}}} has no value in this configuration"
-        ) from None
+        name = error.args[0]
+        raise ResultError(f"{where}: {{{name}}} has no value in this configuration") from None
 
 
 # --- the command runner: a program of the user's own performs the run and says what it measured
@@ -307,7 +302,7 @@ class CommandRunner:
         try:
             setting = make_setting(self._spec, request, self._environment)
             judgement = self._perform(request, setting, reports, cancel)
-        except (MissingValueError, ResultError, UnreadableError) as error:
+        except (ResultError, UnreadableError) as error:
             judgement = Judgement(Outcome.INVALID, RunError("result", str(error)))
         return Measurement(
             outcome=judgement.outcome,

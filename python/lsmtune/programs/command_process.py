@@ -28,10 +28,6 @@ class UnreadableError(LsmtuneError):
     """The file cannot be followed; `str()` says which and why."""
 
 
-class LineTooLongError(UnreadableError):
-    """A line of absurd length; `str()` says how long and in which file."""
-
-
 class FollowedFile:
     """The lines of the file at `path`, which need not exist yet."""
 
@@ -44,7 +40,7 @@ class FollowedFile:
         """Whole lines that were added since the last call, and whether more is there already.
 
         A file that became shorter was begun anew and is read from its start. Raises
-        LineTooLongError, and UnreadableError for what a program put in the file's place.
+        UnreadableError for a line of absurd length, and for what stands in the file's place.
         """
         try:
             with open_plain(self._path) as file:
@@ -61,9 +57,8 @@ class FollowedFile:
         self._offset += len(chunk)
         *whole, self._unfinished = (self._unfinished + chunk).split(b"\n")
         if len(self._unfinished) > _LINE_BYTES_MAX:
-            raise LineTooLongError(
-                f"{self._path.name}: a line of more than {_LINE_BYTES_MAX} bytes"
-            )
+            why = f"a line of more than {_LINE_BYTES_MAX} bytes"
+            raise UnreadableError(f"{self._path.name}: {why}")
         return [line for line in whole if line.strip()], len(chunk) == _BYTES_PER_READ
 
     def last(self) -> bytes:
