@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lsmtune.workloads.study_fields import workload_from_file
+from lsmtune.workloads.file import workload_from_file
 
 # Made-up summaries are made where the room's own tests are.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "traces"))

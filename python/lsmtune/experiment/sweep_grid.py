@@ -22,8 +22,8 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
+from lsmtune.workloads.file import workload_from_file
 from lsmtune.workloads.stated import FAMILIES, Stated, state_workload
-from lsmtune.workloads.study_fields import workload_from_file
 
 _SOURCE = "sweep"
 

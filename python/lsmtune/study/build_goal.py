@@ -29,7 +29,7 @@ from lsmtune.programs.registry import PROGRAMS
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.space import Space
 from lsmtune.study.models import ResultsModel, RunnerModel, StudyModel
-from lsmtune.workloads.study_fields import workload_fields
+from lsmtune.workloads.file import workload_fields
 
 # What stands for engine and workload where only the program knows them.
 PROGRAM = "program"

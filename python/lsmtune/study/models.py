@@ -44,7 +44,7 @@ from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.space.prior import Prior
 from lsmtune.study.spec import Budget, NoiseSpec, ProofSpec
-from lsmtune.workloads.study_fields import WorkloadFields
+from lsmtune.workloads.file import WorkloadFields
 
 
 class EngineModel(StrictModel):

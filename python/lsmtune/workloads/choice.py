@@ -119,7 +119,7 @@ def stated_workload(
         nearest = nearest_name(name, WORKLOAD_NAMES)
         allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
         raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
-    from lsmtune.workloads.study_fields import workload_from_file
+    from lsmtune.workloads.file import workload_from_file
 
     return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
 
