@@ -21,7 +21,7 @@ from lsmtune.programs.db_bench_output import (
     follow_report,
     parse_db_bench,
 )
-from lsmtune.programs.mixgraph import mixgraph_differences, mixgraph_flags
+from lsmtune.programs.mixgraph import ROCKSDB_NAME, mixgraph_differences, mixgraph_flags
 from lsmtune.programs.output import (
     cannot,
     check_performable,
@@ -110,7 +110,6 @@ def _introduced(program: str, dialect: Dialect, text: str) -> Observed:
 # no flag says, and an OPTIONS file takes RocksDB's; only the size of the block cache has to be a
 # flag as well, which outweighs the file (`InitializeOptionsGeneral`).
 
-ROCKSDB_NAME = "rocksdb-db_bench"
 _ROCKSDB_BENCHMARKS = (
     *("fillseq", "fillrandom", "filluniquerandom", "overwrite", "deleterandom"),
     *("readseq", "readrandom", "readmissing", "readwhilewriting", "seekrandom"),
@@ -197,7 +196,7 @@ def _rocksdb_phase_flags(workload: Workload, index: int) -> dict[str, str]:
     threads = 1 if phase.mix is not None and benchmark == _LOAD else phase.threads
     flags = {"threads": str(threads), **_size_flags(phase, benchmark, threads)}
     if phase.mix is not None and benchmark == _MIXGRAPH:
-        flags |= mixgraph_flags(ROCKSDB_NAME, workload, phase, phase.mix)
+        flags |= mixgraph_flags(workload, phase, phase.mix)
     if benchmark == "seekrandom":
         flags["seek_nexts"] = str(phase.seek_nexts)
     return flags

@@ -24,6 +24,7 @@ from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, SineRate, StepRate, Workload
 from lsmtune.programs.output import cannot
 
+ROCKSDB_NAME = "rocksdb-db_bench"
 RATIOS: Mapping[str, str] = {
     "get": "mix_get_ratio",
     "put": "mix_put_ratio",
@@ -40,41 +41,41 @@ _LIMIT_LEAST_OPS_S = 1000
 _KEYS = "ranges with key_a and key_b, power, zipfian with theta below 1, uniform"
 
 
-def mixgraph_flags(program: str, workload: Workload, phase: Phase, mix: Mix) -> dict[str, str]:
+def mixgraph_flags(workload: Workload, phase: Phase, mix: Mix) -> dict[str, str]:
     """The flags, less the number of operations, that perform `mix` in `phase`.
 
-    Raises InputError, naming `program` and the phase's field, for what mixgraph cannot do.
+    Raises InputError, naming db_bench and the phase's field, for what mixgraph cannot do.
     """
     strange = [name for name, _ in mix.operations if name not in RATIOS]
     if strange:
         field = f"{phase.name}: operations"
-        raise cannot(program, field, found=strange[0], allowed=", ".join(RATIOS))
+        raise cannot(ROCKSDB_NAME, field, found=strange[0], allowed=", ".join(RATIOS))
     if mix.first != 0 or mix.records != workload.num:
         stated = f"{mix.first} to {mix.first + mix.records - 1}"
         allowed = f"all keys, 0 to {workload.num - 1}"
-        raise cannot(program, f"{phase.name}: records", found=stated, allowed=allowed)
+        raise cannot(ROCKSDB_NAME, f"{phase.name}: records", found=stated, allowed=allowed)
     shares = phase.shares
     flags = {flag: repr(shares.get(name, 0.0)) for name, flag in RATIOS.items()}
-    flags |= _key_flags(program, workload, phase, mix.keys)
+    flags |= _key_flags(workload, phase, mix.keys)
     if "put" in shares:
         sizes = mix.value_sizes or Distribution.of("constant", size=workload.value_bytes)
         field = f"{phase.name}: value_sizes"
-        pareto, (low, high) = _pareto(program, field, "value", sizes)
+        pareto, (low, high) = _pareto(field, "value", sizes)
         raised = sizes.name == "pareto" and low > _LEAST_VALUE
         if low < _LEAST_VALUE or high > _MOST_VALUE or raised:
             allowed = f"low {_LEAST_VALUE}, high at most {_MOST_VALUE}"
-            raise cannot(program, field, found=f"{low} to {high} bytes", allowed=allowed)
+            raise cannot(ROCKSDB_NAME, field, found=f"{low} to {high} bytes", allowed=allowed)
         flags |= {**pareto, "mix_max_value_size": str(high)}
     if "scan" in shares:
         lengths = mix.scan_lengths or Distribution.of("constant", size=1)
         field = f"{phase.name}: scan_lengths"
-        pareto, (low, high) = _pareto(program, field, "iter", lengths)
+        pareto, (low, high) = _pareto(field, "iter", lengths)
         if lengths.name == "pareto" and low != 1:
-            raise cannot(program, field, found=f"from {low}", allowed="low 1")
+            raise cannot(ROCKSDB_NAME, field, found=f"from {low}", allowed="low 1")
         # Lengths are taken modulo the maximum.
         most = high + 1 if lengths.name == "constant" else high
         flags |= {**pareto, "mix_max_scan_len": str(most)}
-    return flags | _rate_flags(program, phase)
+    return flags | _rate_flags(phase)
 
 
 def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator[str]:
@@ -116,9 +117,7 @@ def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator
             )
 
 
-def _key_flags(
-    program: str, workload: Workload, phase: Phase, keys: Distribution
-) -> dict[str, str]:
+def _key_flags(workload: Workload, phase: Phase, keys: Distribution) -> dict[str, str]:
     given = {name: value for name, value in keys.parameters if isinstance(value, int | float)}
     theta = given.get("theta", 0.0)
     if keys.name == "uniform":
@@ -135,7 +134,7 @@ def _key_flags(
     stated = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
     stated = "ranges without key_a and key_b" if keys.name == "ranges" else stated
     why = "it would draw uniform keys" if keys.name == "ranges" else ""
-    raise cannot(program, f"{phase.name}: keys", found=stated, why=why, allowed=_KEYS)
+    raise cannot(ROCKSDB_NAME, f"{phase.name}: keys", found=stated, why=why, allowed=_KEYS)
 
 
 def _power(a: float, b: float) -> dict[str, str]:
@@ -162,9 +161,7 @@ def _key_differences(lead: str, workload: Workload, keys: Distribution) -> Itera
         yield f"{lead} has {grains} random numbers for keys {where}and never asks for some"
 
 
-def _pareto(
-    program: str, field: str, prefix: str, sizes: Distribution
-) -> tuple[dict[str, str], tuple[int, int]]:
+def _pareto(field: str, prefix: str, sizes: Distribution) -> tuple[dict[str, str], tuple[int, int]]:
     """The flags of a Pareto distribution and its bounds; a constant is one without a scale."""
     given: dict[str, Any] = dict(sizes.parameters)
     if sizes.name == "constant":
@@ -173,25 +170,27 @@ def _pareto(
     elif sizes.name == "pareto":
         low, high = given["low"], given["high"]
     else:
-        raise cannot(program, field, found=sizes.name, allowed="pareto, constant")
+        raise cannot(ROCKSDB_NAME, field, found=sizes.name, allowed="pareto, constant")
     flags = {f"{prefix}_{name}": repr(float(given[name])) for name in ("theta", "k", "sigma")}
     return flags, (int(low), int(high))
 
 
-def _rate_flags(program: str, phase: Phase) -> dict[str, str]:
+def _rate_flags(phase: Phase) -> dict[str, str]:
     field = f"{phase.name}: rate"
     if phase.rate_ops_s is not None or isinstance(phase.rate, StepRate):
         why = "it holds no rate by the intended start of each operation"
-        raise cannot(program, field, why=why, allowed="a sine, as a limit")
+        raise cannot(ROCKSDB_NAME, field, why=why, allowed="a sine, as a limit")
     if phase.rate is None:
         return {}
     if phase.threads > 1:
         why = "each thread would set up the sine's limits anew under the others"
-        raise cannot(program, field, found=f"{phase.threads} threads", why=why, allowed="1 thread")
+        raise cannot(
+            ROCKSDB_NAME, field, found=f"{phase.threads} threads", why=why, allowed="1 thread"
+        )
     wave = phase.rate
     if wave.amplitude_ops_s < 1:
         why = "it divides by the amplitude in whole operations per second"
-        raise cannot(program, field, found=wave.amplitude_ops_s, why=why, allowed="1 or more")
+        raise cannot(ROCKSDB_NAME, field, found=wave.amplitude_ops_s, why=why, allowed="1 or more")
     return {
         "sine_mix_rate": "true",
         "sine_mix_rate_interval_milliseconds": str(_interval_ms(wave)),

@@ -17,6 +17,7 @@ import numpy as np
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
+from lsmtune.programs.mixgraph import RATIOS
 from lsmtune.traces.keys import (
     RANGES_FEWEST,
     KeyFit,
@@ -43,7 +44,6 @@ _FEWEST_OPERATIONS = 1000
 _SEED = 20261121
 _NAME = "trace"
 _VALUE_BYTES_UNKNOWN = 100
-_RATIOS = {"get": "mix_get_ratio", "put": "mix_put_ratio", "scan": "mix_seek_ratio"}
 
 # Inspects the trace again: (ranges, how a key's number is read).
 Ask = Callable[[int, dict[str, object] | None], TraceSummary]
@@ -266,11 +266,11 @@ def _build_workload(summary: TraceSummary, request: FitRequest, components: Comp
 
 def _mixgraph_flags(summary: TraceSummary, components: Components) -> dict[str, float]:
     """The flags in db_bench's spelling; empty for a trace with operations it does not have."""
-    if not set(components.operations) <= set(_RATIOS):
+    if not set(components.operations) <= set(RATIOS):
         return {}
     flags: dict[str, float] = {"num": components.records, "reads": summary.operations}
     flags["key_size"] = round(components.key_bytes)
-    flags |= {flag: components.operations.get(name, 0.0) for name, flag in _RATIOS.items()}
+    flags |= {flag: components.operations.get(name, 0.0) for name, flag in RATIOS.items()}
     ranges, power = components.keys.ranges, components.keys.power
     if ranges is not None:
         flags |= {f"keyrange_dist_{n}": rounded(getattr(ranges, n)) for n in "abcd"}
