@@ -8,13 +8,45 @@ It does not know the data, and so leaves out: indexes and filters of open tables
 cache, tables being written, LevelDB's mapped files (up to 1000 tables; the kernel can take their
 pages back), iterators of the program, and column families besides the default one.
 
-`memory_rocksdb` has the parts of RocksDB. Those of LevelDB, from the source of 1.22 and 1.23:
+The parts of LevelDB, from the source of 1.22 and 1.23:
 
 | part | formula | source |
 |---|---|---|
 | `memtables` | 2 * (`write_buffer_size` + 4 KiB) | `options.h`: up to two in memory at the same time; `util/arena.cc`: blocks of 4 KiB; `db_impl.cc`, `SanitizeOptions`: 64 KiB to 1 GiB |
 | `block_cache` | `cache_size` | `cache.h`; without one 8 MiB (`SanitizeOptions`) |
 | `file_writers` | 2 * 64 KiB | `util/env_posix.cc`, `kWritableFileBufferSize`: the log, and the table being written, by the only background thread |
+
+The parts of RocksDB, from the source of 7.8.3, 10.2.1 and 11.9, for one column family. W is
+`write_buffer_size` (64 KiB to 64 GiB) and N `max_write_buffer_number` (2 at the least;
+`SanitizeOptions`, `db/column_family.cc`).
+
+| part | formula | source |
+|---|---|---|
+| `memtables` | N * M; see below | `options.h`, `max_write_buffer_number`: built up in memory, full or being flushed |
+| `memtable_history` | what `max_write_buffer_size_to_maintain` + 2 * M has over `memtables`; -1 stands for N * W | `db/memtable_list.cc`, `TrimHistory`: flushed memtables are dropped while those left without the oldest reach the limit, and the active one may not be counted |
+| `block_cache` | the capacity; 32 MiB, 8 MiB before 8.2 | `table.h`, `block_cache`; `HISTORY.md` 8.2.0; metadata is charged (`cache.h`) |
+| `row_cache` | the capacity | `options.h` |
+| `file_writers` | `writable_file_max_buffer_size` * (1 + flushes + C * S) | `options.h`: the log, and each table being written |
+| `compaction_reads` | `compaction_readahead_size` * inputs; see below | `table/block_based/block_prefetcher.cc`: a buffer per file being read |
+
+M, one memtable, is W + 0.6 * A, where A is the block of its arena: `arena_block_size`, else W / 8
+and 1 MiB at most, in steps of 4 KiB, `memtable_huge_page_size` at the least
+(`db/memtable.cc`, `ShouldFlushNow`). What a memtable allocates when it is made counts towards W:
+the array of a hash kind (8 bytes per bucket; without a `prefix_extractor` RocksDB takes a skip
+list instead) and its Bloom filter (`memtable_prefix_bloom_size_ratio` * W, a quarter of W at most;
+it takes a prefix extractor or `memtable_whole_key_filtering`). Where those alone are larger than
+W, M is they + A.
+
+D, `db_write_buffer_size`, ends a memtable at 7/8 of D, or at half of D once all memtables together
+reach D (`write_buffer_manager.h`, `ShouldFlush`). It makes no write wait, so while a flush is slow
+the memtables hold up to 7/8 * D + (N - 1) * D / 2 (+ A each).
+
+C and the number of flushes are as in `DBImpl::GetBGJobLimits`; S is `max_subcompactions`. A level
+compaction out of level 0 reads all of its files, `level0_stop_writes_trigger` at the most, and one
+of the next level, in each of S parts; each other compaction reads two levels. A universal one may
+read all files of level 0 and all levels. Buffers are used with `use_direct_reads`, and by versions
+before 8.5 always; later ones leave buffered reads to the kernel. FIFO compaction and
+`disable_auto_compactions` read nothing.
 
 What a process takes whatever the options (code, threads, statistics) is in no part: 18 MB for the
 driver with an empty RocksDB 10.2.1, 7 MB with an empty LevelDB 1.22.
@@ -35,17 +67,119 @@ share of the total of the model and of what it leaves out of the tables:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES
-from lsmtune.engines.memory_options import ModelOptions, clipped, model_options
-from lsmtune.engines.memory_rocksdb import rocksdb_memory
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES, version_key
+from lsmtune.engines.option_names import parts_of, whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.units import UnitError, option_value
 
-_KIB, _GIB = 2**10, 2**30
+_KIB, _MIB, _GIB = 2**10, 2**20, 2**30
+
+
+def clipped(number: int, low: int, high: int) -> int:
+    """`number` as the engines themselves bring options into bounds (`ClipToRange`)."""
+    return min(max(number, low), high)
+
+
+# --- options
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """`given` by dotted name; the rest are the defaults of `engine` in `version` (the newest: "").
+
+    Every reader raises `InputError`, naming `source` and the option, for a value of another kind.
+    """
+
+    engine: str
+    version: str
+    given: Mapping[str, OptionValue]
+    source: str
+
+    def value(self, name: str) -> OptionValue:
+        """The option as given, else its default."""
+        if name in self.given:
+            return self.given[name]
+        info = option_catalogue(self.engine)[name]
+        default = info.default_in(self.version) if self.version else info.default
+        if default is None:
+            raise LookupError(f"{name} has no default")
+        return default
+
+    def whole(self, name: str, low: int = 0) -> int:
+        """A whole number of at least `low`."""
+        value = self.value(name)
+        number: OptionValue | None = None
+        if isinstance(value, str):
+            number = whole_size(value.strip())
+        if number is None:
+            number = value
+            with suppress(UnitError):  # it then stays text
+                number = option_value(value)
+        if (
+            isinstance(number, int | float)
+            and not isinstance(number, bool)
+            and math.isfinite(number)
+            and low <= number == math.floor(number)
+        ):
+            return int(number)
+        allowed = f"a whole number, with K, M, G or T at most; {low} at the least"
+        raise InputError(self.source, name, found=value, allowed=allowed)
+
+    def number(self, name: str) -> float:
+        """A finite number."""
+        value = self.value(name)
+        typed = option_value(value) if isinstance(value, str) else value
+        if isinstance(typed, bool | str) or not math.isfinite(typed):
+            raise InputError(self.source, name, found=value, allowed="a number")
+        return float(typed)
+
+    def truth(self, name: str) -> bool:
+        """True or false."""
+        value = self.value(name)
+        truth_value = _BOOLEANS.get(str(value).lower())
+        if truth_value is None:
+            raise InputError(self.source, name, found=value, allowed="true, false")
+        return truth_value
+
+    def word(self, name: str, allowed: Sequence[str]) -> str:
+        """One of the words `allowed`."""
+        value = str(self.value(name))
+        if value not in allowed:
+            raise InputError(self.source, name, found=value, known=allowed)
+        return value
+
+
+def model_options(
+    engine: str, options: Mapping[str, OptionValue], version: str, source: str
+) -> ModelOptions:
+    """`options` with nested values (`{capacity=8M;}`) taken apart.
+
+    Raises `InputError` for a nested value with unbalanced braces.
+    """
+    flat: dict[str, OptionValue] = {}
+    for name, value in options.items():
+        if not isinstance(value, str) or not value.strip().startswith("{"):
+            flat[name] = value
+            continue
+        parts = parts_of(name, value, source)
+        inner = {f"{name}.{part}": text for part, text in parts.items()}
+        flat |= model_options(engine, inner, version, source).given
+    return ModelOptions(engine, version, flat, source)
+
+
+# --- LevelDB
+
 _ARENA_BLOCK_BYTES = 4 * _KIB
 _FILE_BUFFER_BYTES = 64 * _KIB
 
@@ -58,6 +192,158 @@ def leveldb_memory(options: ModelOptions) -> dict[str, int]:
         "block_cache": options.whole("cache_size"),
         "file_writers": 2 * _FILE_BUFFER_BYTES,
     }
+
+
+# --- RocksDB
+
+_TABLE = "block_based_table_factory"
+_POINTER_BYTES = 8
+_DIRECT_READAHEAD_BYTES = 2 * _MIB  # where it is 0 (SanitizeOptions, db/db_impl/db_impl_open.cc)
+_KERNEL_READAHEAD_SINCE = "8.5"
+
+# Names of the memtable kinds, as RocksDB takes them, and the buckets that the hash kinds have when
+# none are given (memtablerep.h).
+_HASH_BUCKETS = {
+    "prefix_hash": 1_000_000,
+    "HashSkipListRepFactory": 1_000_000,
+    "hash_linkedlist": 50_000,
+    "HashLinkListRepFactory": 50_000,
+}
+_OTHER_KINDS = ("skip_list", "SkipListFactory", "vector", "VectorRepFactory")
+_STYLES = (
+    "kCompactionStyleLevel",
+    "kCompactionStyleUniversal",
+    "kCompactionStyleFIFO",
+    "kCompactionStyleNone",
+)
+_NOTHING = ("nullptr", "null", "")
+_FILTERS = ("bloomfilter", "ribbonfilter", "rocksdb.BloomFilter", "rocksdb.RibbonFilter")
+_BITS = re.compile(r"\d+(\.\d*)?(:|$)", re.ASCII)
+_FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS"
+
+
+def rocksdb_memory(options: ModelOptions) -> dict[str, int]:
+    """Bytes of each part. Raises `InputError` as `ModelOptions` does."""
+    memtables, history = _memtable_bytes(options)
+    flushes, compactions, subcompactions = _jobs(options)
+    writers = 1 + flushes + compactions * subcompactions
+    _check_filter(options)
+    return {
+        "memtables": memtables,
+        "memtable_history": history,
+        "block_cache": _block_cache_bytes(options),
+        "row_cache": options.whole("row_cache") if "row_cache" in options.given else 0,
+        "file_writers": options.whole("writable_file_max_buffer_size") * writers,
+        "compaction_reads": _compaction_read_bytes(options, compactions, subcompactions),
+    }
+
+
+def _memtable_bytes(options: ModelOptions) -> tuple[int, int]:
+    """Bytes of all memtables that are in use, and of those kept beyond that."""
+    write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, 64 * _GIB)
+    count = max(options.whole("max_write_buffer_number"), 2)
+    given = options.whole("arena_block_size") if "arena_block_size" in options.given else 0
+    own = math.ceil(min(_MIB, write_buffer // 8) / (4 * _KIB)) * 4 * _KIB
+    arena_block = max(given or own, options.whole("memtable_huge_page_size"))
+    at_start = _bucket_bytes(options)
+    ratio = min(max(options.number("memtable_prefix_bloom_size_ratio"), 0.0), 0.25)
+    if _has_prefixes(options) or options.truth("memtable_whole_key_filtering"):
+        at_start += math.ceil(ratio * write_buffer)
+
+    def size(limit: int) -> int:
+        return max(limit, at_start + arena_block if at_start else 0)
+
+    one = size(write_buffer + math.ceil(0.6 * arena_block))
+    total = count * one
+    limit = options.whole("db_write_buffer_size")
+    if limit:
+        first = min(one, size(limit * 7 // 8 + arena_block))
+        later = min(one, size(limit // 2 + arena_block))
+        one, total = first, first + (count - 1) * later
+    maintained = options.whole("max_write_buffer_size_to_maintain", -1)
+    if maintained < 0:
+        maintained = count * write_buffer
+    history = max(0, maintained + 2 * one - total) if maintained else 0
+    return total, history
+
+
+def _bucket_bytes(options: ModelOptions) -> int:
+    """The array of a hash memtable."""
+    name = "memtable_factory.id"
+    bare = next((n for n in ("memtable_factory", "memtable") if n in options.given), None)
+    if bare is not None and name not in options.given:
+        name, kind = bare, str(options.given[bare])
+    else:
+        kind = str(options.value(name))
+    # `prefix_hash:1000` is another way to write the number of buckets.
+    kind, _, buckets = kind.partition(":")
+    if kind not in _HASH_BUCKETS and kind not in _OTHER_KINDS:
+        known = (*_HASH_BUCKETS, *_OTHER_KINDS)
+        raise InputError(options.source, name, found=kind, known=known)
+    if kind not in _HASH_BUCKETS or not _has_prefixes(options):
+        return 0
+    if "memtable_factory.bucket_count" in options.given:
+        return _POINTER_BYTES * options.whole("memtable_factory.bucket_count")
+    if buckets and not buckets.isdecimal():
+        raise InputError(options.source, name, found=f"{kind}:{buckets}", allowed=f"{kind}:NUMBER")
+    return _POINTER_BYTES * int(buckets or _HASH_BUCKETS[kind])
+
+
+def _has_prefixes(options: ModelOptions) -> bool:
+    return str(options.value("prefix_extractor")) not in _NOTHING
+
+
+def _block_cache_bytes(options: ModelOptions) -> int:
+    if options.truth(f"{_TABLE}.no_block_cache"):
+        return 0
+    name = f"{_TABLE}.block_cache"
+    if f"{name}.capacity" in options.given:
+        return options.whole(f"{name}.capacity")
+    if str(options.value(name)) not in _NOTHING:
+        return options.whole(name)
+    without = {n: v for n, v in options.given.items() if n != name}
+    return replace(options, given=without).whole(name)
+
+
+def _jobs(options: ModelOptions) -> tuple[int, int, int]:
+    """How many flushes and compactions may run at once, and parts of a divided compaction."""
+    flushes = options.whole("max_background_flushes", -1)
+    compactions = options.whole("max_background_compactions", -1)
+    if flushes == compactions == -1:
+        jobs = options.whole("max_background_jobs")
+        flushes = max(1, jobs // 4)
+        compactions = jobs - flushes
+    return max(1, flushes), max(1, compactions), max(1, options.whole("max_subcompactions"))
+
+
+def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactions: int) -> int:
+    style = options.word("compaction_style", _STYLES)
+    direct = options.truth("use_direct_reads")
+    version = options.version
+    buffered_too = version and version_key(version) < version_key(_KERNEL_READAHEAD_SINCE)
+    readahead = options.whole("compaction_readahead_size")
+    if direct and readahead == 0:
+        readahead = _DIRECT_READAHEAD_BYTES
+    level0 = options.whole("level0_stop_writes_trigger")
+    levels = options.whole("num_levels")
+    if options.truth("disable_auto_compactions") or not (direct or buffered_too):
+        return 0
+    if style == "kCompactionStyleLevel":
+        return readahead * (subcompactions * (level0 + 1) + 2 * (compactions - 1))
+    if style == "kCompactionStyleUniversal":
+        return readahead * subcompactions * (level0 + levels)
+    return 0
+
+
+def _check_filter(options: ModelOptions) -> None:
+    """Refuse what is no filter. It has no part of its own: its memory depends on the data."""
+    name = f"{_TABLE}.filter_policy"
+    given = options.given
+    policy = str(given[f"{name}.id"] if f"{name}.id" in given else options.value(name))
+    kind, _, rest = policy.partition(":")
+    has_bits = f"{name}.bits_per_key" in given or _BITS.match(rest) is not None
+    if kind not in _NOTHING and (kind not in _FILTERS or not has_bits):
+        raise InputError(options.source, name, found=policy, allowed=_FILTER_ALLOWED)
 
 
 # --- the model

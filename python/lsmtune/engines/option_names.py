@@ -20,6 +20,7 @@ from types import MappingProxyType
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError, check_names, nearest_name
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.units import DIGITS_MAX
 
 # `cache_size` and `filter_bits` stand for the objects that LevelDB takes in their place (an LRU
 # cache of that many bytes, a Bloom filter of that many bits per key).
@@ -162,6 +163,18 @@ def parts_of(name: str, text: str, source: str) -> dict[str, str]:
     except ValueError as error:
         allowed = "{name=value;...}"
         raise InputError(source, name, found=text, why=str(error), allowed=allowed) from error
+
+
+# A whole number and the suffixes that RocksDB's option parser takes, all binary (ParseSizeT,
+# util/string_util.cc).
+_SIZE = re.compile(rf"(-?\d{{1,{DIGITS_MAX}}})([kmgt]?)", re.ASCII | re.IGNORECASE)
+_SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def whole_size(text: str) -> int | None:
+    """The whole number that `text` is to RocksDB (`8M`); None for anything else."""
+    match = _SIZE.fullmatch(text)
+    return None if match is None else int(match[1]) << _SUFFIX_SHIFT[match[2].lower()]
 
 
 def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:

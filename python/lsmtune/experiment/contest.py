@@ -12,8 +12,7 @@ from pydantic import BeforeValidator
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
-from lsmtune.engines.memory_model import memory_model
-from lsmtune.engines.memory_options import model_options
+from lsmtune.engines.memory_model import memory_model, model_options
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.fields import STRICT, Version, described, found_text, refusing

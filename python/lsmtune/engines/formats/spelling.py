@@ -7,13 +7,13 @@ enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lsmtune.engines.option_names import whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.units import DIGITS_MAX, whole_number
+from lsmtune.units import whole_number
 
 SOURCE = "export"  # of errors in what is to be written
 
@@ -91,11 +91,6 @@ _TRUTHS = {
 }
 
 
-# A whole number and the suffixes that RocksDB's own option parser takes, all binary.
-_WHOLE = re.compile(rf"(-?\d{{1,{DIGITS_MAX}}})([kmgtKMGT]?)")
-_SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-
-
 @dataclass(frozen=True)
 class Spelling:
     """An option's `name` in the other program.
@@ -121,10 +116,9 @@ def number(
     """A whole number but `without`; `where` says whose bounds `low` and `high` are."""
 
     def say(option: str, text: str) -> str:
-        match = _WHOLE.fullmatch(text)
-        if match is None:
+        whole = whole_size(text)
+        if whole is None:
             raise InputError(SOURCE, option, found=text, allowed="a whole number")
-        whole = int(match[1]) << _SUFFIX_SHIFT[match[2].lower()]
         outside = (low is not None and whole < low) or (high is not None and whole > high)
         if outside or whole == without:
             allowed = f"{low} to {high}{where}"
