@@ -27,7 +27,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
 from lsmtune.engines.scaling import scaled
 from lsmtune.experiment.databases import DatabaseCache
-from lsmtune.machine.host import cores_usable
+from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import Limits, RunRequest
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--for", dest="time_s", type=float, default=float("inf"), help="seconds")
     arguments = parser.parse_args()
     identity = find_library("rocksdb", arguments.library).identity
-    cores = cores_usable()
+    cores = len(usable_cores())
     done = {key_of(row) for row in read_rows(arguments.raw)}
     configurations = points(arguments.workload, arguments.configurations, identity.version, cores)
     arguments.raw.parent.mkdir(parents=True, exist_ok=True)

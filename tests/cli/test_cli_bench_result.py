@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lsmtune.cli import bench_result
 from lsmtune.cli.bench_result import bench_document, bench_view
 from lsmtune.driver.messages import PhaseFinished, parse_message
 from lsmtune.model.config import EngineIdentity
@@ -63,7 +62,7 @@ def test_medians_are_those_of_all_runs() -> None:
 
 
 def test_conditions_that_spoil_a_figure_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_result, "cores_present", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     time_s = PHASE.elapsed_s + PHASE.drain_s
     disturbed = replace(PHASE, steal_s=0.2 * time_s, page_cache_cached_share=0.4)
     cold = replace(WORKLOAD, page_cache=PageCache.COLD)

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import lsmtune
 from lsmtune.driver.conversation import DRIVER_NAME
-from lsmtune.machine.cgroup import PREFIX, groups_v1, groups_v2
+from lsmtune.machine.cgroup import PREFIX, groups
 from patience import PATIENCE_S, wait_until
 
 TRACE = Path(__file__).parents[2] / "driver" / "tests" / "data" / "mixgraph-7.8.trace"
@@ -418,7 +418,7 @@ class Session:
             for path in folder.rglob("*"):
                 if path.parent.name == "runs" or path.suffix in (".part", ".tmp", ".building"):
                     yield str(path)
-        for group in [*groups_v1("memory", Path("/")), *groups_v2(Path("/"))]:
+        for group in [*groups(Path("/"), "memory"), *groups(Path("/"))]:
             for pid in self.pids:
                 yield from map(str, group.glob(f"{PREFIX}{pid}-*"))
 

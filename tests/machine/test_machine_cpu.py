@@ -7,7 +7,7 @@ from pathlib import Path
 from fake_root import put
 
 from lsmtune.machine import host as cpu
-from lsmtune.machine.facts import machine_facts
+from lsmtune.machine.findings import machine_facts
 from lsmtune.machine.host import RESOURCES, waiting_share
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_root import put
 
-from lsmtune.machine.filesystem import cached_share, mount_of, page_cache_use
+from lsmtune.machine.filesystem import cached_share, mount_of, page_cache_obstacles
 
 LINES = (
     "1 0 8:1 / / rw,relatime - ext4 /dev/root rw,data=journal",
@@ -79,7 +79,7 @@ def test_pages_of_a_file_are_counted_in_the_page_cache(tmp_path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
         os.pread(file.fileno(), 1, 3 * mmap.PAGESIZE)
         assert cached_share(file.fileno(), length) == 1 / pages
-    assert page_cache_use(tmp_path).cold_obstacle == ""
+    assert page_cache_obstacles(tmp_path)["cold"] == ""
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
@@ -88,4 +88,4 @@ def test_files_in_memory_cannot_be_made_cold() -> None:
     mount = mount_of(shared)
     if mount is None or not mount.in_memory or not os.access(shared, os.W_OK):
         pytest.skip("no filesystem in memory at /dev/shm")
-    assert "stayed in the page cache" in page_cache_use(shared).cold_obstacle
+    assert "stayed in the page cache" in page_cache_obstacles(shared)["cold"]

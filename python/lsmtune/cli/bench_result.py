@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
 from lsmtune.cli.output import failure_line
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
-from lsmtune.machine.host import cores_present
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
@@ -136,7 +136,7 @@ def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> Table:
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:
     cache = workload.page_cache
     runs = [(measurement, cache) for measurement in measurements]
-    return conditions_of(runs, {workload.name: cache}, cores_present())
+    return conditions_of(runs, {workload.name: cache}, os.cpu_count())
 
 
 def _notices(

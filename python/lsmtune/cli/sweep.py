@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -255,13 +256,12 @@ def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -
 
 def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> list[str]:
     """What of the machine makes the figures say less than they seem to."""
-    from lsmtune.machine.host import cores_present
     from lsmtune.report.notices import condition_notices
     from lsmtune.report.trust import conditions_of
 
     caches = {cell.cell.name: cell.cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
-    notices = condition_notices(conditions_of(performed, caches, cores_present()))
+    notices = condition_notices(conditions_of(performed, caches, os.cpu_count()))
     return [f"{notice.title}: {notice.text}" for notice in notices]
 
 

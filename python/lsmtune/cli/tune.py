@@ -92,7 +92,7 @@ def tune_study(
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files
     from lsmtune.experiment.folder import StudyFolder, default_folder
     from lsmtune.machine.awake import AwakeClock
-    from lsmtune.machine.facts import machine_facts
+    from lsmtune.machine.findings import machine_facts
     from lsmtune.study.build import load_spec
     from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget

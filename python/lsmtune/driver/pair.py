@@ -14,10 +14,11 @@ from typing import Protocol, runtime_checkable
 
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import PAUSE_TICK_S, NativeRun, NativeRunner
-from lsmtune.driver.runner import halves, usable_cores
+from lsmtune.driver.runner import halves
 from lsmtune.driver.watch import TICK_S, Clock
 from lsmtune.errors import LsmtuneError
 from lsmtune.machine.awake import AwakeClock
+from lsmtune.machine.host import usable_cores
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import SLICES_DEFAULT, PairMethod, RunRequest
 from lsmtune.model.workload import PageCache, Workload

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.host import usable_cores
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import RunRequest
 from lsmtune.units import format_bytes
@@ -63,11 +64,6 @@ def check_free_space(directory: Path) -> None:
             f"{directory}: {format_bytes(free_bytes)} free, and a run needs at least "
             f"{format_bytes(FREE_BYTES_MIN)}; free some space and repeat the command"
         )
-
-
-def usable_cores() -> tuple[int, ...]:
-    """The cores that this process may use, by number."""
-    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def check_cores(cpus: Sequence[int]) -> None:

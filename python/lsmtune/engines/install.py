@@ -43,7 +43,7 @@ from lsmtune.engines.steps import (
     run_step,
 )
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, by_name
-from lsmtune.machine.host import cores_usable
+from lsmtune.machine.host import usable_cores
 from lsmtune.machine.interrupts import stop_on_interrupt
 from lsmtune.model.text import open_input
 from lsmtune.units import format_bytes
@@ -235,7 +235,8 @@ def cmake_build(
     """Configure `tree` in release mode in the folder `build` and build `target` there."""
     configure = ["cmake", "-S", str(tree), "-B", str(build), _RELEASE, _ANY_CMAKE, *flags]
     run_step(f"{what}: configuring", configure, log, progress)
-    make = ["cmake", "--build", str(build), "--target", target, "--parallel", str(cores_usable())]
+    parallel = str(len(usable_cores()))
+    make = ["cmake", "--build", str(build), "--target", target, "--parallel", parallel]
     run_step(what, make, log, progress)
 
 

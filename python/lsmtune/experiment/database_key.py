@@ -23,7 +23,7 @@ import lsmtune
 from lsmtune.driver.messages import PROTOCOL_VERSION
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, file_sha256
-from lsmtune.machine.host import cores_usable
+from lsmtune.machine.host import usable_cores
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
 from lsmtune.model.request import BulkLoad, Prepared, RunRequest
@@ -87,7 +87,7 @@ def _bulk_load(layout: Config, engine: str) -> BulkLoad:
     steep = isinstance(multiplier, int | float) and multiplier >= _MULTIPLIER_MIN
     other = {"max_bytes_for_level_multiplier_additional", "enable_blob_files"} & options.keys()
     hold = engine == "rocksdb" and leveled and steep and not other
-    threads = min(cores_usable(), _THREADS_MAX) if engine == "rocksdb" else 1
+    threads = min(len(usable_cores()), _THREADS_MAX) if engine == "rocksdb" else 1
     return BulkLoad(threads, hold)
 
 

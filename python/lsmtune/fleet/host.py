@@ -14,7 +14,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.library import file_sha256, snappy_beside
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.facts import machine_facts
+from lsmtune.machine.findings import machine_facts
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import PairMethod, RunRequest

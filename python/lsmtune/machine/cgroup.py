@@ -32,21 +32,13 @@ from lsmtune.machine.host import ROOT, field_of, number_of, reason, text_of
 _TOP = "sys/fs/cgroup"
 
 
-def groups_v1(controller: str, root: Path) -> list[Path]:
-    """Folders of this process's groups of version 1, its own first, then those above it."""
-    return _groups(controller, root)
+def groups(root: Path, controller: str = "") -> list[Path]:
+    """Folders of this process's groups of version 1 that have `controller`, or of version 2.
 
-
-def groups_v2(root: Path) -> list[Path]:
-    """Folders of this process's groups of version 2, its own first, then those above it."""
-    return _groups("", root)
-
-
-def _groups(controller: str, root: Path) -> list[Path]:
-    """Those of the first line `number:controllers:path` of cgroups(7) that has the controller.
-
-    Inside a container the path may be that of the host, which cannot be seen here, or lead above
-    the top: the top folder is then the container's own group.
+    Its own first, then those above it, by the first line `number:controllers:path` of cgroups(7)
+    that has the controller; that of version 2 has none. Inside a container the path may be that of
+    the host, which cannot be seen here, or lead above the top: the top folder is then the
+    container's own group.
     """
     for line in (text_of(root / "proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -75,10 +67,10 @@ class MemoryLimit:
 
 def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
     """The least memory limit of this process's control groups, versions 1 and 2; None for none."""
-    files = [(folder / "memory.max", folder / "memory.current") for folder in groups_v2(root)]
+    files = [(folder / "memory.max", folder / "memory.current") for folder in groups(root)]
     files += [
         (folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes")
-        for folder in groups_v1("memory", root)
+        for folder in groups(root, "memory")
     ]
     limits = [
         MemoryLimit(limit_bytes, number_of(usage))
@@ -91,11 +83,11 @@ def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
 def cpu_limit(root: Path = ROOT) -> float | None:
     """The least processor quota of this process's control groups, in processors."""
     quotas = []
-    for folder in groups_v2(root):
+    for folder in groups(root):
         words = (text_of(folder / "cpu.max") or "").split()
         if len(words) == 2 and words[0].isdecimal():
             quotas.append(int(words[0]) / int(words[1]))
-    for folder in groups_v1("cpu", root):
+    for folder in groups(root, "cpu"):
         quota = number_of(folder / "cpu.cfs_quota_us")
         period = number_of(folder / "cpu.cfs_period_us")
         if quota is not None and quota > 0 and period:
@@ -207,7 +199,7 @@ def machine_oom_kills(root: Path = ROOT) -> int | None:
     Of the group that this process is in, where that counts them for itself and those below it,
     else of the whole machine; None where neither is known.
     """
-    own = next((folder / "memory.events" for folder in groups_v2(root)), None)
+    own = next((folder / "memory.events" for folder in groups(root)), None)
     counted = None if own is None else field_of(own, "oom_kill")
     return field_of(root / "proc/vmstat", "oom_kill") if counted is None else counted
 
@@ -280,19 +272,19 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
 
 def _parent(root: Path) -> tuple[Path, _Version] | str:
     """The group in which to make one; or why there is none."""
-    groups = groups_v1("memory", root)
-    if groups:
-        return groups[0], _V1
-    groups = groups_v2(root)
-    if not groups:
+    first = groups(root, "memory")
+    if first:
+        return first[0], _V1
+    second = groups(root)
+    if not second:
         return "there are no control groups here"
-    for folder in groups:
+    for folder in second:
         if "memory" in (text_of(folder / "cgroup.subtree_control") or "").split():
             # A process moves only where its mover may write to the group above both places.
             if os.access(folder / "cgroup.procs", os.W_OK):
                 return folder, _V2
             return f"no control group can be made in {folder}: permission denied"
-    return f"no group above this process gives memory limits to its children ({groups[0]})"
+    return f"no group above this process gives memory limits to its children ({second[0]})"
 
 
 def _removed(folder: Path) -> bool:

@@ -86,22 +86,18 @@ def _rotational(number: str, root: Path) -> bool | None:
 # --- whether files can be kept out of the page cache: found out by trying it on one
 
 
-@dataclass(frozen=True)
-class PageCacheUse:
-    """What stands against a cold cache and against direct I/O, in a clause; empty for nothing."""
+def page_cache_obstacles(directory: Path) -> dict[str, str]:
+    """What stands against `cold` and `direct` in `directory`, in a clause; empty for nothing.
 
-    cold_obstacle: str
-    direct_obstacle: str
-
-
-def page_cache_use(directory: Path) -> PageCacheUse:
-    """What can be done in `directory`, which this user can write to.
-
-    The file that it is tried on has no name (`O_TMPFILE`, where the filesystem knows it), so that
-    nothing can be left behind. Raises OSError when no file can be made there, as on a full disk.
+    This user can write to it. The file that it is tried on has no name (`O_TMPFILE`, where the
+    filesystem knows it), so that nothing can be left behind. Raises OSError when no file can be
+    made there, as on a full disk.
     """
     with tempfile.TemporaryFile(dir=directory) as file:
-        return PageCacheUse(_cold_obstacle(file.fileno()), _direct_obstacle(file.fileno()))
+        return {
+            "cold": _cold_obstacle(file.fileno()),
+            "direct": _direct_obstacle(file.fileno()),
+        }
 
 
 def cached_share(descriptor: int, length: int) -> float:

@@ -1,8 +1,9 @@
-"""What `lsmtune doctor` finds out about this machine: one finding for each thing it looks at."""
+"""What `lsmtune doctor` finds out about this machine, and what reports say of it in a few words."""
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import psutil
 
 from lsmtune.machine import host
 from lsmtune.machine.cgroup import cpu_limit, memory_group_obstacle, memory_limit
-from lsmtune.machine.filesystem import Mount, mount_of, page_cache_use
+from lsmtune.machine.filesystem import Mount, mount_of, page_cache_obstacles
 from lsmtune.machine.host import ROOT
 from lsmtune.units import format_bytes
 
@@ -97,10 +98,9 @@ def page_cache_finding(directory: Path) -> Finding:
     """Which of the page-cache policies of a workload can be had in `directory`."""
     subject = "page cache"
     try:
-        use = page_cache_use(directory)
+        obstacles = page_cache_obstacles(directory)
     except OSError as error:
         return Finding(Level.NOTE, subject, f"{directory}: cannot be tried: {error.strerror}")
-    obstacles = {"cold": use.cold_obstacle, "direct": use.direct_obstacle}
     missing = [f"not {name}: {why}" for name, why in obstacles.items() if why]
     can = ["warm", *(_HOW[name] for name, why in obstacles.items() if not why)]
     text = "; ".join([", ".join(can), *missing])
@@ -131,8 +131,8 @@ def memory_findings(root: Path = ROOT) -> Iterator[Finding]:
 
 def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
     """Processors that may be used, and how their frequency is governed."""
-    usable: float = host.cores_usable()
-    facts = f"{usable} of {host.cores_present()} processors"
+    usable: float = len(host.usable_cores())
+    facts = f"{usable} of {os.cpu_count()} processors"
     quota = cpu_limit(root)
     if quota is not None and quota < usable:
         usable, facts = quota, f"{facts}, limited to the time of {quota:.2g}"
@@ -153,7 +153,7 @@ def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
 def quiet_findings(root: Path = ROOT) -> Iterator[Finding]:
     """What else takes processors and disks of this machine; it watches for half a second."""
     stolen = psutil.cpu_times_percent(_STEAL_WINDOW_S).steal / 100
-    load, processors = os.getloadavg()[0], host.cores_usable()
+    load, processors = os.getloadavg()[0], len(host.usable_cores())
     text = f"{load:.2f} over the last minute, on {processors} processors"
     step = "stop other programs, or expect wider intervals"
     yield _unless("load", text, step, bad=load > processors / 2)
@@ -181,3 +181,28 @@ def clock_finding(root: Path = ROOT) -> Finding:
     is_slow = clock in _SLOW_CLOCKS
     text = f"{clock}{' is slow to read, which every latency then contains' if is_slow else ''}"
     return _unless("clock", text, "boot with clocksource=tsc if it is stable", bad=is_slow)
+
+
+# --- the machine in a few words
+
+
+def machine_facts(folder: Path, root: Path = ROOT) -> dict[str, str]:
+    """Names and values for a report; what the machine does not tell is left out.
+
+    `folder` is where the study's databases are made.
+    """
+    mount = mount_of(folder.resolve(), root)
+    limit, quota = memory_limit(root), cpu_limit(root)
+    facts = {
+        "processor": host.processor_name(root),
+        "processors": str(os.cpu_count()),
+        "processor quota": None if quota is None else f"{quota:g}",
+        "governor": ", ".join(host.governors(root)) or None,
+        "memory": format_bytes(psutil.virtual_memory().total),
+        "memory limit": None if limit is None else format_bytes(limit.limit_bytes),
+        "filesystem": None if mount is None else f"{mount.filesystem} on {mount.device}",
+        "kernel": platform.release(),
+        "clock source": host.clock_source(root),
+        "load average at the start": f"{os.getloadavg()[0]:.2f}",
+    }
+    return {name: value for name, value in facts.items() if value is not None}

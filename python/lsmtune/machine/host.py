@@ -44,14 +44,9 @@ def reason(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
-def cores_usable() -> int:
-    """Processors that this process may run on."""
-    return len(os.sched_getaffinity(0))
-
-
-def cores_present() -> int | None:
-    """Processors of the machine."""
-    return os.cpu_count()
+def usable_cores() -> tuple[int, ...]:
+    """The cores that this process may use, by number."""
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def governors(root: Path = ROOT) -> tuple[str, ...]:

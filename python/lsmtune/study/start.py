@@ -15,7 +15,7 @@ from lsmtune.experiment.database_key import layout_of, load_and_run
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.machine.host import cores_usable
+from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
@@ -422,7 +422,7 @@ def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
         layout = frozenset(layout_of(parameters, spec.engine_name).options)
     limits = spec.limits
     return Problem(
-        *(spec.engine_name, spec.workload, known, limits.memory_bytes, cores_usable()), layout
+        *(spec.engine_name, spec.workload, known, limits.memory_bytes, len(usable_cores())), layout
     )
 
 
