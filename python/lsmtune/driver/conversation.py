@@ -24,11 +24,12 @@ from lsmtune.driver.messages import (
 )
 from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.requests import Json
-from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
+from lsmtune.driver.watch import TICK_S, Ending, Watch
 from lsmtune.engines.library import packaged_file
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.awake import GAP_S, AwakeClock, suspended_s
 from lsmtune.machine.cgroup import MemoryGroup
+from lsmtune.machine.files import Clock
 from lsmtune.model.codec import ProtocolError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome

@@ -18,9 +18,10 @@ from lsmtune.driver.conversation import Conversation, OnMessage, check_library, 
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished
 from lsmtune.driver.requests import check_request, probe_request, run_request
 from lsmtune.driver.runner import DATABASE, check_cores, check_directory, check_free_space
-from lsmtune.driver.watch import TICK_S, Clock
+from lsmtune.driver.watch import TICK_S
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.cgroup import MemoryGroup, memory_group
+from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest

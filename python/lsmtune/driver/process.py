@@ -12,13 +12,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import psutil
 
-from lsmtune.driver.watch import Clock
 from lsmtune.errors import InputError
+from lsmtune.machine.files import Clock
 from lsmtune.model.codec import ProtocolError
 
 
@@ -100,12 +99,7 @@ class Closing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -165,6 +159,25 @@ class ProcessGroup(Closing):
         """Kills what is left of the group; the child's exit status, negative for a signal."""
         self.signal(signal.SIGKILL)
         return self._popen.wait()
+
+
+Line = TypeVar("Line")
+
+
+class WatchedProcess(ProcessGroup, Generic[Line]):
+    """A child that a `Watch` looks after, and the lines that it says."""
+
+    def lines(self, timeout_s: float) -> tuple[list[Line], bool]:
+        """Lines that arrive within `timeout_s`, and whether more is waiting to be read."""
+        raise NotImplementedError
+
+    def ask_to_stop(self) -> None:
+        """Tells it to end soon."""
+        raise NotImplementedError
+
+    def resident_bytes(self, limit: int) -> int:
+        """Resident memory of the run; need not be exact below `limit`."""
+        raise NotImplementedError
 
 
 def start_group(
@@ -227,7 +240,7 @@ _LINE_BYTES_MAX = 64 << 20  # far above any message; bounds our memory against a
 CANCEL_LINE = '{"command":"cancel"}'
 
 
-class ChildProcess(ProcessGroup):
+class ChildProcess(WatchedProcess[bytes]):
     """A child started with `command` plus `--output-fd N`, and the lines that it writes to N."""
 
     def __init__(self, command: Sequence[str], log: Path, cpus: Sequence[int] = ()) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
+from lsmtune.driver.process import Line, WatchedProcess
 from lsmtune.machine.awake import AwakeClock, suspended_s
 from lsmtune.machine.cgroup import machine_oom_kills
+from lsmtune.machine.files import Clock
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits
 from lsmtune.units import format_bytes, format_duration
@@ -27,42 +29,6 @@ CANCEL_GRACE_S = 0.15
 EXIT_GRACE_S = 5.0
 # Two clocks of one machine, read one after the other, differ by less.
 SUSPENDED_S = 0.1
-
-Clock = Callable[[], float]
-Line = TypeVar("Line")
-Line_co = TypeVar("Line_co", covariant=True)
-
-
-class Watched(Protocol[Line_co]):
-    """A child process, and the lines that it says."""
-
-    def lines(self, timeout_s: float) -> tuple[Sequence[Line_co], bool]:
-        """Lines that arrive within `timeout_s`, and whether more is waiting to be read."""
-        ...
-
-    def exited(self) -> bool:
-        """Whether it has ended; it is not reaped yet."""
-        ...
-
-    def stop_seen(self) -> int | None:
-        """`CLD_STOPPED` or `CLD_CONTINUED` once a signal did that to it, else None."""
-        ...
-
-    def is_disturbance(self, seen: int) -> bool:
-        """Whether what `stop_seen` told is by nobody's wish but a stranger's."""
-        ...
-
-    def ask_to_stop(self) -> None:
-        """Tells it to end soon."""
-        ...
-
-    def resident_bytes(self, limit: int) -> int:
-        """Resident memory of the run; need not be exact below `limit`."""
-        ...
-
-    def reap(self) -> int:
-        """Kills what is left of it; its exit status, negative for a signal."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +49,7 @@ class Ending:
 
 
 def watch(
-    child: Watched[Line],
+    child: WatchedProcess[Line],
     directory: Path,
     limits: Limits,
     on_line: Callable[[Line], bool],
@@ -114,7 +80,7 @@ class Watch(Generic[Line]):
 
     def __init__(
         self,
-        child: Watched[Line],
+        child: WatchedProcess[Line],
         directory: Path,
         limits: Limits,
         on_line: Callable[[Line], bool],

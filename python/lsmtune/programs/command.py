@@ -25,8 +25,9 @@ from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
 from lsmtune.driver.messages import Reported
 from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import check_directory, check_free_space
-from lsmtune.driver.watch import Clock, Ending, watch
+from lsmtune.driver.watch import Ending, watch
 from lsmtune.errors import LsmtuneError, nearest_name
+from lsmtune.machine.files import Clock
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,

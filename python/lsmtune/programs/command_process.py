@@ -13,7 +13,12 @@ from pathlib import Path
 
 import psutil
 
-from lsmtune.driver.process import ProcessGroup, resident_bytes_of_all, start_group
+from lsmtune.driver.process import (
+    ProcessGroup,
+    WatchedProcess,
+    resident_bytes_of_all,
+    start_group,
+)
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.text import NotPlainError, open_plain
 
@@ -111,7 +116,7 @@ class Usage:
     rss_bytes_max: int = 0
 
 
-class CommandProcess(ProcessGroup):
+class CommandProcess(WatchedProcess[tuple[int, bytes]]):
     """A started program. `followed` are the files whose lines are read while it runs; each line
     comes with the index of its file. On the way out every other process of the tree that was seen
     is killed too.

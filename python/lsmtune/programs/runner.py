@@ -13,8 +13,9 @@ from lsmtune.driver.conversation import OnMessage
 from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
-from lsmtune.driver.watch import Clock, Ending, watch
+from lsmtune.driver.watch import Ending, watch
 from lsmtune.errors import InputError
+from lsmtune.machine.files import Clock
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
