@@ -43,7 +43,8 @@ def test_every_option_says_what_it_is() -> None:
 def test_the_defaults_are_those_of_the_driver(
     driver: Path, leveldb_library: Path, tmp_path: Path
 ) -> None:
-    probed = dict(probe(driver, "leveldb", leveldb_library, tmp_path).options)
+    options = probe(driver, "leveldb", leveldb_library, tmp_path).options
+    probed = {option.name: option.default for option in options}
     del probed["create_if_missing"]  # the driver's own: LevelDB's is false
     ours = {n: i.parameter().default for n, i in CATALOGUE.items() if n in probed}
     shown = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in ours.items()}

@@ -46,7 +46,7 @@ class Bench:
         found = probe(driver, "rocksdb", library, folder)
         self.engine = found.identity
         self.compressions = found.compressions
-        self.probed = dict(found.options)
+        self.probed = {option.name: option.default for option in found.options}
         self.rules = rules_of(CATALOGUE, found.identity.version or "")
         self.results = self._run_all(self.rules)
 

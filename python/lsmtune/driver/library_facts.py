@@ -45,7 +45,7 @@ def with_facts(library: Library, driver: Path) -> Library:
         return library
     with temporary_folder("probe") as directory:
         probed = probe(driver, library.identity.name, library.path, directory)
-    identity = dataclasses.replace(library.identity, version=probed.identity.version)
+    identity = dataclasses.replace(library.identity, version=probed.engine.version)
     return dataclasses.replace(library, identity=identity, compressions=probed.compressions)
 
 

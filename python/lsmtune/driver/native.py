@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lsmtune.driver.collect import Collector, Judgement, with_lost_reads
 from lsmtune.driver.conversation import Conversation, OnMessage, check_library, converse
-from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished
+from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, Probed
 from lsmtune.driver.requests import check_request, probe_request, run_request
 from lsmtune.driver.runner import DATABASE, check_cores, check_directory, check_free_space
 from lsmtune.driver.watch import TICK_S
@@ -47,14 +47,10 @@ class NativeRun(Conversation):
 
     def __init__(
         self,
-        driver: Path,
+        runner: NativeRunner,
         request: RunRequest,
-        on_message: OnMessage | None = None,
-        cancel: threading.Event | None = None,
-        *,
-        clock: Clock = time.monotonic,
-        wall_clock: Clock = time.time,
-        make_memory_group: MakeMemoryGroup = memory_group,
+        on_message: OnMessage | None,
+        cancel: threading.Event | None,
     ) -> None:
         """Starts the driver. Raises what `NativeRunner.run` raises."""
         check_library(request.engine)
@@ -63,23 +59,23 @@ class NativeRun(Conversation):
         check_free_space(request.directory)
         self.measurement: Measurement | None = None
         self._request = request
-        self._wall_clock = wall_clock
-        self._started_unix_s = wall_clock()
+        self._wall_clock = runner.wall_clock
+        self._started_unix_s = runner.wall_clock()
         self._begun = False
         self._collected = Collector()
         with ExitStack() as stack:
-            group = make_memory_group(request.limits.memory_bytes)
+            group = runner.make_memory_group(request.limits.memory_bytes)
             if group is not None:
                 stack.enter_context(group)  # left last: its processes have to be gone
             super().__init__(
-                driver,
+                runner.driver,
                 run_request(request, request.directory / DATABASE),
                 request.directory,
                 request.limits,
                 self._collected,
                 on_message=on_message,
                 cancel=cancel,
-                clock=clock,
+                clock=runner.clock,
                 cpus=request.cpus,
                 group=group,
             )
@@ -138,6 +134,7 @@ class NativeRun(Conversation):
         self.measurement = with_lost_reads(measurement, workload.num, before, workload.phases)
 
 
+@dataclass(eq=False)
 class NativeRunner:
     """Performs runs with the driver binary at `driver`; see `Runner` for its obligations.
 
@@ -147,18 +144,10 @@ class NativeRunner:
     run near its limit reads more from the device than one that is only watched.
     """
 
-    def __init__(
-        self,
-        driver: Path,
-        *,
-        clock: Clock = time.monotonic,
-        wall_clock: Clock = time.time,
-        make_memory_group: MakeMemoryGroup = memory_group,
-    ) -> None:
-        self.driver = driver
-        self._clock = clock
-        self._wall_clock = wall_clock
-        self._make_memory_group = make_memory_group
+    driver: Path
+    clock: Clock = time.monotonic
+    wall_clock: Clock = time.time
+    make_memory_group: MakeMemoryGroup = memory_group
 
     def run(
         self,
@@ -186,12 +175,7 @@ class NativeRunner:
         cancel: threading.Event | None = None,
     ) -> NativeRun:
         """The same run, for the caller to move on step by step. Raises the same."""
-        return NativeRun(
-            *(self.driver, request, on_message, cancel),
-            clock=self._clock,
-            wall_clock=self._wall_clock,
-            make_memory_group=self._make_memory_group,
-        )
+        return NativeRun(self, request, on_message, cancel)
 
     def kill_in_load(
         self,
@@ -209,9 +193,6 @@ class NativeRunner:
         """
         if request.workload.phases[0].kind is not PhaseKind.LOAD:
             raise ValueError(f"the first phase of {request.workload.name} is not a load")
-        check_library(request.engine)
-        check_directory(request.directory)
-        check_free_space(request.directory)
         request = replace(request, interval_ms=KILL_INTERVAL_MS, slices=0)
         acknowledged, over = 0, False
 
@@ -222,23 +203,15 @@ class NativeRunner:
             elif isinstance(message, PhaseFinished) and message.index == 0:
                 acknowledged, over = message.phase.operations, True
 
-        with Conversation(
-            self.driver,
-            run_request(request, request.directory / DATABASE),
-            request.directory,
-            request.limits,
-            Collector(),
-            on_message=hear,
-            cancel=cancel,
-            cpus=request.cpus,
-        ) as conversation:
-            conversation.proceed()
+        runner = NativeRunner(self.driver, make_memory_group=lambda _bytes: None)
+        with runner.start(request, hear, cancel) as run:
+            run.proceed()
             judgement, killed = None, False
             while judgement is None:
-                judgement = conversation.step(TICK_S)
+                judgement = run.step(TICK_S)
                 enough = over or acknowledged >= after_operations
-                if judgement is None and (enough or conversation.elapsed_s >= after_s):
-                    conversation.kill()
+                if judgement is None and (enough or run.elapsed_s >= after_s):
+                    run.kill()
                     killed = True
         if killed:
             return KilledRun(acknowledged)
@@ -283,22 +256,13 @@ class NativeRunner:
         )
 
 
-@dataclass(frozen=True)
-class ProbeResult:
-    """What a library is: `options` pairs each option that the engine knows with its default."""
-
-    identity: EngineIdentity
-    compressions: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
-
-
 def probe(
     driver: Path,
     engine_name: str,
     library: Path | None,
     directory: Path,
     limits: Limits = PROBE_LIMITS,
-) -> ProbeResult:
+) -> Probed:
     """What `library` is as an engine `engine_name`; the driver may write into `directory`.
 
     Raises InputError when it is not that engine, LsmtuneError when the probe failed otherwise.
@@ -316,12 +280,7 @@ def probe(
         if judgement.outcome is Outcome.INVALID:
             raise InputError(source, why=why)
         raise LsmtuneError(f"{source}: probing it as {asked.name} failed: {why}")
-    said = probed.engine
-    return ProbeResult(
-        EngineIdentity(said.name, said.version, said.library),
-        probed.compressions,
-        tuple((option.name, option.default) for option in probed.options),
-    )
+    return probed
 
 
 # How often the load says how far it is: what it did since it last said so need not be there.

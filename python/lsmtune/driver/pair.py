@@ -225,23 +225,17 @@ def _run_at_once(
     while alive := [arm for arm in arms if arm.measurement is None]:
         # A run looks after itself while it runs; frozen it cannot, and hears nothing.
         if cancel is not None and cancel.is_set():
-            for arm in alive:
-                if arm.frozen:
-                    arm.end(Outcome.CANCELLED, "cancelled")
+            _end([arm for arm in alive if arm.frozen], Outcome.CANCELLED, "cancelled")
         over = [arm.measurement for arm in arms if arm.measurement is not None]
         disturbed = next((each for each in over if each.outcome is Outcome.DISTURBED), None)
         if disturbed is not None:
             why = disturbed.error.message if disturbed.error else "disturbed"
-            for arm in alive:
-                if arm.measurement is None:
-                    arm.end(Outcome.DISTURBED, f"ended, as the other run of its pair was {why}")
+            why = f"ended, as the other run of its pair was {why}"
+            _end(alive, Outcome.DISTURBED, why)
             break
         if clock() >= wall_end_s:
-            for arm in alive:
-                if arm.measurement is None:
-                    arm.end(
-                        Outcome.TIMEOUT, "its pair was not done when the deadlines of both were"
-                    )
+            why = "its pair was not done when the deadlines of both were"
+            _end(alive, Outcome.TIMEOUT, why)
         if turnstile is None:
             for arm in alive:
                 if arm.frozen:
@@ -250,6 +244,12 @@ def _run_at_once(
             _take_turns(arms, turnstile)
         _listen([arm for arm in alive if arm.measurement is None])
     return [arm.measurement for arm in arms if arm.measurement is not None]
+
+
+def _end(arms: Sequence[NativeRun], outcome: Outcome, why: str) -> None:
+    for arm in arms:
+        if arm.measurement is None:
+            arm.end(outcome, why)
 
 
 def _take_turns(arms: Sequence[NativeRun], turnstile: Turnstile) -> None:

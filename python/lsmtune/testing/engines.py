@@ -79,9 +79,9 @@ class EngineSuite:
 
     def test_its_library_says_what_it_is(self, tmp_path: Path) -> None:
         probed = probe(find_driver(), self.name, self.library(), tmp_path)
-        assert probed.identity.name == self.name
-        assert probed.identity.version
-        assert probed.identity.version[0].isdigit()
+        assert probed.engine.name == self.name
+        assert probed.engine.version
+        assert probed.engine.version[0].isdigit()
 
     @pytest.mark.parametrize("durability", [each.value for each in Durability])
     def test_what_is_written_is_found_and_a_durability_that_it_has_not_is_refused(
