@@ -23,7 +23,6 @@ from lsmtune.driver.messages import (
     IntervalPassed,
     Message,
     PhaseStarted,
-    ProtocolVersionError,
 )
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.watch import Ending
@@ -273,7 +272,7 @@ def test_a_driver_that_breaks_the_protocol_has_crashed(
 
 
 def test_a_driver_of_another_version_is_refused(run: Callable[..., Measurement]) -> None:
-    with pytest.raises(ProtocolVersionError, match="protocol_version") as caught:
+    with pytest.raises(InputError, match="protocol_version") as caught:
         run("wrong_version")
     assert caught.value.exit_status is ExitStatus.BAD_INPUT
     found, allowed = PROTOCOL_VERSION + 1, PROTOCOL_VERSION

@@ -22,7 +22,6 @@ from lsmtune.driver.messages import (
     Paused,
     PhaseFinished,
     Probed,
-    ProtocolVersionError,
     Verified,
     parse_message,
 )
@@ -161,12 +160,12 @@ def test_a_field_of_a_wrong_type_or_missing_is_named(
     message: dict[str, Any], path: list[str | int]
 ) -> None:
     named = [str(key) for key in path if isinstance(key, str)][-1]
-    with pytest.raises((ProtocolError, ProtocolVersionError), match=named):
+    with pytest.raises((ProtocolError, InputError), match=named):
         parse_message(wrecked(message, path, {"strange": [1]}))
     if path[-1] in OPTIONAL:
         parse_message(wrecked(message, path, KeyError))
     elif isinstance(path[-1], str):
-        with pytest.raises((ProtocolError, ProtocolVersionError), match=f"{named}.*|found None"):
+        with pytest.raises((ProtocolError, InputError), match=f"{named}.*|found None"):
             parse_message(wrecked(message, path, KeyError))
 
 
@@ -219,7 +218,7 @@ def test_no_value_anywhere_raises_anything_else(
 ) -> None:
     message, path = place
     line = wrecked(message, path, value)
-    with contextlib.suppress(ProtocolError, ProtocolVersionError):
+    with contextlib.suppress(ProtocolError, InputError):
         parse_message(line)
 
 

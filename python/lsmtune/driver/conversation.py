@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -27,7 +28,7 @@ from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Ending, Watch
 from lsmtune.engines.library import packaged_file
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.machine.awake import GAP_S, AwakeClock, suspended_s
+from lsmtune.machine.awake import GAP_S, AwakeClock
 from lsmtune.machine.cgroup import MemoryGroup
 from lsmtune.machine.files import Clock
 from lsmtune.model.codec import ProtocolError
@@ -104,7 +105,7 @@ class Conversation(Closing):
 
     A context manager: when it is left, the process and its whole group are gone. `clock` is a
     monotonic clock in seconds; time during which the driver is frozen, or this process asleep,
-    counts for nothing; `suspended` tells how long the machine slept. `cpus` are the cores that it
+    counts for nothing. `cpus` are the cores that it
     may use, all when empty. `group` holds it to a memory limit; without one, or when the kernel
     refuses to put it there (`group_refused` says why), its resident memory is watched. `wrapper` is
     the beginning of the command that starts it. Not thread-safe.
@@ -121,7 +122,6 @@ class Conversation(Closing):
         on_message: OnMessage | None = None,
         cancel: threading.Event | None = None,
         clock: Clock = time.monotonic,
-        suspended: Clock = suspended_s,
         cpus: Sequence[int] = (),
         group: MemoryGroup | None = None,
         wrapper: Sequence[str] = (),
@@ -151,7 +151,6 @@ class Conversation(Closing):
         self._watch = Watch(
             *(self._child, directory, limits, self._take, cancel, self._running_time),
             watch_memory=self.group is None,
-            suspended=suspended,
         )
 
     def close(self) -> None:
@@ -218,7 +217,7 @@ class Conversation(Closing):
 
     def kill(self) -> None:
         """Kills the driver (SIGKILL); the steps that follow take what it had said, and its end."""
-        self._child.kill()
+        self._child.signal(signal.SIGKILL)
 
     def _take(self, line: bytes) -> bool:
         message = parse_message(line)

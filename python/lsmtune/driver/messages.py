@@ -25,10 +25,6 @@ from lsmtune.model.measurement import (
 PROTOCOL_VERSION = 3
 
 
-class ProtocolVersionError(InputError):
-    """Driver and tuner speak different versions: the user has to rebuild one of them."""
-
-
 @dataclass(frozen=True)
 class Hello:
     """The first message."""
@@ -237,8 +233,7 @@ _OPTIONAL: Mapping[type[Message], frozenset[str]] = {
 def parse_message(line: bytes | str) -> Message:
     """One line of the driver as a message.
 
-    Raises ProtocolError that names the field, ProtocolVersionError for a `hello` of another
-    version.
+    Raises ProtocolError that names the field, InputError for a `hello` of another version.
     """
     try:
         data = json.loads(line, parse_constant=_refuse_constant)
@@ -258,7 +253,7 @@ def parse_message(line: bytes | str) -> Message:
     version = data.get("protocol_version")
     # Before the other fields are looked at: another version may well have others.
     if kind is Hello and (version != PROTOCOL_VERSION or isinstance(version, bool)):
-        raise ProtocolVersionError(
+        raise InputError(
             "lsmtune-driver",
             "protocol_version",
             found=version,

@@ -372,10 +372,6 @@ class ChildProcess(WatchedProcess[bytes]):
             # The kernel has noted this in `kill` already: what is noted from now on is another's.
             os.waitid(os.P_PID, self._popen.pid, os.WCONTINUED | os.WNOHANG)
 
-    def kill(self) -> None:
-        """Kills the whole process group, whatever its state."""
-        self.signal(signal.SIGKILL)
-
     def log_tail(self) -> str:
         """The end of what the child printed on stdout and stderr."""
         return tail_of(self._log)

@@ -15,29 +15,21 @@ Json = dict[str, object]
 def run_request(request: RunRequest, database: Path) -> Json:
     """The request for one run on the database in `database`."""
     prepared = request.prepared
-    return {
-        "protocol_version": PROTOCOL_VERSION,
-        "command": "run",
-        "engine": _engine(request.engine.name, request.engine.library),
-        "directory": str(database),
-        "options": request.config.engine_options(),
-        "workload": _workload(request.workload),
-        "seed": request.seed,
-        "interval_ms": request.interval_ms,
-        "verify_keys": request.verify_keys,
-        **_where_given(
-            load_seed=request.load_seed,
-            prepared=prepared
-            and {
-                "ledger": str(prepared.ledger),
-                "phases": prepared.phases,
-                **_where_given(own_pages=prepared.own_pages or None),
-            },
-            save_ledger=None if request.save_ledger is None else str(request.save_ledger),
-            bulk_load=request.bulk_load and dict(vars(request.bulk_load)),
-            slices=request.slices or None,
-        ),
-    }
+    return _request(
+        "run",
+        **_of_run(request, database),
+        interval_ms=request.interval_ms,
+        verify_keys=request.verify_keys,
+        prepared=prepared
+        and {
+            "ledger": str(prepared.ledger),
+            "phases": prepared.phases,
+            **_where_given(own_pages=prepared.own_pages or None),
+        },
+        save_ledger=None if request.save_ledger is None else str(request.save_ledger),
+        bulk_load=request.bulk_load and dict(vars(request.bulk_load)),
+        slices=request.slices or None,
+    )
 
 
 def check_request(request: RunRequest, database: Path, acknowledged: int) -> Json:
@@ -45,27 +37,12 @@ def check_request(request: RunRequest, database: Path, acknowledged: int) -> Jso
 
     `acknowledged` operations of its first phase had been reported done.
     """
-    return {
-        "protocol_version": PROTOCOL_VERSION,
-        "command": "check",
-        "engine": _engine(request.engine.name, request.engine.library),
-        "directory": str(database),
-        "options": request.config.engine_options(),
-        "workload": _workload(request.workload),
-        "seed": request.seed,
-        "acknowledged": acknowledged,
-        **_where_given(load_seed=request.load_seed),
-    }
+    return _request("check", **_of_run(request, database), acknowledged=acknowledged)
 
 
 def probe_request(engine: EngineIdentity, directory: Path) -> Json:
     """The request that asks what a library is; the driver may write in `directory`."""
-    return {
-        "protocol_version": PROTOCOL_VERSION,
-        "command": "probe",
-        "engine": _engine(engine.name, engine.library),
-        "directory": str(directory),
-    }
+    return _request("probe", engine=_engine(engine), directory=str(directory))
 
 
 def inspect_request(path: Path, ranges: int, key_number: Json | None) -> Json:
@@ -74,12 +51,23 @@ def inspect_request(path: Path, ranges: int, key_number: Json | None) -> Json:
     `ranges` parts of the numbers of its keys are told apart; `key_number` says how a key's number
     is read (None: the driver looks).
     """
+    return _request("inspect_trace", path=str(path), ranges=ranges, key_number=key_number)
+
+
+def _request(command: str, **fields: object) -> Json:
+    """A request to do `command`; of the `fields` those that are not None."""
+    return _where_given(protocol_version=PROTOCOL_VERSION, command=command, **fields)
+
+
+def _of_run(request: RunRequest, database: Path) -> Json:
+    """What a run and the look at what it left have in common."""
     return {
-        "protocol_version": PROTOCOL_VERSION,
-        "command": "inspect_trace",
-        "path": str(path),
-        "ranges": ranges,
-        **_where_given(key_number=key_number),
+        "engine": _engine(request.engine),
+        "directory": str(database),
+        "options": request.config.engine_options(),
+        "workload": _workload(request.workload),
+        "seed": request.seed,
+        "load_seed": request.load_seed,
     }
 
 
@@ -87,8 +75,8 @@ def _where_given(**fields: object) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _engine(name: str, library: str | None) -> Json:
-    return {"name": name} if library is None else {"name": name, "library": library}
+def _engine(engine: EngineIdentity) -> Json:
+    return _where_given(name=engine.name, library=engine.library)
 
 
 def _workload(workload: Workload) -> Json:
