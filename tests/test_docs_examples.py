@@ -28,7 +28,7 @@ from typer.main import get_command
 from lsmtune.cli.commands import COMMANDS, load_command
 from lsmtune.cli.main import PROGRAM, app
 from lsmtune.engines.formats import IMPORTERS
-from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.ready import known_spaces
 from lsmtune.model.setting import Setting
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
@@ -207,7 +207,7 @@ def rows(heading: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
-        ("### Ready spaces", READY_SPACES),
+        ("### Ready spaces", known_spaces()),
         ("## Who proposes", OWN_SAMPLERS),
         ("## What ends early", PRUNERS),
         ("## Importing", IMPORTERS),

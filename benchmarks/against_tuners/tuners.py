@@ -53,7 +53,7 @@ from cases import (
 )
 
 from lsmtune.cli.tune import tune_runner
-from lsmtune.engines.ready import PRESETS
+from lsmtune.engines.ready import known_presets
 from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -474,7 +474,7 @@ def run_presets(arguments: argparse.Namespace, clock: Clock) -> None:
     kinds = {kind for kind, share in kinds_of(spec.workload).items() if share >= 0.2}
     evaluate = evaluator(by_bench(arguments), clock)
     evaluate(BASELINE, 1.0)
-    for preset in PRESETS.values():
+    for preset in known_presets().values():
         if preset.engine == "rocksdb" and kinds.intersection(preset.suits):
             evaluate({**BASELINE, **preset.options}, 1.0)
 

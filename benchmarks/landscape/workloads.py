@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.ready import known_spaces
 from lsmtune.experiment.schedule import Stream, derive_seed
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
@@ -55,7 +55,7 @@ METRIC = "sustained_throughput_ops_s"
 
 def make_landscape_space() -> Space:
     """Eight options that matter on these workloads, with ranges that fit their data."""
-    basic = {parameter.name: parameter for parameter in READY_SPACES["rocksdb-basic"].parameters}
+    basic = {parameter.name: parameter for parameter in known_spaces()["rocksdb-basic"].parameters}
     return make_space(
         [
             make_number("write_buffer_size", Range(MIB, 64 * MIB, log=True, step=MIB)),

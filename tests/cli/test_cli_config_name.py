@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lsmtune.cli.choices import resolve_named
-from lsmtune.engines.ready import PRESETS
+from lsmtune.engines.ready import known_presets
 from lsmtune.errors import InputError
 
 OPTIONS = """\
@@ -32,7 +32,7 @@ def options(home: Path) -> Path:
 
 
 def test_a_preset_by_its_name() -> None:
-    name, chosen = next((n, p) for n, p in PRESETS.items() if p.options)
+    name, chosen = next((n, p) for n, p in known_presets().items() if p.options)
     named = resolve_named(name)
     assert named.config.options == dict(chosen.options)
     assert named.config.label == name

@@ -8,7 +8,7 @@ import pytest
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.ready import PRESETS, READY_SPACES
+from lsmtune.engines.ready import known_presets, known_spaces
 from lsmtune.report.options import value_text
 
 TABLE = "block_based_table_factory"
@@ -96,7 +96,7 @@ def test_a_wrong_name_is_one_line_with_the_nearest(
 
 def test_spaces_and_presets_are_listed_for_one_engine_or_for_all(lsmtune: Any) -> None:
     spaces = lsmtune("options", "--spaces").out
-    assert all(name in spaces for name in READY_SPACES)
+    assert all(name in spaces for name in known_spaces())
     both = lsmtune("options", "leveldb", "--spaces", "--presets").out
     assert "leveldb-contest" in both
     assert "leveldb-point-lookup" in both
@@ -110,7 +110,7 @@ def test_a_space_shows_its_parameters_constraints_and_what_it_needs(lsmtune: Any
     assert "space: leveldb-contest" in contest
     assert "allow_unsafe" not in contest
     gist = lsmtune("options", "rocksdb", "rocksdb-gist").out
-    assert all(p.name in gist for p in READY_SPACES["rocksdb-gist"].parameters)
+    assert all(p.name in gist for p in known_spaces()["rocksdb-gist"].parameters)
     assert "allow_unsafe: [compaction_style, disable_auto_compactions]" in gist
     assert "memtable_factory.id is vector" in gist
 
@@ -122,8 +122,8 @@ def test_a_preset_shows_its_options_beside_the_defaults_and_its_notes(lsmtune: A
     assert "WriteBufferManager" in said
     assert "options/options.cc" in said
     assert "UNSAFE, data loss" in lsmtune("options", "rocksdb", "rocksdb-gist-winner").out
-    for name in PRESETS:
-        assert lsmtune("options", PRESETS[name].engine, name).status == 0
+    for name in known_presets():
+        assert lsmtune("options", known_presets()[name].engine, name).status == 0
 
 
 def test_json_has_every_field(lsmtune: Any) -> None:
@@ -138,13 +138,13 @@ def test_json_has_every_field(lsmtune: Any) -> None:
 
 def test_json_of_spaces_and_presets(lsmtune: Any) -> None:
     both = lsmtune("options", "leveldb", "--spaces", "--presets", "--json").json()
-    assert [s["name"] for s in both["spaces"]] == [n for n in READY_SPACES if n[:3] == "lev"]
+    assert [s["name"] for s in both["spaces"]] == [n for n in known_spaces() if n[:3] == "lev"]
     assert both["presets"][0] == {
         "name": "leveldb-default",
         "engine": "leveldb",
         "options": {},
-        "summary": PRESETS["leveldb-default"].summary,
-        "source": PRESETS["leveldb-default"].source,
+        "summary": known_presets()["leveldb-default"].summary,
+        "source": known_presets()["leveldb-default"].source,
         "suits": [],
         "notes": [],
     }

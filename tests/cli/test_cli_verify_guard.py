@@ -9,7 +9,7 @@ import pytest
 
 from lsmtune.cli.verify import objective_of
 from lsmtune.driver import library_facts
-from lsmtune.engines.ready import preset
+from lsmtune.engines.ready import known_presets
 from lsmtune.engines.safety import doubts
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity
@@ -155,7 +155,7 @@ def test_bench_measures_anything_and_warns(lsmtune: Any, arguments: tuple[str, .
 
 
 def test_the_winner_fits_no_limit_that_is_less_than_its_data() -> None:
-    winner = Config(preset(WINNER).options)
+    winner = Config(known_presets()[WINNER].options)
     engine = EngineIdentity("rocksdb", "10.2.1")
     five_gb = Limits(600.0, 500_000 * 10_250, 2**40)
     found = doubts(engine, winner, Durability.WAL, five_gb, "test")

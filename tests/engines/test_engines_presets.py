@@ -11,7 +11,7 @@ from engine_parts import distribution_library
 from option_runs import Opener
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.ready import PRESETS, Preset, parse_presets, preset, ready_space
+from lsmtune.engines.ready import Preset, known_presets, parse_presets, ready_space
 from lsmtune.engines.safety import unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability
@@ -75,19 +75,19 @@ def winner() -> dict[str, Any]:
 
 
 def test_presets_have_names_sources_and_options_of_their_engine() -> None:
-    for name, known in PRESETS.items():
-        assert preset(name) is known
+    for name, known in known_presets().items():
+        assert known.name == name
         assert name.startswith(f"{known.engine}-")
         assert len(known.source) > 10
         assert set(known.options) - BESIDE_CATALOGUE <= set(option_catalogue(known.engine)), name
     wanted = {"increase-parallelism", "optimize-for-point-lookup", "optimize-for-small-db"}
     wanted |= {f"optimize-{style}-style-compaction" for style in ("level", "universal")}
     wanted |= {"default", "gist-winner", "basic-tuning"}
-    assert {f"rocksdb-{name}" for name in wanted} | {"leveldb-default"} <= set(PRESETS)
+    assert {f"rocksdb-{name}" for name in wanted} | {"leveldb-default"} <= set(known_presets())
 
 
 def test_a_preset_is_unsafe_exactly_where_its_notes_say_so() -> None:
-    for known in PRESETS.values():
+    for known in known_presets().values():
         unsafe = [
             name
             for name, value in known.options.items()
@@ -98,7 +98,7 @@ def test_a_preset_is_unsafe_exactly_where_its_notes_say_so() -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("known", PRESETS.values(), ids=lambda known: known.name)
+@pytest.mark.parametrize("known", known_presets().values(), ids=lambda known: known.name)
 def test_the_engine_takes_every_option_of_a_preset(
     driver: Path, request: pytest.FixtureRequest, tmp_path: Path, known: Preset
 ) -> None:
@@ -113,19 +113,19 @@ def test_the_engine_takes_every_option_of_a_preset(
 def test_the_oldest_engine_covered_takes_them_too(driver: Path, tmp_path: Path) -> None:
     for engine in ("rocksdb", "leveldb"):
         opener = Opener(driver, engine, distribution_library(engine), tmp_path)
-        own = [p for p in PRESETS.values() if p.engine == engine and opener.able(p.options)]
+        own = [p for p in known_presets().values() if p.engine == engine and opener.able(p.options)]
         assert {p.name: opener.trouble(p.options) for p in own} == {p.name: "" for p in own}
 
 
 def test_every_parameter_of_the_winner_is_said_or_explained(winner: dict[str, Any]) -> None:
     assert set(winner) == set(SAID) | UNSAID
-    options = preset(WINNER).options
+    options = known_presets()[WINNER].options
     for parameter, option in SAID.items():
         value = winner[parameter]
         if parameter == "block-opt-bloom-filter-bits-per-key":
             value = f"bloomfilter:{value}"
         assert options[option] == SPELLED.get(value, value), parameter
-    notes = " ".join(preset(WINNER).notes)
+    notes = " ".join(known_presets()[WINNER].notes)
     defaults = {"block-opt-disable-cache", "disable-advise-random-on-open"}
     defaults |= {"use-direct-io-for-flush-and-compaction"}
     assert not any(winner[parameter] for parameter in defaults)
@@ -135,7 +135,7 @@ def test_every_parameter_of_the_winner_is_said_or_explained(winner: dict[str, An
 def test_the_winner_lies_within_the_ranges_of_the_gists_space() -> None:
     parameters = {p.name: p for p in ready_space("rocksdb-gist", "test", "").parameters}
     fixed = ready_space("rocksdb-gist", "test", "").fixed
-    for name, value in preset(WINNER).options.items():
+    for name, value in known_presets()[WINNER].options.items():
         if name in fixed:
             assert fixed[name] == value
         elif (numbers := parameters[name].numbers) is not None:
@@ -144,13 +144,6 @@ def test_the_winner_lies_within_the_ranges_of_the_gists_space() -> None:
             assert special or numbers.low <= value <= numbers.high, name
         elif name != f"{TABLE}filter_policy":  # 58 bits per key are worth nobody's search
             assert parameters[name].contains(value), name
-
-
-def test_a_wrong_name_is_one_line_with_the_nearest() -> None:
-    with pytest.raises(InputError) as caught:
-        preset("rocksdb-gist-winer", "study.yaml", "baseline")
-    assert str(caught.value).startswith("study.yaml: baseline: no such preset")
-    assert caught.value.nearest == WINNER
 
 
 @pytest.mark.parametrize(

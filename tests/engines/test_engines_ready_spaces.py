@@ -11,7 +11,7 @@ from engine_parts import distribution_library
 from option_runs import Opener
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.ready import READY_SPACES, ReadySpace, parse_spaces, ready_space
+from lsmtune.engines.ready import ReadySpace, known_spaces, parse_spaces, ready_space
 from lsmtune.engines.safety import unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
@@ -24,7 +24,7 @@ NAMES = (
     *(f"leveldb-{kind}" for kind in ("basic", "contest", "full")),
     *(f"rocksdb-{kind}" for kind in ("basic", "write", "read", "gist", "full")),
 )
-SPACES = list(READY_SPACES.values())
+SPACES = list(known_spaces().values())
 DRAWN = 24
 TABLE = "block_based_table_factory."
 # What the Optuna study over ekvsb tuned, as options.
@@ -100,8 +100,8 @@ def drawn(space: ReadySpace, count: int) -> tuple[list[dict[str, OptionValue]], 
 
 
 def test_the_spaces_have_the_names_that_are_promised() -> None:
-    assert tuple(READY_SPACES) == NAMES
-    assert ready_space("rocksdb-write", "study.yaml", "space") is READY_SPACES["rocksdb-write"]
+    assert tuple(known_spaces()) == NAMES
+    assert ready_space("rocksdb-write", "study.yaml", "space") is known_spaces()["rocksdb-write"]
 
 
 @each(SPACES)
@@ -147,7 +147,7 @@ def test_a_space_says_which_unsafe_options_it_has(space: ReadySpace) -> None:
 
 
 def test_the_gists_space_has_all_that_the_gist_tunes_and_its_conditions() -> None:
-    parameters = {p.name: p for p in READY_SPACES["rocksdb-gist"].parameters}
+    parameters = {p.name: p for p in known_spaces()["rocksdb-gist"].parameters}
     assert set(parameters) >= GIST
     assert _when(parameters["memtable_factory.bucket_count"]) == {
         "memtable_factory.id": ("prefix_hash", "hash_linkedlist")
@@ -160,16 +160,16 @@ def _when(parameter: Parameter) -> dict[str, tuple[OptionValue, ...]]:
 
 
 def test_a_condition_on_an_option_that_is_held_still_is_settled() -> None:
-    read = {p.name: p for p in READY_SPACES["rocksdb-read"].parameters}
+    read = {p.name: p for p in known_spaces()["rocksdb-read"].parameters}
     assert _when(read[f"{TABLE}block_cache"]) == {}
-    full = {p.name for p in READY_SPACES["rocksdb-full"].parameters}
+    full = {p.name for p in known_spaces()["rocksdb-full"].parameters}
     assert "compaction_options_universal.size_ratio" in full
     assert not any(name.startswith("compaction_options_fifo.") for name in full)
     assert "inplace_update_num_locks" not in full
 
 
 def test_the_contest_keeps_its_limits() -> None:
-    total, file = constraints_of(READY_SPACES["leveldb-contest"])
+    total, file = constraints_of(known_spaces()["leveldb-contest"])
     gib = 2**30
     assert total.holds({"write_buffer_size": gib // 2, "cache_size": gib // 2})
     assert not total.holds({"write_buffer_size": gib // 2, "cache_size": gib // 2 + 1})

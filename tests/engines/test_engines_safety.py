@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.ready import known_spaces
 from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption, flattened, unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability
@@ -72,7 +72,7 @@ def test_a_space_that_reaches_an_unbounded_level_0_is_seen() -> None:
 
 
 # That one is of a study that let FIFO delete data, and is kept to show what came of it.
-@pytest.mark.parametrize("name", sorted(set(READY_SPACES) - {"rocksdb-gist"}))
+@pytest.mark.parametrize("name", sorted(set(known_spaces()) - {"rocksdb-gist"}))
 def test_no_ready_space_holds_what_is_unsafe(name: str) -> None:
     """`rocksdb-full` had a special value that a newer rule of this file refused."""
     engine = name.partition("-")[0]

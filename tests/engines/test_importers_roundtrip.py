@@ -15,7 +15,7 @@ from importer_parts import config
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.formats import EXPORTERS, IMPORTERS, export
-from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.ready import known_spaces
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import Parameter
@@ -73,9 +73,9 @@ def test_files_and_flags_of_other_programs_are_read_and_written() -> None:
     assert {name for name, _ in SAID} == {"rocksdb-options", "properties", "db_bench"}
 
 
-@pytest.mark.parametrize("name", READY_SPACES)
+@pytest.mark.parametrize("name", known_spaces())
 def test_every_config_of_a_ready_space_comes_back(name: str) -> None:
-    ready = READY_SPACES[name]
+    ready = known_spaces()[name]
     space = make_space(ready.parameters)
     came_back = dict.fromkeys((f for f, engine in SAID if engine == ready.engine), 0)
     for seed in SEEDS:
@@ -120,10 +120,10 @@ def test_every_option_comes_back_by_itself(name: str, engine: str) -> None:
 
 
 @settings(max_examples=40)
-@given(st.sampled_from(sorted(READY_SPACES)), st.integers(0, 2**32 - 1), st.data())
+@given(st.sampled_from(sorted(known_spaces())), st.integers(0, 2**32 - 1), st.data())
 def test_any_part_of_a_config_comes_back(name: str, seed: int, data: st.DataObject) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    ready = READY_SPACES[name]
+    ready = known_spaces()[name]
     whole = drawn(make_space(ready.parameters), seed)
     kept = data.draw(st.sets(st.sampled_from(sorted(whole)), min_size=1))
     for format_name, engine in SAID:

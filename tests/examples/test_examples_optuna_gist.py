@@ -9,7 +9,7 @@ import pytest
 
 from lsmtune.engines.formats import read_config
 from lsmtune.engines.memory_model import memory_model
-from lsmtune.engines.ready import preset
+from lsmtune.engines.ready import known_presets
 from lsmtune.engines.safety import unsafe_uses
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
@@ -95,7 +95,10 @@ def test_the_small_study_has_the_options_of_the_full_one_and_ranges_below() -> N
 
 
 def test_the_scaled_winner_is_the_preset_with_its_sizes_divided() -> None:
-    scaled, winner = options("winner-scaled.ini"), dict(preset("rocksdb-gist-winner").options)
+    scaled, winner = (
+        options("winner-scaled.ini"),
+        dict(known_presets()["rocksdb-gist-winner"].options),
+    )
     assert scaled.pop(FIFO_LIMIT) == 2**30 // SCALE
     assert scaled.keys() == winner.keys()
     for name, value in winner.items():

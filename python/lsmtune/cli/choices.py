@@ -77,15 +77,17 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
         return NamedConfig(Config(imported.options, label=text), engine), "the file is of"
     if path and Path(path).exists():
         return _from_study(Path(path), trial, source), "the study tuned"
-    from lsmtune.engines.ready import PRESETS
+    from lsmtune.engines.ready import known_presets
 
-    if text in PRESETS:
-        engine = EngineIdentity(PRESETS[text].engine)
-        return NamedConfig(Config(PRESETS[text].options, label=text), engine), "the preset is for"
+    if text in known_presets():
+        engine = EngineIdentity(known_presets()[text].engine)
+        return NamedConfig(
+            Config(known_presets()[text].options, label=text), engine
+        ), "the preset is for"
     if "=" in text:
         return NamedConfig(Config(options_of(source, pieces_of(text)), label=text)), ""
     why = "neither options, nor a preset, nor a file that exists"
-    nearest = nearest_name(text, ["default", *PRESETS])
+    nearest = nearest_name(text, ["default", *known_presets()])
     raise InputError(source, found=text, why=why, allowed=ALLOWED, nearest=nearest)
 
 

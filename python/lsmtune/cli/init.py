@@ -20,7 +20,7 @@ from lsmtune.cli.flags import (
     option,
 )
 from lsmtune.cli.output import check_new
-from lsmtune.engines.ready import READY_SPACES, ready_space
+from lsmtune.engines.ready import known_spaces, ready_space
 from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.search.samplers import SAMPLERS
@@ -71,7 +71,7 @@ def _init(
     duration_of("--budget", budget)
     bytes_of("--memory", memory)
     if space is not None and ready_space(space, "init", "--space").engine != engine:
-        ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)
+        ours = ", ".join(name for name, ready in known_spaces().items() if ready.engine == engine)
         raise InputError("init", "--space", found=space, allowed=ours)
     by_name(SAMPLERS, sampler, "init", "--sampler")
     fields = dict(choice.fields)

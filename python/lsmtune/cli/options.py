@@ -12,7 +12,7 @@ from lsmtune.cli.flags import JsonOption, command
 from lsmtune.cli.output import print_json, print_view
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
-from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
+from lsmtune.engines.ready import Preset, ReadySpace, known_presets, known_spaces
 from lsmtune.errors import InputError, check_name, nearest_name
 from lsmtune.model.codec import encode
 from lsmtune.report.options import (
@@ -84,11 +84,11 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
     document: dict[str, object] = {}
     views: list[RenderableType] = []
     if spaces:
-        ready = [s for s in READY_SPACES.values() if engine in (None, s.engine)]
+        ready = [s for s in known_spaces().values() if engine in (None, s.engine)]
         document["spaces"] = [_space_document(space) for space in ready]
         views.append(spaces_table(ready))
     if presets:
-        known = [p for p in PRESETS.values() if engine in (None, p.engine)]
+        known = [p for p in known_presets().values() if engine in (None, p.engine)]
         document["presets"] = [encode(preset) for preset in known]
         views.append(presets_table(known))
     for index, view in enumerate(views if not as_json else views[:1]):
@@ -119,8 +119,8 @@ def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
     Raises InputError when it is nothing, or the last part of several options.
     """
     known: dict[str, Any] = {
-        **{n: p for n, p in PRESETS.items() if p.engine == engine},
-        **{n: s for n, s in READY_SPACES.items() if s.engine == engine},
+        **{n: p for n, p in known_presets().items() if p.engine == engine},
+        **{n: s for n, s in known_spaces().items() if s.engine == engine},
         **option_catalogue(engine),
     }
     if name in known:
@@ -147,13 +147,13 @@ def _users(engine: str, option: str) -> Mapping[str, list[str]]:
     """The ready spaces that have `option`, and the presets with the value that they give it."""
     spaces = [
         space.name
-        for space in READY_SPACES.values()
+        for space in known_spaces().values()
         if space.engine == engine and any(p.name == option for p in space.parameters)
     ]
     unit = option_catalogue(engine)[option].unit
     presets = [
         f"{preset.name} ({value_text(preset.options[option], unit)})"
-        for preset in PRESETS.values()
+        for preset in known_presets().values()
         if preset.engine == engine and option in preset.options
     ]
     return {"in spaces": spaces, "in presets": presets}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -84,22 +84,6 @@ def checked(kind: type[Record], raw: object, name: str, source: str) -> Record:
         value = problem["input"] if isinstance(problem["input"], str | int | float) else None
         raise InputError(source, place, found=value, why=problem["msg"]) from None
     return entry
-
-
-class ParsedOnce(Mapping[str, Record]):
-    """Named entries that `parse` makes when one of them is first asked for."""
-
-    def __init__(self, parse: Callable[[], Mapping[str, Record]]) -> None:
-        self._parsed = functools.cache(parse)
-
-    def __getitem__(self, name: str) -> Record:
-        return self._parsed()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parsed())
-
-    def __len__(self) -> int:
-        return len(self._parsed())
 
 
 def _typed(value: object) -> object:

@@ -9,7 +9,8 @@ condition names an option that the space holds still, it is settled here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -19,7 +20,6 @@ from pydantic import Field
 from lsmtune.engines.catalogue import (
     Number,
     OptionInfo,
-    ParsedOnce,
     Value,
     checked,
     entries,
@@ -76,14 +76,10 @@ def _check_name(name: str, engine: str, source: str) -> None:
         raise InputError(source, name, allowed=f"a name that begins with {engine}-")
 
 
-# Every preset by name, in the order of the data file.
-PRESETS = ParsedOnce(lambda: parse_presets(read_data(_FILE), _FILE))
-
-
-def preset(name: str, source: str = "preset", field: str = "") -> Preset:
-    """The preset `name`. Raises InputError, naming `source` and `field`, for any other name."""
-    allowed = "those of `lsmtune options --presets`"
-    return by_name(PRESETS, name, source, field, why="no such preset", allowed=allowed)
+@functools.cache
+def known_presets() -> Mapping[str, Preset]:
+    """Every preset by name, in the order of the data file."""
+    return parse_presets(read_data(_FILE), _FILE)
 
 
 # --- Ready spaces.
@@ -149,17 +145,22 @@ def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
         entry = checked(_SpacesEntry, raw, name, source)
         _check_name(name, entry.engine, source)
         infos = _infos(name, entry, option_catalogue(entry.engine), source)
-        constraints = [text for info in infos for text in info.constraint] + list(entry.constraints)
-        spaces[name] = ReadySpace(
-            name=name,
-            engine=entry.engine,
-            parameters=tuple(info.parameter() for info in infos),
-            constraints=tuple(dict.fromkeys(constraints)),
-            fixed=MappingProxyType(entry.fixed),
-            summary=entry.summary,
-            unsafe=entry.unsafe,
-        )
+        spaces[name] = _space(entry, infos)
     return MappingProxyType(spaces)
+
+
+def _space(entry: _SpacesEntry, infos: Sequence[OptionInfo]) -> ReadySpace:
+    """The space of these options."""
+    constraints = [text for info in infos for text in info.constraint]
+    return ReadySpace(
+        name=entry.name,
+        engine=entry.engine,
+        parameters=tuple(info.parameter() for info in infos),
+        constraints=tuple(dict.fromkeys([*constraints, *entry.constraints])),
+        fixed=MappingProxyType(entry.fixed),
+        summary=entry.summary,
+        unsafe=entry.unsafe,
+    )
 
 
 def _infos(
@@ -227,24 +228,17 @@ def _listed_spaces() -> Mapping[str, ReadySpace]:
             infos = [info for info in option_catalogue(engine).values() if info.searchable]
         except InputError:
             continue  # `lsmtune options` and who measures with it are told
-        name = f"{engine}-all"
-        spaces[name] = ReadySpace(
-            name=name,
-            engine=engine,
-            parameters=tuple(info.parameter() for info in infos),
-            constraints=tuple(dict.fromkeys(text for i in infos for text in i.constraint)),
-            fixed=MappingProxyType({}),
-            summary="every option that the library lists",
-        )
+        entry = _SpacesEntry(f"{engine}-all", engine, "every option that the library lists")
+        spaces[entry.name] = _space(entry, infos)
     return spaces
 
 
-# Every ready space by name, in the order of the data file; then those of plugins' engines.
-READY_SPACES = ParsedOnce(
-    lambda: {**parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE), **_listed_spaces()}
-)
+@functools.cache
+def known_spaces() -> Mapping[str, ReadySpace]:
+    """Every ready space by name, in the order of the data file; then those of plugins' engines."""
+    return {**parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE), **_listed_spaces()}
 
 
 def ready_space(name: str, source: str, field: str) -> ReadySpace:
     """The space `name`. Raises InputError, naming `source` and `field`, for any other name."""
-    return by_name(READY_SPACES, name, source, field, why="no such ready space")
+    return by_name(known_spaces(), name, source, field, why="no such ready space")

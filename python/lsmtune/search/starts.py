@@ -9,7 +9,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from lsmtune.engines.ready import PRESETS
+from lsmtune.engines.ready import known_presets
 from lsmtune.model.config import OptionValue
 from lsmtune.search.cost_models import (
     Constants,
@@ -59,7 +59,7 @@ def preset_starts(
     """
     kinds = {kind for kind, share in kinds_of(problem.workload).items() if share >= _KIND_SHARE}
     found: list[tuple[str, dict[str, OptionValue]]] = []
-    for preset in PRESETS.values():
+    for preset in known_presets().values():
         suits = preset.engine == problem.engine and kinds.intersection(preset.suits)
         stated = {p.name for p in unit_space.space.parameters} & preset.options.keys()
         if suits and stated:

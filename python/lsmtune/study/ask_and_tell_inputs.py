@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.ready import known_spaces
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import Option, StrictModel
@@ -129,7 +129,7 @@ def _checked(
     model: _ArgumentsModel, directions: Mapping[str, Direction], metrics: Sequence[str]
 ) -> Arguments:
     # The engine is that of the first ready space; the others have to be of the same.
-    engines = [READY_SPACES[name].engine for name in model.space.use if name in READY_SPACES]
+    engines = [known_spaces()[name].engine for name in model.space.use if name in known_spaces()]
     engine = engines[0] if engines else None
     ready = ready_spaces(model.space, engine or "")
     fixed = {name: value for one in ready for name, value in one.fixed.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lsmtune.engines.formats import read_config
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.ready import PRESETS, READY_SPACES, ReadySpace, preset, ready_space
+from lsmtune.engines.ready import ReadySpace, known_presets, known_spaces, ready_space
 from lsmtune.errors import FieldError, InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
@@ -96,9 +96,9 @@ def named_config(
         return Config(dict(named), field), ()
     if named == DEFAULT:
         return Config(), ()
-    ours = [name for name, known in PRESETS.items() if known.engine == engine]
-    if named in PRESETS:
-        known = preset(named)
+    ours = [name for name, known in known_presets().items() if known.engine == engine]
+    if named in known_presets():
+        known = known_presets()[named]
         if known.engine != engine:
             why = f"a preset of {known.engine}"
             raise FieldError(field, why=why, found=named, allowed=", ".join(ours))
@@ -128,7 +128,7 @@ def ready_spaces(model: SpaceModel, engine: str) -> list[ReadySpace]:
         field = f"space.use[{index}]" if len(model.use) > 1 else "space"
         space = ready_space(name, "", field)
         if space.engine != engine:
-            ours = ", ".join(n for n, other in READY_SPACES.items() if other.engine == engine)
+            ours = ", ".join(n for n, other in known_spaces().items() if other.engine == engine)
             raise FieldError(field, why=f"a space of {space.engine}", found=name, allowed=ours)
         ready.append(space)
     return ready

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lsmtune.engines.formats.names import known_options
-from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.ready import known_spaces
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
 from lsmtune.model.workload import WRITES, Workload
@@ -184,7 +184,7 @@ def study_text(
     several = len(workload.measured_phases) > 1
     metric, about_objective = _SEVERAL_PHASES if several else _ONE_PHASE
     if space is not None:
-        searched = {parameter.name for parameter in READY_SPACES[space].parameters}
+        searched = {parameter.name for parameter in known_spaces()[space].parameters}
     else:
         searched = set(re.findall(r"^  (\w[\w.]*):", own, re.MULTILINE))
     fixed = {n: v for n, v in (options or {}).items() if n not in searched}
