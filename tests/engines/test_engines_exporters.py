@@ -18,7 +18,6 @@ from lsmtune.engines.formats import EXPORTERS, export, exported
 from lsmtune.engines.formats.base import Exported, ExportRequest
 from lsmtune.engines.formats.difference import differences
 from lsmtune.engines.option_names import (
-    LEVELDB_OPTIONS,
     TABLE_OPTION,
     TABLE_SECTION,
     CatalogueOption,
@@ -424,7 +423,7 @@ def test_only_what_differs_is_a_difference() -> None:
     assert (levels.here, levels.there, levels.set_here, levels.set_there) == (7, 5, False, True)
 
 
-@given(st.dictionaries(st.sampled_from(LEVELDB_OPTIONS), st.integers(1, 2**30)))
+@given(st.dictionaries(st.sampled_from(sorted(option_catalogue("leveldb"))), st.integers(1, 2**30)))
 def test_no_option_is_ever_left_out_in_silence(options: dict[str, OptionValue]) -> None:
     options = {**options, **({"compression": "snappy"} if "compression" in options else {})}
     for name in ("properties", "db_bench"):

@@ -11,7 +11,6 @@ from option_runs import Opener
 
 from lsmtune.driver.native import probe
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.option_names import LEVELDB_OPTIONS
 from lsmtune.model.config import OptionValue
 
 CATALOGUE = option_catalogue("leveldb")
@@ -24,10 +23,6 @@ CASES = [
     for value in values_of(info, VERSION)
     if (name, value) not in NOT_OF_A_RUN
 ]
-
-
-def test_the_catalogue_has_every_option_that_can_be_set() -> None:
-    assert sorted(CATALOGUE) == sorted(LEVELDB_OPTIONS)
 
 
 def test_every_option_says_what_it_is() -> None:

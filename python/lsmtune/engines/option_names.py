@@ -22,26 +22,11 @@ from lsmtune.errors import InputError, check_names, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.units import DIGITS_MAX
 
-# `cache_size` and `filter_bits` stand for the objects that LevelDB takes in their place (an LRU
-# cache of that many bytes, a Bloom filter of that many bits per key).
-LEVELDB_OPTIONS = (
-    "block_restart_interval",
-    "block_size",
-    "cache_size",
-    "compression",
-    "create_if_missing",
-    "error_if_exists",
-    "filter_bits",
-    "max_file_size",
-    "max_open_files",
-    "paranoid_checks",
-    "write_buffer_size",
-)
-
 
 def check_leveldb_options(names: Iterable[str], source: str) -> None:
     """Raises InputError, naming `source` and the option, for a name that LevelDB lacks."""
-    check_names(names, LEVELDB_OPTIONS, source, why="no such LevelDB option")
+    known = sorted(option_catalogue("leveldb"))
+    check_names(names, known, source, why="no such LevelDB option")
 
 
 # --- rocksdb
@@ -131,18 +116,23 @@ def written_options() -> Mapping[str, CatalogueOption]:
     return MappingProxyType(options)
 
 
+def split_parts(inner: str) -> tuple[list[str], int]:
+    """What stands between the semicolons outside of braces, and how many braces are left open."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(inner):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == ";" and depth <= 0:
+            parts.append(inner[start:place])
+            start = place + 1
+    return [*parts, inner[start:]], depth
+
+
 def split_structure(text: str) -> dict[str, str]:
     """`{a=1;b={c=2;};}` -> {"a": "1", "b": "{c=2;}"}. Raises ValueError when it is not that."""
     inner = text.strip()
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1]
-    parts, depth, start = [], 0, 0
-    for place, letter in enumerate(inner):
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if letter == ";" and depth == 0:
-            parts.append(inner[start:place])
-            start = place + 1
-    parts.append(inner[start:])
+    parts, depth = split_parts(inner)
     if depth != 0:
         raise ValueError("unbalanced braces")
     fields: dict[str, str] = {}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lsmtune.engines.formats.names import known_options
+from lsmtune.engines.formats.spelling import known_options
 from lsmtune.engines.ready import known_spaces
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S

@@ -30,7 +30,6 @@ from lsmtune.engines.formats.base import (
     like,
     spelled,
 )
-from lsmtune.engines.formats.names import KnownOption, known_options
 from lsmtune.engines.formats.spelling import (
     BLOOM,
     CHECKSUM,
@@ -38,11 +37,13 @@ from lsmtune.engines.formats.spelling import (
     COMPACTION_STYLE,
     COMPRESSION_IN_DB_BENCH,
     RIBBON,
+    KnownOption,
     Spelling,
     boolean,
     decimal,
     filter_bits,
     filter_policy,
+    known_options,
     number,
     read_truth,
     word,

@@ -24,7 +24,6 @@ from lsmtune.engines.formats.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.formats.names import KnownOption
 from lsmtune.engines.formats.space_builder import (
     Number,
     Numbers,
@@ -33,6 +32,7 @@ from lsmtune.engines.formats.space_builder import (
     When,
     is_number,
 )
+from lsmtune.engines.formats.spelling import KnownOption
 
 # Beyond so many standard deviations from the mean a normal distribution is cut off: 6 draws in
 # 100,000 lie there.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 
 from lsmtune.engines.formats.base import ImportedConfig, ImportFormat, ImportRequest, Notes
-from lsmtune.engines.formats.names import known_options
 from lsmtune.engines.formats.rocksdb_options import (
     DEFAULT_FAMILY,
     ENGINE,
@@ -19,7 +18,11 @@ from lsmtune.engines.formats.rocksdb_options import (
     check_engine,
     options_of,
 )
-from lsmtune.engines.formats.spelling import CHECKSUM, numbered
+from lsmtune.engines.formats.spelling import (
+    CHECKSUM,
+    known_options,
+    numbered,
+)
 from lsmtune.engines.option_names import TABLE_OPTION, find_written
 from lsmtune.errors import InputError
 

@@ -32,8 +32,10 @@ from lsmtune.engines.formats.base import (
     LeftOut,
     Notes,
 )
-from lsmtune.engines.formats.names import known_options
-from lsmtune.engines.formats.spelling import SOURCE
+from lsmtune.engines.formats.spelling import (
+    SOURCE,
+    known_options,
+)
 from lsmtune.engines.option_names import (
     CF_SECTION,
     DB_SECTION,

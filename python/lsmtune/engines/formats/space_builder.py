@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 
 from lsmtune.engines.formats.base import Document, Notes, field_name, like
 from lsmtune.engines.formats.db_bench import find_option
-from lsmtune.engines.formats.names import KnownOption, known_options
+from lsmtune.engines.formats.spelling import KnownOption, known_options
 from lsmtune.engines.safety import DURABILITY_OPTIONS
 from lsmtune.model.command import RUN_PLACEHOLDERS
 from lsmtune.model.config import OptionValue, option_text

@@ -1,4 +1,4 @@
-"""How another program spells options and values, in both directions.
+"""The names of options, and how another program spells them and their values, both ways.
 
 Values are written and read with a Spelling: one table serves both, so that what is written can be
 read back. Sources: `tools/db_bench_tool.cc` (flags as text or as the
@@ -7,10 +7,13 @@ enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from lsmtune.engines.option_names import whole_size
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.option_names import whole_size, written_options
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.units import whole_number
@@ -182,3 +185,49 @@ def word(name: str, known: Mapping[str, str]) -> Spelling:
         return back[text.lower()]
 
     return Spelling(name, say, read)
+
+
+# --- the options of an engine by every name that they have here
+
+
+@dataclass(frozen=True)
+class KnownOption:
+    """An option of an engine as importers need it; `info` where the catalogue describes it.
+
+    `type` is `int`, `float`, `bool`, or empty for a word, a text and what is not known. `spelling`
+    is that of its values under the name by which it was found, where that differs.
+    """
+
+    name: str
+    type: str = ""
+    info: OptionInfo | None = None
+    spelling: Spelling | None = None
+
+    @property
+    def in_bytes(self) -> bool:
+        """Whether its values are sizes."""
+        return self.info is not None and self.info.unit == "bytes"
+
+
+@functools.cache
+def known_options(engine: str) -> Mapping[str, KnownOption]:
+    """Every option of `engine` that has a name here, dotted where it is nested."""
+    known: dict[str, KnownOption] = {}
+    if engine == "rocksdb":
+        for option in written_options().values():
+            known[option.dotted] = KnownOption(option.dotted, _type_of(option.default or ""))
+            for field in option.fields():
+                name = f"{option.dotted}.{field}"
+                known[name] = KnownOption(name)
+    for name, info in option_catalogue(engine).items():
+        kind = info.type if info.type in ("int", "float", "bool") else ""
+        known[name] = KnownOption(name, kind, info)
+    return MappingProxyType(known)
+
+
+def _type_of(default: str) -> str:
+    if default in ("true", "false"):
+        return "bool"
+    if default.removeprefix("-").isdigit():
+        return "int"
+    return "float" if default.replace(".", "", 1).isdigit() else ""
