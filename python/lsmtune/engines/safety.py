@@ -16,53 +16,42 @@ from dataclasses import dataclass
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import MemoryModel, memory_model
+from lsmtune.engines.option_names import split_parts
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Durability
 from lsmtune.units import format_bytes
 
-_ON = frozenset({"true", "1"})
-_OFF = frozenset({"false", "0"})
-_LOGGED = frozenset({Durability.SYNC, Durability.WAL})
-_ANY = frozenset(Durability)
+_ON = ("true", "1")
+_OFF = ("false", "0")
+_LOGGED = (Durability.SYNC, Durability.WAL)
 
 
 @dataclass(frozen=True)
 class UnsafeOption:
     """`option` of `engine` is unsafe with some values, in the durability classes `under`.
 
-    These are `values`, and every number that is `at_least` so large.
+    These are `values`, whatever their case, and every number that is `at_least` so large.
     """
 
-    engine: str
     option: str
-    values: frozenset[str]
+    values: Collection[str]
     reason: str
-    under: frozenset[Durability] = _ANY
+    under: Collection[Durability] = tuple(Durability)
     at_least: float = math.inf
+    engine: str = "rocksdb"
 
     def unsafe_values(self, values: Iterable[OptionValue]) -> list[OptionValue]:
-        """Those of `values` that are unsafe, whatever their case."""
-        unsafe = []
+        """Those of `values` that are unsafe."""
+        unsafe, known = [], [value.lower() for value in self.values]
         for value in values:
             text, number = option_text(value).strip().lower(), -math.inf
             with suppress(ValueError):
                 number = float(text)
-            if text in self.values or number >= self.at_least:
+            if text in known or number >= self.at_least:
                 unsafe.append(value)
         return unsafe
-
-
-def _rocksdb(
-    option: str,
-    values: Iterable[str],
-    reason: str,
-    under: frozenset[Durability] = _ANY,
-    at_least: float = math.inf,
-) -> UnsafeOption:
-    lowered = frozenset(value.lower() for value in values)
-    return UnsafeOption("rocksdb", option, lowered, reason, under, at_least)
 
 
 # Files in level 0 that no sane deployment has: every get looks into each of them, and each of them
@@ -74,45 +63,49 @@ _DEBT = "compaction may fall behind without bound, and later runs pay for it"
 
 # From the comments on each option in RocksDB's include/rocksdb/{options,advanced_options,table}.h.
 UNSAFE_OPTIONS = (
-    _rocksdb("disable_auto_compactions", _ON, "compaction off: the tree is never put in order"),
-    _rocksdb(
+    UnsafeOption("disable_auto_compactions", _ON, "compaction off: the tree is never put in order"),
+    UnsafeOption(
         "compaction_style",
         ["kCompactionStyleFIFO", "kCompactionStyleNone"],
         "FIFO deletes the oldest data when space runs out; None never compacts",
     ),
-    _rocksdb(
+    UnsafeOption(
         "manual_wal_flush",
         _ON,
         "log records stay in the process until they are flushed by hand: a crash loses them",
         _LOGGED,
     ),
-    _rocksdb(
+    UnsafeOption(
         "avoid_flush_during_shutdown",
         _ON,
         "without a log, closing the database loses what is in memory",
-        frozenset({Durability.NONE}),
+        (Durability.NONE,),
     ),
-    _rocksdb(
+    UnsafeOption(
         "wal_recovery_mode",
         ["kSkipAnyCorruptedRecords"],
         "recovery skips damaged records and goes on",
         _LOGGED,
     ),
-    _rocksdb("level0_file_num_compaction_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
-    _rocksdb("level0_slowdown_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
-    _rocksdb("level0_stop_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
-    _rocksdb("hard_pending_compaction_bytes_limit", ["0"], _DEBT),
-    _rocksdb("best_efforts_recovery", _ON, "recovery may go back to an older state in silence"),
-    _rocksdb("unordered_write", _ON, "gives up the guarantee that snapshots do not change"),
-    _rocksdb("inplace_update_support", _ON, "overwrites values in memory: snapshots break"),
-    _rocksdb("paranoid_checks", _OFF, "damage is not looked for, and writes go on after errors"),
-    _rocksdb("force_consistency_checks", _OFF, "damage of the tree's shape is not looked for"),
-    _rocksdb("flush_verify_memtable_count", _OFF, "lost entries of a flush are not noticed"),
-    _rocksdb("compaction_verify_record_count", _OFF, "lost entries of a compaction go unnoticed"),
-    _rocksdb(
+    UnsafeOption("level0_file_num_compaction_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    UnsafeOption("level0_slowdown_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    UnsafeOption("level0_stop_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    UnsafeOption("hard_pending_compaction_bytes_limit", ["0"], _DEBT),
+    UnsafeOption("best_efforts_recovery", _ON, "recovery may go back to an older state in silence"),
+    UnsafeOption("unordered_write", _ON, "gives up the guarantee that snapshots do not change"),
+    UnsafeOption("inplace_update_support", _ON, "overwrites values in memory: snapshots break"),
+    UnsafeOption(
+        "paranoid_checks", _OFF, "damage is not looked for, and writes go on after errors"
+    ),
+    UnsafeOption("force_consistency_checks", _OFF, "damage of the tree's shape is not looked for"),
+    UnsafeOption("flush_verify_memtable_count", _OFF, "lost entries of a flush are not noticed"),
+    UnsafeOption(
+        "compaction_verify_record_count", _OFF, "lost entries of a compaction go unnoticed"
+    ),
+    UnsafeOption(
         "skip_checking_sst_file_sizes_on_db_open", _ON, "missing or cut files go unnoticed at open"
     ),
-    _rocksdb("block_based_table_factory.checksum", ["kNoChecksum"], "blocks have no checksum"),
+    UnsafeOption("block_based_table_factory.checksum", ["kNoChecksum"], "blocks have no checksum"),
 )
 
 # Options of a single write in db_bench and the C interface: here a part of the workload.
@@ -176,15 +169,10 @@ def flattened(options: Mapping[str, OptionValue]) -> Iterator[tuple[str, OptionV
         yield name, value
         if isinstance(value, str) and value.strip().startswith("{"):
             # Read leniently: what the engine makes of half a structure is not known.
-            body = value.strip().removeprefix("{").removesuffix("}")
-            nested: dict[str, OptionValue] = {}
-            depth, start = 0, 0
-            for index, character in enumerate(f"{body};"):
-                depth += {"{": 1, "}": -1}.get(character, 0)
-                if character == ";" and depth <= 0:
-                    part, _, text = body[start:index].partition("=")
-                    nested |= {part.strip(): text.strip()} if part.strip() else {}
-                    start = index + 1
+            parts, depth = split_parts(value.strip().removeprefix("{").removesuffix("}"))
+            whole = parts if depth <= 0 else parts[:-1]
+            named = [part.partition("=") for part in whole]
+            nested = {part.strip(): text.strip() for part, _, text in named if part.strip()}
             yield from ((f"{name}.{part}", inner) for part, inner in flattened(nested))
 
 
