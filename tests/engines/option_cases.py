@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lsmtune.engines.catalogue import OptionInfo
+from lsmtune.engines.catalogue import OptionInfo, in_version
+from lsmtune.engines.library import version_key
 from lsmtune.model.config import OptionValue
 from lsmtune.space.expression import Expression, make_expression
 from lsmtune.space.parameter import same_value
@@ -62,9 +63,20 @@ def rules_of(catalogue: Catalogue, version: str) -> Rules:
     constraints = tuple(
         (info, make_expression(text, "catalogue", info.name))
         for info in there.values()
-        for text in info.constraint_in(version)
+        for text in constraint_in(info, version)
     )
     return Rules(there, version, constraints)
+
+
+def constraint_in(info: OptionInfo, version: str) -> tuple[str, ...]:
+    """The constraints of the engine's `version`."""
+    return in_version(version, info.older_constraint, info.constraint)
+
+
+def choices_in(info: OptionInfo, version: str) -> tuple[OptionValue, ...]:
+    """The `choices` that `version` has."""
+    since, key = info.choices_since, version_key(version)
+    return tuple(c for c in info.choices if key >= version_key(since.get(str(c))))
 
 
 def active(info: OptionInfo, values: Mapping[str, OptionValue]) -> bool:
@@ -79,7 +91,7 @@ def values_of(info: OptionInfo, version: str) -> list[OptionValue]:
     """The default, both ends, every special value, every choice: each once."""
     listed = [info.default_in(version), info.low, info.high]
     listed += [value for value, _ in info.specials]
-    listed += info.choices_in(version)
+    listed += choices_in(info, version)
     found: list[OptionValue] = []
     for value in listed:
         if value is not None and not any(_same(value, other) for other in found):
@@ -112,7 +124,7 @@ def settle(rules: Rules, name: str, value: OptionValue) -> Values:
 def _activate(rules: Rules, name: str, options: Values) -> None:
     """Says the conditions of `name`, even at their defaults, as every space that has it does."""
     for other, allowed in rules.catalogue[name].condition.items():
-        had = [rules.defaults.get(other, ""), *rules.catalogue[other].choices_in(rules.version)]
+        had = [rules.defaults.get(other, ""), *choices_in(rules.catalogue[other], rules.version)]
         options.setdefault(other, next(h for h in had if any(same_value(h, a) for a in allowed)))
         _activate(rules, other, options)
 

@@ -24,6 +24,7 @@ import export_parts
 import pytest
 from engine_parts import distribution_library
 from export_parts import CACHE, DEBIAN, check_took, most, run, version_of, written
+from option_cases import choices_in
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.formats import exported
@@ -108,7 +109,7 @@ def other_value(name: str) -> OptionValue:
     """A value of a mutable option that is not the default of DEBIAN's version."""
     info = option_catalogue("rocksdb")[name]
     default = info.default_in(DEBIAN)
-    values = info.choices_in(DEBIAN) or (info.low, info.high)
+    values = choices_in(info, DEBIAN) or (info.low, info.high)
     return next(v for v in values if v is not None and (default is None or v != default))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from option_cases import choices_in, constraint_in
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue, parse_catalogue
 from lsmtune.engines.option_names import (
@@ -154,7 +155,7 @@ def test_constraints_are_conditions_over_options_that_the_defaults_keep(info: Op
     for version in (*VERSIONS, "11.8.1"):
         values = {other.name: other.default_in(version) for other in CATALOGUE.values()}
         known = {name: value for name, value in values.items() if value is not None}
-        for text in info.constraint_in(version):
+        for text in constraint_in(info, version):
             constraint = make_expression(text, "rocksdb.yaml", info.name)
             assert constraint.is_condition
             assert constraint.names <= CATALOGUE.keys()
@@ -183,10 +184,10 @@ def test_versions_decide_what_there_is() -> None:
     readahead = CATALOGUE["compaction_readahead_size"]
     assert (readahead.default_in("8.5.4"), readahead.default_in("8.6.7")) == (0, 2 << 20)
     cache = CATALOGUE[f"{TABLE_OPTION}.block_cache.id"]
-    assert cache.choices_in("7.8.3") == ("lru_cache",)
-    assert cache.choices_in("8.7.3") == cache.choices
+    assert choices_in(cache, "7.8.3") == ("lru_cache",)
+    assert choices_in(cache, "8.7.3") == cache.choices
     recycled = CATALOGUE["recycle_log_file_num"]
-    assert recycled.constraint_in("9.0.1") != recycled.constraint_in("9.1.1")
+    assert constraint_in(recycled, "9.0.1") != constraint_in(recycled, "9.1.1")
 
 
 ENTRY = """

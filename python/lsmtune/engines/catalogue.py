@@ -189,17 +189,7 @@ class OptionInfo:
 
     def default_in(self, version: str) -> OptionValue | None:
         """The engine's default in `version`, which must have the option."""
-        return _in_version(version, self.older_defaults, self.default)
-
-    def constraint_in(self, version: str) -> tuple[str, ...]:
-        """The constraints of the engine's `version`."""
-        return _in_version(version, self.older_constraint, self.constraint)
-
-    def choices_in(self, version: str) -> tuple[OptionValue, ...]:
-        """The `choices` that `version` has."""
-        since = self.choices_since
-        key = version_key(version)
-        return tuple(c for c in self.choices if key >= version_key(since.get(str(c))))
+        return in_version(version, self.older_defaults, self.default)
 
     def parameter(self) -> Parameter:
         """The option as a Parameter over its sensible range.
@@ -230,7 +220,7 @@ def _is_up_to(version: str, last: str) -> bool:
     return version_key(version)[: len(version_key(last))] <= version_key(last)
 
 
-def _in_version(version: str, older: tuple[tuple[str, Record], ...], newest: Record) -> Record:
+def in_version(version: str, older: tuple[tuple[str, Record], ...], newest: Record) -> Record:
     """The first of `older`, each with its last version, that `version` has; else `newest`."""
     return next((value for last, value in older if _is_up_to(version, last)), newest)
 
