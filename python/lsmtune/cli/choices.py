@@ -79,11 +79,9 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
         return _from_study(Path(path), trial, source), "the study tuned"
     from lsmtune.engines.ready import known_presets
 
-    if text in known_presets():
-        engine = EngineIdentity(known_presets()[text].engine)
-        return NamedConfig(
-            Config(known_presets()[text].options, label=text), engine
-        ), "the preset is for"
+    if (preset := known_presets().get(text)) is not None:
+        engine = EngineIdentity(preset.engine)
+        return NamedConfig(Config(preset.options, label=text), engine), "the preset is for"
     if "=" in text:
         return NamedConfig(Config(options_of(source, pieces_of(text)), label=text)), ""
     why = "neither options, nor a preset, nor a file that exists"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut
@@ -24,27 +24,20 @@ _MIB = 1 << 20
 _UNIVERSAL = "compaction_options_universal"
 
 
-@dataclass(frozen=True)
-class _Variable:
-    """A variable of the environment, and how many of the option's units one of its own is."""
-
-    name: str
-    unit: int = 1
-
-
-# Whatever is no whole number of a variable's unit becomes a flag instead.
-_VARIABLES: Mapping[str, _Variable] = {
-    f"{TABLE_OPTION}.block_size": _Variable("BLOCK_SIZE"),
-    f"{TABLE_OPTION}.block_cache": _Variable("CACHE_SIZE"),
-    "compression_opts.max_dict_bytes": _Variable("COMPRESSION_MAX_DICT_BYTES"),
-    "write_buffer_size": _Variable("WRITE_BUFFER_SIZE_MB", _MIB),
-    "target_file_size_base": _Variable("TARGET_FILE_SIZE_BASE_MB", _MIB),
-    "max_bytes_for_level_base": _Variable("MAX_BYTES_FOR_LEVEL_BASE_MB", _MIB),
-    "max_background_jobs": _Variable("MAX_BACKGROUND_JOBS"),
-    "max_subcompactions": _Variable("SUBCOMPACTIONS"),
-    "level0_file_num_compaction_trigger": _Variable("LEVEL0_FILE_NUM_COMPACTION_TRIGGER"),
-    "level0_slowdown_writes_trigger": _Variable("LEVEL0_SLOWDOWN_WRITES_TRIGGER"),
-    "level0_stop_writes_trigger": _Variable("LEVEL0_STOP_WRITES_TRIGGER"),
+# The variable of the environment, and how many of the option's units one of its own is. Whatever
+# is no whole number of a variable's unit becomes a flag instead.
+_VARIABLES: Mapping[str, tuple[str, int]] = {
+    f"{TABLE_OPTION}.block_size": ("BLOCK_SIZE", 1),
+    f"{TABLE_OPTION}.block_cache": ("CACHE_SIZE", 1),
+    "compression_opts.max_dict_bytes": ("COMPRESSION_MAX_DICT_BYTES", 1),
+    "write_buffer_size": ("WRITE_BUFFER_SIZE_MB", _MIB),
+    "target_file_size_base": ("TARGET_FILE_SIZE_BASE_MB", _MIB),
+    "max_bytes_for_level_base": ("MAX_BYTES_FOR_LEVEL_BASE_MB", _MIB),
+    "max_background_jobs": ("MAX_BACKGROUND_JOBS", 1),
+    "max_subcompactions": ("SUBCOMPACTIONS", 1),
+    "level0_file_num_compaction_trigger": ("LEVEL0_FILE_NUM_COMPACTION_TRIGGER", 1),
+    "level0_slowdown_writes_trigger": ("LEVEL0_SLOWDOWN_WRITES_TRIGGER", 1),
+    "level0_stop_writes_trigger": ("LEVEL0_STOP_WRITES_TRIGGER", 1),
 }
 # Of universal compaction alone, where nothing but the variable is heard.
 _UNIVERSAL_VARIABLES: Mapping[str, str] = {
@@ -127,10 +120,10 @@ def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, st
     if name in universal:
         return {_UNIVERSAL_VARIABLES[name]: ROCKSDB_FLAGS[name].say(name, value)}
     if name in _VARIABLES:
-        variable_of = _VARIABLES[name]
-        whole = int(number(variable_of.name).say(name, value))
-        if whole % variable_of.unit == 0:
-            return {variable_of.name: str(whole // variable_of.unit)}
+        variable, unit = _VARIABLES[name]
+        whole = int(number(variable).say(name, value))
+        if whole % unit == 0:
+            return {variable: str(whole // unit)}
     return None
 
 
