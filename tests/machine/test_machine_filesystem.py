@@ -10,6 +10,7 @@ import pytest
 from fake_root import put
 
 from lsmtune.machine.filesystem import cached_share, mount_of, page_cache_obstacles
+from lsmtune.machine.findings import mount_findings
 
 LINES = (
     "1 0 8:1 / / rw,relatime - ext4 /dev/root rw,data=journal",
@@ -41,11 +42,20 @@ def test_the_deepest_mount_point_holds_a_path(machine: Path) -> None:
 def test_what_bears_on_measurements_is_told(machine: Path) -> None:
     paths = ("/", "/data", "/data/my disk", "/share")
     found = [mount for path in paths if (mount := mount_of(Path(path), machine)) is not None]
-    root, data, memory, share = found
-    assert (root.costly_options, root.unsafe_options) == (("data=journal",), ())
-    assert (data.costly_options, data.unsafe_options) == (("sync",), ("nobarrier",))
-    assert [m.in_memory for m in (root, memory, share)] == [False, True, False]
-    assert [m.remote for m in (root, memory, share)] == [False, False, True]
+    told = [[each.text for each in mount_findings(mount, Path("/d"))] for mount in found]
+    assert told == [
+        [
+            "/d: ext4 on /dev/root",
+            "mounted with data=journal: every write costs more than usual",
+        ],
+        [
+            "/d: xfs on /dev/sdb1",
+            "mounted with sync: every write costs more than usual",
+            "mounted with nobarrier: a sync costs less than it should",
+        ],
+        ["/d: tmpfs on none is memory: flushes and syncs cost nothing there"],
+        ["/d: nfs4 on server:/x is on another machine"],
+    ]
 
 
 def test_a_partition_turns_when_its_disk_does(machine: Path) -> None:
@@ -66,7 +76,7 @@ def test_an_empty_machine_has_no_mounts(tmp_path: Path) -> None:
 
 def test_pages_of_a_file_are_counted_in_the_page_cache(tmp_path: Path) -> None:
     mount = mount_of(tmp_path.resolve())
-    if mount is None or mount.in_memory or mount.filesystem == "overlay":
+    if mount is None or mount.filesystem in ("tmpfs", "overlay"):
         pytest.skip(f"files of {tmp_path} may never leave memory")
     path, pages = tmp_path / "file", 8
     path.write_bytes(os.urandom(pages * mmap.PAGESIZE))
@@ -86,6 +96,6 @@ def test_pages_of_a_file_are_counted_in_the_page_cache(tmp_path: Path) -> None:
 def test_files_in_memory_cannot_be_made_cold() -> None:
     shared = Path("/dev/shm")
     mount = mount_of(shared)
-    if mount is None or not mount.in_memory or not os.access(shared, os.W_OK):
+    if mount is None or mount.filesystem != "tmpfs" or not os.access(shared, os.W_OK):
         pytest.skip("no filesystem in memory at /dev/shm")
     assert "stayed in the page cache" in page_cache_obstacles(shared)["cold"]

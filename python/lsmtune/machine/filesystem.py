@@ -13,12 +13,6 @@ from pathlib import Path
 
 from lsmtune.machine.host import ROOT, number_of, reason, text_of
 
-_MEMORY = ("tmpfs", "ramfs")
-_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse.sshfs", "ceph")
-# Options that change what a write or a sync costs: sync(8) semantics of mount(8), and the
-# barriers and journal modes of ext4(5).
-_COSTLY = ("sync", "dirsync", "data=journal")
-_UNSAFE = ("nobarrier", "barrier=0")
 _FILE_BYTES = 1 << 20
 
 
@@ -31,26 +25,6 @@ class Mount:
     mount_point: str
     options: tuple[str, ...] = ()
     rotational: bool | None = None
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether it has no device, so that flushes and syncs cost nothing."""
-        return self.filesystem in _MEMORY
-
-    @property
-    def remote(self) -> bool:
-        """Whether it is reached over a network, or through the host of a virtual machine."""
-        return self.filesystem in _REMOTE
-
-    @property
-    def costly_options(self) -> tuple[str, ...]:
-        """Options that make every write pay more than usual."""
-        return tuple(option for option in self.options if option in _COSTLY)
-
-    @property
-    def unsafe_options(self) -> tuple[str, ...]:
-        """Options by which a sync promises less than it says."""
-        return tuple(option for option in self.options if option in _UNSAFE)
 
 
 def mount_of(path: Path, root: Path = ROOT) -> Mount | None:

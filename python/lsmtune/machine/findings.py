@@ -25,6 +25,12 @@ _STEAL_SHARE_MAX = 0.02
 _STEAL_WINDOW_S = 0.5
 _WAITING_SHARE_MAX = 0.05
 _SLOW_CLOCKS = ("acpi_pm", "hpet", "jiffies", "refined-jiffies")
+_IN_MEMORY = ("tmpfs", "ramfs")
+_REMOTE = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse.sshfs", "ceph")
+# Options that change what a write or a sync costs: sync(8) semantics of mount(8), and the
+# barriers and journal modes of ext4(5).
+_COSTLY = ("sync", "dirsync", "data=journal")
+_UNSAFE = ("nobarrier", "barrier=0")
 _OTHER_FOLDER = "choose a folder on a local disk with --dir"
 # How each policy that keeps the page cache out is applied and checked.
 _HOW = {
@@ -76,21 +82,23 @@ def disk_findings(directory: Path, root: Path = ROOT) -> Iterator[Finding]:
 def mount_findings(mount: Mount, directory: Path) -> Iterator[Finding]:
     """What kind of filesystem it is, and which of its options bear on measurements."""
     subject, facts = "disk", f"{directory}: {mount.filesystem} on {mount.device}"
-    if mount.in_memory:
+    if mount.filesystem in _IN_MEMORY:
         why = f"{facts} is memory: flushes and syncs cost nothing there"
         yield Finding(Level.WARNING, subject, why, _OTHER_FOLDER)
-    elif mount.remote:
+    elif mount.filesystem in _REMOTE:
         yield Finding(Level.WARNING, subject, f"{facts} is on another machine", _OTHER_FOLDER)
     elif mount.rotational:
         why = f"{facts}, which says that it turns (disks of virtual machines often do)"
         yield Finding(Level.NOTE, subject, why, "expect reads to cost milliseconds if it does")
     else:
         yield Finding(Level.OK, subject, facts)
-    if mount.costly_options:
-        why = f"mounted with {', '.join(mount.costly_options)}: every write costs more than usual"
+    costly = [option for option in mount.options if option in _COSTLY]
+    unsafe = [option for option in mount.options if option in _UNSAFE]
+    if costly:
+        why = f"mounted with {', '.join(costly)}: every write costs more than usual"
         yield Finding(Level.WARNING, subject, why, "measure on a mount like that of production")
-    if mount.unsafe_options:
-        why = f"mounted with {', '.join(mount.unsafe_options)}: a sync costs less than it should"
+    if unsafe:
+        why = f"mounted with {', '.join(unsafe)}: a sync costs less than it should"
         yield Finding(Level.WARNING, subject, why, "mount it with barriers")
 
 
