@@ -16,10 +16,9 @@ import psutil
 import pytest
 from jsonschema import Draft202012Validator
 
-from lsmtune.driver.messages import IntervalPassed, Message
+from lsmtune.driver.messages import IntervalPassed, Message, run_request
 from lsmtune.driver.native import NativeRunner, probe
 from lsmtune.driver.process import ChildProcess
-from lsmtune.driver.requests import run_request
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from lsmtune.driver.requests import check_request, probe_request, run_request
+from lsmtune.driver.messages import check_request, probe_request, run_request
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.request import BulkLoad, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload

@@ -19,12 +19,12 @@ from lsmtune.driver.messages import (
     Failed,
     Finished,
     IntervalPassed,
+    Json,
     Message,
     Paused,
     parse_message,
 )
 from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
-from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Ending, Watch
 from lsmtune.engines.library import packaged_file
 from lsmtune.errors import InputError, LsmtuneError
@@ -201,7 +201,7 @@ class Conversation(Closing):
             # Whatever the driver goes on to do, nothing it says can be used.
             self._child.reap()
             why = f"the driver broke the protocol {self._collector.where}: {error}"
-            return died(Outcome.CRASHED, why, self._child.log_tail())
+            return self.ended(died(Outcome.CRASHED, why, self._child.log_tail()))
         if self._disturbance:
             return self.end(Outcome.DISTURBED, self._disturbance)
         if ending is not None:
@@ -253,6 +253,10 @@ class Conversation(Closing):
                 f"the disk failed {collector.where}: {judgement.error.message}; this run is not "
                 "stored, what was stored is kept: repeat the command when the disk works again"
             )
+        return self.ended(judgement)
+
+    def ended(self, judgement: Judgement) -> Judgement:
+        """For those who keep more of a conversation than its `judgement`: it is over."""
         return judgement
 
 

@@ -15,8 +15,15 @@ from pathlib import Path
 
 from lsmtune.driver.collect import Collector, Judgement, with_lost_reads
 from lsmtune.driver.conversation import Conversation, OnMessage, check_library, converse
-from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, Probed
-from lsmtune.driver.requests import check_request, probe_request, run_request
+from lsmtune.driver.messages import (
+    IntervalPassed,
+    Message,
+    PhaseFinished,
+    Probed,
+    check_request,
+    probe_request,
+    run_request,
+)
 from lsmtune.driver.runner import DATABASE, check_cores, check_directory, check_free_space
 from lsmtune.driver.watch import TICK_S
 from lsmtune.errors import InputError, LsmtuneError
@@ -102,23 +109,8 @@ class NativeRun(Conversation):
             self._begun, self._started_unix_s = True, self._wall_clock()
         super().proceed()
 
-    def step(self, timeout_s: float) -> Judgement | None:
-        """Takes what the driver says within `timeout_s`, and looks whether it is still there.
-
-        Raises what `on_message` raises, and InputError for a driver of another version.
-        """
-        judgement = super().step(timeout_s)
-        if judgement is not None:
-            self._measure(judgement)
-        return judgement
-
-    def end(self, outcome: Outcome, why: str) -> Judgement:
-        """Ends the run at once, frozen or not, for a reason of the caller's."""
-        judgement = super().end(outcome, why)
-        self._measure(judgement)
-        return judgement
-
-    def _measure(self, judgement: Judgement) -> None:
+    def ended(self, judgement: Judgement) -> Judgement:
+        """Puts `measurement` together."""
         refused = self.group_refused
         warnings = (f"memory is watched only: {refused}",) if refused else ()
         measurement = self._collected.measurement(
@@ -132,6 +124,7 @@ class NativeRun(Conversation):
         workload, prepared = self._request.workload, self._request.prepared
         before = workload.phases[: prepared.phases] if prepared else ()
         self.measurement = with_lost_reads(measurement, workload.num, before, workload.phases)
+        return judgement
 
 
 @dataclass(eq=False)

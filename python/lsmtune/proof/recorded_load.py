@@ -16,8 +16,13 @@ from pathlib import Path
 
 from lsmtune.driver.collect import Collector
 from lsmtune.driver.conversation import check_library, converse
-from lsmtune.driver.messages import IntervalPassed, Opened, PhaseFinished, parse_message
-from lsmtune.driver.requests import run_request
+from lsmtune.driver.messages import (
+    IntervalPassed,
+    Opened,
+    PhaseFinished,
+    parse_message,
+    run_request,
+)
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.codec import ProtocolError

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from lsmtune.driver.collect import Collector
 from lsmtune.driver.conversation import converse
-from lsmtune.driver.messages import Message, TraceInspected, TraceProgress
-from lsmtune.driver.requests import inspect_request
+from lsmtune.driver.messages import Message, TraceInspected, TraceProgress, inspect_request
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import temporary_folder
 from lsmtune.model.codec import ProtocolError, read
