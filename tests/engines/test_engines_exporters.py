@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.formats import EXPORTERS, export, exported
-from lsmtune.engines.formats.base import Exported, ExportRequest
-from lsmtune.engines.formats.difference import differences
+from lsmtune.engines.formats.base import Exported, ExportRequest, differences
 from lsmtune.engines.option_names import (
     TABLE_OPTION,
     TABLE_SECTION,

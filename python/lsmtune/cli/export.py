@@ -13,8 +13,7 @@ from lsmtune.cli.choices import ALLOWED, NamedConfig, resolve_named
 from lsmtune.cli.flags import ForceOption, JsonOption, command, option
 from lsmtune.cli.output import new_file, note, print_json, print_view, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
-from lsmtune.engines.formats.base import ExportRequest
-from lsmtune.engines.formats.difference import Difference, differences
+from lsmtune.engines.formats.base import Difference, ExportRequest, differences
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
 from lsmtune.errors import InputError
 

@@ -22,7 +22,6 @@ from lsmtune.engines.formats import (
     properties,
     rocksdb_log,
     rocksdb_options,
-    set_options,
     snippets,
 )
 from lsmtune.engines.formats.base import (
@@ -30,7 +29,6 @@ from lsmtune.engines.formats.base import (
     Exported,
     ExportFormat,
     ExportRequest,
-    Imported,
     ImportedConfig,
     ImportFormat,
     ImportRequest,
@@ -52,26 +50,9 @@ EXPORTERS: plugins.Plugins[ExportFormat] = plugins.Plugins(
         for export in (
             *(each.EXPORT for each in (rocksdb_options, properties, db_bench, benchmark_sh, ekvsb)),
             *snippets.EXPORTS,
-            set_options.EXPORT,
         )
     },
 )
-
-
-def import_text(request: ImportRequest, format_name: str | None = None) -> Imported:
-    """What the file of `request` says; its format is found out unless `format_name` gives it.
-
-    Raises InputError for an unknown format, a file that is in none, and what is wrong in it.
-    """
-    return chosen_format(request.text, request.path, format_name).read(request)
-
-
-def import_file(
-    path: Path, format_name: str | None = None, *, engine: str | None = None
-) -> Imported:
-    """As `import_text`, of the file at `path`; raises InputError when it cannot be read."""
-    request = ImportRequest(read_text(path, TO_IMPORT), path, engine)
-    return import_text(request, format_name)
 
 
 def read_config(path: Path, engine: str | None = None) -> ImportedConfig:
@@ -79,7 +60,8 @@ def read_config(path: Path, engine: str | None = None) -> ImportedConfig:
 
     Raises InputError for a file that is none, or of another engine than `engine`.
     """
-    imported = import_file(path, engine=engine)
+    text = read_text(path, TO_IMPORT)
+    imported = chosen_format(text, path).read(ImportRequest(text, path, engine))
     if not isinstance(imported, ImportedConfig):
         allowed = "an option file: OPTIONS, LOG, .properties or flags of db_bench"
         raise InputError(str(path), why="holds a space and no configuration", allowed=allowed)
