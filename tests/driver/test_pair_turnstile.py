@@ -91,7 +91,7 @@ def test_an_arm_that_ended_may_end_again() -> None:
 
 def test_wrong_reports_are_refused() -> None:
     turnstile = Turnstile()
-    with pytest.raises(ValueError, match="halted while it was halted"):
+    with pytest.raises(ValueError, match="arm 0 halted while it did not run"):
         turnstile.halted(0, 0)
     assert turnstile.grant() == 0
     with pytest.raises(ValueError, match="arm 1 halted while"):

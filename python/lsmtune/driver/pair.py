@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from enum import Enum
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Protocol, runtime_checkable
@@ -34,12 +33,6 @@ from lsmtune.model.workload import PageCache, Workload
 # helps neither.
 
 
-class _State(Enum):
-    HALTED = "halted"
-    RUNNING = "running"
-    ENDED = "ended"
-
-
 class Turnstile:
     """Lets one of two arms run at a time; arm 0 begins.
 
@@ -48,31 +41,24 @@ class Turnstile:
     """
 
     def __init__(self) -> None:
-        self._states = [_State.HALTED, _State.HALTED]
+        self.running: int | None = None  # the arm that runs
+        self._ended: set[int] = set()
         # Where each arm has halted: a phase, from 0, and the number of the halt in it, from 0.
         self._halts = [(-1, 0), (-1, 0)]
 
-    @property
-    def running(self) -> int | None:
-        """The arm that runs."""
-        return self._states.index(_State.RUNNING) if _State.RUNNING in self._states else None
-
     def grant(self) -> int | None:
         """The arm that runs from now on; None while one is running and when both have ended."""
-        if self.running is not None:
-            return None
-        halted = [arm for arm in (0, 1) if self._states[arm] is _State.HALTED]
-        if not halted:
+        left = [arm for arm in (0, 1) if arm not in self._ended]
+        if self.running is not None or not left:
             return None
         first, second = self._halts
-        if len(halted) == 1:
-            arm = halted[0]
+        if len(left) == 1:
+            self.running = left[0]
         elif first == second:
-            arm = first[1] % 2
+            self.running = first[1] % 2
         else:
-            arm = 0 if first < second else 1
-        self._states[arm] = _State.RUNNING
-        return arm
+            self.running = 0 if first < second else 1
+        return self.running
 
     def halted(self, arm: int, phase: int) -> None:
         """The arm that ran has halted in `phase`.
@@ -80,16 +66,18 @@ class Turnstile:
         Raises ValueError for an arm that was not running, or a phase before that of its last halt.
         """
         before, number = self._halts[arm]
-        if self._states[arm] is not _State.RUNNING:
-            raise ValueError(f"arm {arm} halted while it was {self._states[arm].value}")
+        if self.running != arm:
+            raise ValueError(f"arm {arm} halted while it did not run")
         if phase < max(before, 0):
             raise ValueError(f"arm {arm} halted in phase {phase} after phase {before}")
         self._halts[arm] = (phase, number + 1 if phase == before else 0)
-        self._states[arm] = _State.HALTED
+        self.running = None
 
     def ended(self, arm: int) -> None:
         """The arm is over, however that came. May be said more than once."""
-        self._states[arm] = _State.ENDED
+        self._ended.add(arm)
+        if self.running == arm:
+            self.running = None
 
 
 # --- two runs that are compared: one after the other, taking turns in slices, or both at once
