@@ -8,7 +8,7 @@ from fake_root import put
 
 from lsmtune.machine import host as cpu
 from lsmtune.machine.findings import machine_facts
-from lsmtune.machine.host import RESOURCES, waiting_share
+from lsmtune.machine.host import disk_waiting_share
 
 
 def test_an_empty_machine_tells_nothing(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_an_empty_machine_tells_nothing(tmp_path: Path) -> None:
     assert cpu.clock_source(tmp_path) is None
     assert cpu.cores_share_units(tmp_path) is None
     assert cpu.processor_name(tmp_path) is None
-    assert [waiting_share(name, tmp_path) for name in RESOURCES] == [None] * 3
+    assert disk_waiting_share(tmp_path) is None
 
 
 def test_governors_of_all_processors_are_told_once(tmp_path: Path) -> None:
@@ -36,8 +36,7 @@ def test_threads_of_one_core_are_known(tmp_path: Path) -> None:
 def test_pressure_is_the_share_of_the_last_minute(tmp_path: Path) -> None:
     text = "some avg10=1.00 avg60=12.50 avg300=3.00 total=9\nfull avg10=0 avg60=99 avg300=0 total=1"
     put(tmp_path, "proc/pressure/io", text)
-    assert waiting_share("io", tmp_path) == 0.125
-    assert waiting_share("memory", tmp_path) is None
+    assert disk_waiting_share(tmp_path) == 0.125
 
 
 # --- what is said of a machine

@@ -165,7 +165,7 @@ def quiet_findings(root: Path = ROOT) -> Iterator[Finding]:
     text = f"{load:.2f} over the last minute, on {processors} processors"
     step = "stop other programs, or expect wider intervals"
     yield _unless("load", text, step, bad=load > processors / 2)
-    waiting = host.waiting_share("io", root)
+    waiting = host.disk_waiting_share(root)
     if waiting is not None:
         text = f"some program waited for a disk in {100 * waiting:.0f} % of the last minute"
         step = "wait until the disks are idle, or expect wider intervals"

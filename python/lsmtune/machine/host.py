@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 
 ROOT = Path("/")
-RESOURCES = ("cpu", "io", "memory")
 _CPU = "sys/devices/system/cpu"
 _SOME = re.compile(r"^some .*?\bavg60=(\d+(?:\.\d+)?)", re.M)
 
@@ -75,11 +74,11 @@ def clock_source(root: Path = ROOT) -> str | None:
     return text_of(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
-def waiting_share(resource: str, root: Path = ROOT) -> float | None:
-    """The share of the last minute in which some program waited for one of RESOURCES.
+def disk_waiting_share(root: Path = ROOT) -> float | None:
+    """The share of the last minute in which some program waited for a disk.
 
     From /proc/pressure (Linux kernel documentation, `accounting/psi.rst`); None where the kernel
     does not account for it.
     """
-    average = _SOME.search(text_of(root / "proc/pressure" / resource) or "")
+    average = _SOME.search(text_of(root / "proc/pressure/io") or "")
     return None if average is None else float(average[1]) / 100.0
