@@ -69,7 +69,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -151,13 +151,6 @@ class ModelOptions:
         if truth_value is None:
             raise InputError(self.source, name, found=value, allowed="true, false")
         return truth_value
-
-    def word(self, name: str, allowed: Sequence[str]) -> str:
-        """One of the words `allowed`."""
-        value = str(self.value(name))
-        if value not in allowed:
-            raise InputError(self.source, name, found=value, known=allowed)
-        return value
 
 
 def model_options(
@@ -317,7 +310,9 @@ def _jobs(options: ModelOptions) -> tuple[int, int, int]:
 
 
 def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactions: int) -> int:
-    style = options.word("compaction_style", _STYLES)
+    style = str(options.value("compaction_style"))
+    if style not in _STYLES:
+        raise InputError(options.source, "compaction_style", found=style, known=_STYLES)
     direct = options.truth("use_direct_reads")
     version = options.version
     buffered_too = version and version_key(version) < version_key(_KERNEL_READAHEAD_SINCE)

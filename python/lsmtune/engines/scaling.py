@@ -39,13 +39,7 @@ def scaled(
     nobody set would else hold all of a small database. Special values (no limit, off) stay as they
     are, and so does what the catalogue does not know. A size is rounded to whole pages, and is at
     least what the engine takes (`least`), where it was not smaller before. Without a catalogue
-    nothing scales.
-
-    Args:
-        engine: its name.
-        options: full name to value.
-        scale: what the data are multiplied by.
-        version: the engine's; None for the newest that the catalogue knows.
+    nothing scales. `version` is the engine's; None stands for the newest that the catalogue knows.
     """
     if not 0.0 < scale <= 1.0:
         raise ValueError(f"a scale is above 0 and at most 1, not {scale}")
