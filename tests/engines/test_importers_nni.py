@@ -14,7 +14,7 @@ from importer_parts import collected, import_file, import_text, notes_of, study
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.formats import nni_config
 from lsmtune.engines.formats.base import ImportedStudy, ImportRequest
-from lsmtune.engines.formats.nni_program import programs_of
+from lsmtune.engines.formats.nni_config import programs_of
 from lsmtune.errors import InputError
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.space.prior import Prior
