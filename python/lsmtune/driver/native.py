@@ -66,8 +66,7 @@ class NativeRun(Conversation):
         check_free_space(request.directory)
         self.measurement: Measurement | None = None
         self._request = request
-        self._wall_clock = runner.wall_clock
-        self._started_unix_s = runner.wall_clock()
+        self._started_unix_s = time.time()
         self._begun = False
         self._collected = Collector()
         with ExitStack() as stack:
@@ -106,7 +105,7 @@ class NativeRun(Conversation):
     def proceed(self) -> None:
         """Lets a frozen driver run. Raises ValueError for one that is not frozen."""
         if not self._begun:
-            self._begun, self._started_unix_s = True, self._wall_clock()
+            self._begun, self._started_unix_s = True, time.time()
         super().proceed()
 
     def ended(self, judgement: Judgement) -> Judgement:
@@ -139,7 +138,6 @@ class NativeRunner:
 
     driver: Path
     clock: Clock = time.monotonic
-    wall_clock: Clock = time.time
     make_memory_group: MakeMemoryGroup = memory_group
 
     def run(

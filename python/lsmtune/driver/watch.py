@@ -66,6 +66,7 @@ def watch(
     return ending
 
 
+@dataclass(eq=False)
 class Watch(Generic[Line]):
     """The same in steps, for those who watch several children at once.
 
@@ -78,64 +79,54 @@ class Watch(Generic[Line]):
     `suspended` tells, has nothing more to say that could be believed: it ends as `disturbed`.
     """
 
-    def __init__(
-        self,
-        child: WatchedProcess[Line],
-        directory: Path,
-        limits: Limits,
-        on_line: Callable[[Line], bool],
-        cancel: threading.Event | None,
-        clock: Clock,
-        *,
-        watch_memory: bool = True,
-        suspended: Clock = suspended_s,
-    ) -> None:
-        self._child = child
-        self._directory = directory
-        self._limits = limits
-        self._on_line = on_line
-        self._cancel = cancel
-        self._clock = clock
-        self._watch_memory = watch_memory
-        self._deadline = clock() + limits.deadline_s
-        self._next_check = self._next_disk_check = clock()
+    child: WatchedProcess[Line]
+    directory: Path
+    limits: Limits
+    on_line: Callable[[Line], bool]
+    cancel: threading.Event | None
+    clock: Clock
+    watch_memory: bool = True
+    suspended: Clock = suspended_s
+
+    def __post_init__(self) -> None:
+        self._deadline = self.clock() + self.limits.deadline_s
+        self._next_check = self._next_disk_check = self.clock()
         self._last_message_s: float | None = None
         self._cancelled_at: float | None = None
-        self._suspended = suspended
-        self._suspended_before_s = suspended()
+        self._suspended_before_s = self.suspended()
         self._oom_kills_before = machine_oom_kills()
 
     def step(self, timeout_s: float) -> Ending | None:
         """Takes what the child says within `timeout_s`; how it ended, once it has been reaped."""
-        exited = self._child.exited()  # asked before reading: then nothing can come after
-        seen = self._child.stop_seen()  # what a child says of a stop of its own, it says before
-        lines, more = self._child.lines(timeout_s)
-        slept_s = self._suspended() - self._suspended_before_s
+        exited = self.child.exited()  # asked before reading: then nothing can come after
+        seen = self.child.stop_seen()  # what a child says of a stop of its own, it says before
+        lines, more = self.child.lines(timeout_s)
+        slept_s = self.suspended() - self._suspended_before_s
         if self._last_message_s is None and slept_s > SUSPENDED_S:
             slept = format_duration(round(slept_s, 1))
             return self.end(Outcome.DISTURBED, f"on a machine that slept for {slept}")
         for line in lines:
-            if self._on_line(line) and self._last_message_s is None:
-                self._last_message_s = self._clock()
+            if self.on_line(line) and self._last_message_s is None:
+                self._last_message_s = self.clock()
         if exited and not lines and not more:
-            exit_status = self._child.reap()
+            exit_status = self.child.reap()
             if self._cancelled_at is not None and self._last_message_s is None:
                 return Ending(Outcome.CANCELLED, "cancelled", exit_status)
             killed = exit_status == -signal.SIGKILL
             return Ending(None, "", exit_status, oom_killed=killed and self._memory_ran_out())
         if self._last_message_s is None:
-            if seen is not None and self._child.is_disturbance(seen):
+            if seen is not None and self.child.is_disturbance(seen):
                 done = "stopped" if seen == os.CLD_STOPPED else "continued"
                 return self.end(Outcome.DISTURBED, f"{done} by a signal from outside")
             passed = self._passed()
             return None if passed is None else self.end(*passed)
-        if self._clock() - self._last_message_s > EXIT_GRACE_S:
-            return Ending(None, "", self._child.reap(), outlived=True)
+        if self.clock() - self._last_message_s > EXIT_GRACE_S:
+            return Ending(None, "", self.child.reap(), outlived=True)
         return None
 
     def end(self, outcome: Outcome, why: str) -> Ending:
         """Kills the child for a reason of the caller's; whatever it has not said is lost."""
-        return Ending(outcome, why, self._child.reap())
+        return Ending(outcome, why, self.child.reap())
 
     def _memory_ran_out(self) -> bool:
         before, now = self._oom_kills_before, machine_oom_kills()
@@ -143,28 +134,28 @@ class Watch(Generic[Line]):
 
     def _passed(self) -> tuple[Outcome, str] | None:
         """The limit that is passed, or the grace after a cancellation; looked at once a tick."""
-        now = self._clock()
+        now = self.clock()
         if now < self._next_check:
             return None
         self._next_check = now + TICK_S
-        limits = self._limits
-        if self._cancel is not None and self._cancel.is_set() and self._cancelled_at is None:
+        limits = self.limits
+        if self.cancel is not None and self.cancel.is_set() and self._cancelled_at is None:
             self._cancelled_at = now
-            self._child.ask_to_stop()
+            self.child.ask_to_stop()
         if now >= self._deadline:
             deadline = format_duration(limits.deadline_s)
             return Outcome.TIMEOUT, f"not done at its deadline of {deadline}"
         if self._cancelled_at is not None and now - self._cancelled_at >= CANCEL_GRACE_S:
             return Outcome.CANCELLED, "cancelled; killed because it did not stop"
-        if self._watch_memory:
-            used = self._child.resident_bytes(limits.memory_bytes)
+        if self.watch_memory:
+            used = self.child.resident_bytes(limits.memory_bytes)
             if used > limits.memory_bytes:
                 limit = format_bytes(limits.memory_bytes)
                 why = f"resident memory of {format_bytes(used)} is over the limit of {limit}"
                 return Outcome.OUT_OF_MEMORY, why
         if now >= self._next_disk_check:
-            used = disk_bytes(self._directory)
-            self._next_disk_check = self._clock() + DISK_TICK_S
+            used = disk_bytes(self.directory)
+            self._next_disk_check = self.clock() + DISK_TICK_S
             if used > limits.disk_bytes:
                 limit = format_bytes(limits.disk_bytes)
                 why = f"{format_bytes(used)} in the run's folder are over the limit of {limit}"
@@ -175,18 +166,10 @@ class Watch(Generic[Line]):
 def disk_bytes(directory: Path) -> int:
     """Bytes that files under `directory` take on the device; files may vanish meanwhile."""
     total = 0
-    pending = [os.fspath(directory)]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
-                        continue
-                    with suppress(FileNotFoundError):
-                        # st_blocks counts 512-byte units on every system (POSIX: stat.h on Linux
-                        # and the BSDs)
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
-        except FileNotFoundError:
-            continue
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):
+                # st_blocks counts 512-byte units on every system (POSIX: stat.h on Linux and the
+                # BSDs)
+                total += Path(folder, name).lstat().st_blocks * 512
     return total
