@@ -131,20 +131,18 @@ _V1 = _Version(
 _V2 = _Version("memory.max", (("memory.swap.max", "0"),), "memory.events")
 
 
+@dataclass(eq=False)
 class MemoryGroup:
     """A control group with a memory limit, removed when the context is left.
 
-    What is still in the group by then is killed. One run at a time; not thread-safe.
+    What is still in the group by then is killed. `lock` is a descriptor of the group's folder,
+    locked as long as the group is in use. One run at a time; not thread-safe.
     """
 
-    def __init__(
-        self, path: Path, limit_bytes: int, kills_file: str, lock: int | None = None
-    ) -> None:
-        """`lock`: a descriptor of the group's folder, locked as long as the group is in use."""
-        self.path = path
-        self.limit_bytes = limit_bytes
-        self._kills = path / kills_file
-        self._lock = lock
+    path: Path
+    limit_bytes: int
+    kills_file: str
+    lock: int | None = None
 
     def __enter__(self) -> MemoryGroup:
         return self
@@ -169,9 +167,10 @@ class MemoryGroup:
 
         Raises LsmtuneError when the group is gone.
         """
-        kills = field_of(self._kills, "oom_kill")
+        file = self.path / self.kills_file
+        kills = field_of(file, "oom_kill")
         if kills is None:
-            raise LsmtuneError(f"{self._kills}: cannot be read")
+            raise LsmtuneError(f"{file}: cannot be read")
         return kills
 
     def remove(self) -> None:
@@ -179,9 +178,9 @@ class MemoryGroup:
 
         Raises LsmtuneError when a process in it does not end within 5 seconds.
         """
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
         for _ in range(_REMOVAL_TICKS):
             if _removed(self.path):
                 return

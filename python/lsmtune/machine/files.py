@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -155,6 +156,7 @@ def write_output(path: Path, content: str | bytes | Iterable[str]) -> Path:
     return path
 
 
+@dataclass(frozen=True)
 class Lock:
     """An exclusive lock, held until `release`, the end of its context, or the end of the process.
 
@@ -162,10 +164,8 @@ class Lock:
     nothing. A process that is started meanwhile inherits none.
     """
 
-    def __init__(self, path: Path, lock: FileLock) -> None:
-        """For `try_lock`."""
-        self.path = path
-        self._lock = lock
+    path: Path
+    held: FileLock
 
     def forget(self) -> None:
         """Delete the lock file, still holding the lock: nothing is there that it would guard."""
@@ -173,7 +173,7 @@ class Lock:
 
     def release(self) -> None:
         """Let the next one in. May be called more than once."""
-        self._lock.release()
+        self.held.release()
 
     def __enter__(self) -> Lock:
         return self
