@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.engines.properties import Property, parse_properties, properties_of, read_properties
+from lsmtune.engines.properties import Property, parse_properties, properties_of
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Durability, KeyOrder, Mix, Phase, PhaseKind, Workload, YcsbKeys
@@ -378,10 +378,10 @@ def test_later_files_and_then_settings_win(tmp_path: Path) -> None:
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        read_properties(tmp_path / "none")
+        properties_of([tmp_path / "none"], {})
     (tmp_path / "png").write_bytes(b"\x89PNG")
     with pytest.raises(InputError, match="is not text: byte 0x89 at offset 0"):
-        read_properties(tmp_path / "png")
+        properties_of([tmp_path / "png"], {})
 
 
 names = st.text("abcdefgh.", min_size=1, max_size=8)

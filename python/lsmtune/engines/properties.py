@@ -48,17 +48,11 @@ class Property:
 Properties = Mapping[str, Property]
 
 
-def read_properties(path: Path) -> dict[str, Property]:
-    """The properties in the file at `path`, the last of two values for one name.
-
-    Raises InputError for what is no small text file, and for a line that is no property.
-    """
-    text = read_text(path, "a file of properties", bytes_max=FILE_BYTES_MAX)
-    return parse_properties(text, str(path))
-
-
 def parse_properties(text: str, source: str) -> dict[str, Property]:
-    """The properties in `text`. Raises InputError, naming `source`, for a line that is none."""
+    """The properties in `text`, the last of two values for one name.
+
+    Raises InputError, naming `source`, for a line that is none.
+    """
 
     def unescaped(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
@@ -77,10 +71,14 @@ def parse_properties(text: str, source: str) -> dict[str, Property]:
 
 
 def properties_of(files: Sequence[Path], settings: Mapping[str, str]) -> dict[str, Property]:
-    """The properties of `files`, later ones over earlier ones, and over all of them `settings`."""
+    """The properties of `files`, later ones over earlier ones, and over all of them `settings`.
+
+    Raises InputError for what is no small text file, and for a line that is no property.
+    """
     properties: dict[str, Property] = {}
     for path in files:
-        properties |= read_properties(path)
+        text = read_text(path, "a file of properties", bytes_max=FILE_BYTES_MAX)
+        properties |= parse_properties(text, str(path))
     return properties | {name: Property(value, SETTING) for name, value in settings.items()}
 
 
