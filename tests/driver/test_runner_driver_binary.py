@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lsmtune.driver.conversation import DRIVER_NAME, find_driver
-from lsmtune.driver.messages import EngineReport
 from lsmtune.driver.native import probe
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import Limits
 
 
@@ -76,7 +76,7 @@ def test_nowhere_lists_every_place_and_the_next_step(tmp_path: Path) -> None:
 
 def test_a_probe_says_what_the_library_is(fake_driver: Path, tmp_path: Path) -> None:
     found = probe(fake_driver, "leveldb", None, tmp_path)
-    assert found.engine == EngineReport("leveldb", "1.22", "/opt/leveldb/libleveldb.so.1")
+    assert found.engine == EngineIdentity("leveldb", "1.22", "/opt/leveldb/libleveldb.so.1")
     assert found.compressions == ("none", "snappy")
     assert [(option.name, option.default) for option in found.options] == [
         ("write_buffer_size", "4194304"),

@@ -24,7 +24,6 @@ from lsmtune.driver.messages import (
 )
 from lsmtune.driver.watch import Ending
 from lsmtune.model.codec import ProtocolError
-from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import (
     Interval,
     Measurement,
@@ -310,9 +309,8 @@ class Collector:
         finished = self.last if isinstance(self.last, Finished) else None
         engine, opened, verified = request.engine, self._opened, self.verified
         if opened is not None:
-            said = opened.engine
-            version = said.version or engine.version
-            engine = EngineIdentity(said.name, version, said.library, engine.build)
+            version = opened.engine.version or engine.version
+            engine = replace(opened.engine, version=version, build=engine.build)
         verification = None
         if verified is not None:  # without what only a check says
             verification = Verification(

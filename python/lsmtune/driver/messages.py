@@ -39,19 +39,13 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class EngineReport:
-    """The engine as it said itself."""
-
-    name: str
-    version: str | None
-    library: str | None
-
-
-@dataclass(frozen=True)
 class Opened:
-    """The database is open with the options of the request, but for those not taken."""
+    """The database is open with the options of the request, but for those not taken.
 
-    engine: EngineReport
+    `engine` is what the engine says it is, but for its build.
+    """
+
+    engine: EngineIdentity
     options_not_taken: tuple[OptionNotTaken, ...]
 
 
@@ -137,7 +131,7 @@ class ProbedOption:
 class Probed:
     """What a library is: the answer to a `probe` request."""
 
-    engine: EngineReport
+    engine: EngineIdentity
     compressions: tuple[str, ...]
     options: tuple[ProbedOption, ...]
 
@@ -227,6 +221,8 @@ _NOT_IN_PHASE = frozenset(
     | {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
 )
 _OPTIONAL: Mapping[type[Message], frozenset[str]] = {
+    Opened: frozenset({"build"}),
+    Probed: frozenset({"build"}),
     Verified: frozenset({"keys_beyond", "keys_scanned"}),
     IntervalPassed: frozenset({"pending_compaction_bytes", "background_write_bytes"}),
     PhaseFinished: _NOT_IN_PHASE
