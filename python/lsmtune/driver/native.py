@@ -68,7 +68,6 @@ class NativeRun(Conversation):
         self._request = request
         self._started_unix_s = time.time()
         self._begun = False
-        self._collected = Collector()
         with ExitStack() as stack:
             group = runner.make_memory_group(request.limits.memory_bytes)
             if group is not None:
@@ -78,7 +77,7 @@ class NativeRun(Conversation):
                 run_request(request, request.directory / DATABASE),
                 request.directory,
                 request.limits,
-                self._collected,
+                Collector(),
                 on_message=on_message,
                 cancel=cancel,
                 clock=runner.clock,
@@ -95,7 +94,7 @@ class NativeRun(Conversation):
     @property
     def phase(self) -> int:
         """Number of the phase that began last; -1 before the first."""
-        return self._collected.phase
+        return self._collector.phase
 
     @property
     def frozen(self) -> bool:
@@ -112,7 +111,7 @@ class NativeRun(Conversation):
         """Puts `measurement` together."""
         refused = self.group_refused
         warnings = (f"memory is watched only: {refused}",) if refused else ()
-        measurement = self._collected.measurement(
+        measurement = self._collector.measurement(
             self._request,
             judgement,
             started_unix_s=self._started_unix_s,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from string import Template
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
@@ -204,10 +205,6 @@ _CACHE = f"{TABLE_OPTION}.block_cache"
 _NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
 _CAPACITIES = (_CACHE, f"{_CACHE}.capacity")
 _CACHE_BEFORE = 8 << 20  # where the catalogue knows no default
-
-
-def _rust(request: ExportRequest) -> Exported:
-    return _by_file(request, _RUST)
 
 
 def _python(request: ExportRequest) -> Exported:
@@ -434,7 +431,7 @@ _BOTH = ("rocksdb", "leveldb")
 EXPORTS = (
     _format("c++", _BOTH, "tuned_options.h", _cpp),
     _format("java", ("rocksdb",), "TunedOptions.java", _java),
-    _format("rust", ("rocksdb",), "tuned_options.rs", _rust),
+    _format("rust", ("rocksdb",), "tuned_options.rs", partial(_by_file, template=_RUST)),
     _format("go", ("rocksdb",), "tuned_options.go", _go),
     _format("python", _BOTH, "tuned_options.py", _python, "#"),
     _format("json", (), "options.json", _json, ""),
