@@ -9,7 +9,7 @@ from pathlib import Path
 from engines_alike import ENGINE_OPTIONS
 
 from lsmtune.driver.native import NativeRunner
-from lsmtune.engines.properties import read_properties
+from lsmtune.engines.properties import properties_of
 from lsmtune.experiment.database_files import clone
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
@@ -27,7 +27,7 @@ def read_workload(file: Path, properties: Mapping[str, str]) -> Workload:
 
     Raises InputError.
     """
-    given = {name: found.value for name, found in read_properties(file).items()}
+    given = {name: found.value for name, found in properties_of([file], {}).items()}
     return make_workload("ycsb", {**given, **properties}, str(file))
 
 
