@@ -18,6 +18,7 @@ os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 from network import Network
+from simulated_hosts import Hill, SimulatedRunner
 
 from lsmtune.cli.worker import own_address, ray_arguments
 from lsmtune.driver.runner import Runner
@@ -25,7 +26,6 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.fleet.host import Fleet, host_facts
 from lsmtune.fleet.on_ray import DIRECTORY, RayFleet
-from lsmtune.fleet.simulated import Hill, SimulatedRunner
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.study.build import parse_spec

@@ -28,6 +28,7 @@ import itertools
 import json
 import math
 import statistics
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -37,17 +38,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fleet"))
+
 import numpy as np
 from optuna.storages import InMemoryStorage
 from record import read_rows
 from replay import CORES, WITHIN, Landscape, landscape_of
+from simulated_hosts import SimulatedRunner
 
 from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.fleet.head import Call, Ended, Head, Member, Step
 from lsmtune.fleet.host import Answer, Host, HostFacts, Work
-from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.search.starts import values_at

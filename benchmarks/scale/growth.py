@@ -38,10 +38,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fleet"))
+
 from hdrh.histogram import HdrHistogram
 from optuna.distributions import distribution_to_json
 from optuna.storages._rdb import models
 from optuna.trial import TrialState, create_trial
+from simulated_hosts import simulated_phase
 from sqlalchemy import insert
 
 from lsmtune.dashboard.watch import Watched
@@ -49,7 +52,6 @@ from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
-from lsmtune.fleet.simulated import simulated_phase
 from lsmtune.model.config import Build, Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Interval, Latency, Measurement, Outcome
 from lsmtune.model.request import RunRequest

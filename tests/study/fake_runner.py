@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+# What plays hosts and engines is a benchmark's, and no part of the package.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks" / "fleet"))
+
+from simulated_hosts import simulated_phase, simulated_run
 
 from lsmtune.driver.messages import Hello, Message
 from lsmtune.experiment.observer import Observer
-from lsmtune.fleet.simulated import simulated_phase, simulated_run
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest

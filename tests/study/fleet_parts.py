@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from fake_runner import ENGINE, default_speed
+from simulated_hosts import SimulatedRunner
 from study_parts import Recorder
 
 from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.fleet.host import Answer, Fleet, Host, HostFacts, HostLostError, Work, host_facts
-from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import EngineIdentity

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fleet_parts import LocalFleet, LocalHost, fleet_of, local_host, tuned_on
 from optuna.trial import TrialState
+from simulated_hosts import SimulatedRunner
 from study_parts import Recorder, make_spec, stored, trials_of, tuned
 
 from lsmtune.errors import InputError
@@ -29,7 +30,6 @@ from lsmtune.fleet.host import (
 )
 from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.proof import fleet_verdict
-from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome

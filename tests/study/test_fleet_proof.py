@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, phase
 from fleet_parts import LocalFleet, LocalHost, fleet_of, speed, tuned_on
+from simulated_hosts import SimulatedRunner
 from study_parts import make_spec, stored
 from test_study_size import Buffering, mixed
 
@@ -18,7 +19,6 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.head import HostRunner
 from lsmtune.fleet.host import HostLostError, Work
 from lsmtune.fleet.proof import fleet_verdict, is_unstable
-from lsmtune.fleet.simulated import SimulatedRunner
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
