@@ -40,24 +40,12 @@ _KNOCK_S = 2.0
 LATE_S = 60.0
 
 
-class _Actor:
+class _Actor(Worker):
     """A Worker in a process of Ray's on its host."""
 
     def __init__(self, name: str, runner: Runner | None) -> None:
         parent = Path(os.environ.get(DIRECTORY) or lsmtune_home() / "worker")
-        self._worker = Worker(parent / name, runner or NativeRunner(find_driver()))
-
-    def facts(self, engine: EngineIdentity) -> HostFacts:
-        return self._worker.facts(engine)
-
-    def perform(self, token: int, work: Work) -> Answer:
-        return self._worker.perform(token, work)
-
-    def poll(self, token: int) -> list[Message]:
-        return self._worker.poll(token)
-
-    def cancel(self, token: int, number: int) -> None:
-        self._worker.cancel(token, number)
+        super().__init__(parent / name, runner or NativeRunner(find_driver()))
 
     def ready(self) -> None:
         """Answers once the host's lock is held."""
