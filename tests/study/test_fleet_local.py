@@ -19,6 +19,7 @@ from study_parts import Recorder, make_spec, stored, trials_of, tuned
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
+from lsmtune.fleet.head import Leases
 from lsmtune.fleet.host import (
     Answer,
     HostFacts,
@@ -28,7 +29,6 @@ from lsmtune.fleet.host import (
     host_facts,
     refusal,
 )
-from lsmtune.fleet.lease import Leases
 from lsmtune.fleet.proof import fleet_verdict
 from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import EngineIdentity

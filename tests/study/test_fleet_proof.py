@@ -193,7 +193,7 @@ def test_what_a_run_said_at_its_end_is_told(tmp_path: Path) -> None:
         *(ENGINE, Config({}), make_spec(tmp_path).workload, 1, Limits(), tmp_path / "none")
     )
     member = SimpleNamespace(token=1, host=LocalHost("a", worker))
-    runner = HostRunner(None, lambda: member, 0, print)  # type: ignore[arg-type, return-value]
+    runner = HostRunner(None, member, 0, print)  # type: ignore[arg-type]
     heard: list[Message] = []
     runner.run(request, heard.append)
     assert heard == [Hello(1, "fake")]

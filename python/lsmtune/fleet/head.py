@@ -26,7 +26,6 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.fleet.host import CANCEL_S, Answer, Host, HostLostError, Work
-from lsmtune.fleet.lease import Leases
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import PairMethod, RunRequest
 from lsmtune.study.observer import TuneObserver
@@ -37,6 +36,9 @@ T = TypeVar("T")
 HOSTS_MAX = 10_000
 _TICK_S = 0.25
 _PROOF = (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE)
+# Stored facts: the highest reserved token of a lease, and how much came too late.
+_TOKENS, _DISCARDED = "fleet_tokens", "fleet_discarded"
+_RESERVED = 1000  # tokens at once, so that a lease costs no transaction of its own
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,46 @@ class Member:
     def name(self) -> str:
         """The host's."""
         return self.host.name
+
+
+class Leases:
+    """Which host works for the study now: the leases of one session. For one thread.
+
+    Each has a token, a number that only rises, over all sessions of a study, and fences off a host
+    that was given up: what comes under a token that was taken back, however late, is discarded and
+    counted, in `discarded` over all sessions. (M. Kleppmann, "How to do distributed locking", 2016,
+    has the idea of a fencing token; C. Gray, D. Cheriton, SOSP 1989, that of a lease.)
+    """
+
+    def __init__(self, store: MeasurementStore) -> None:
+        self._store = store
+        self._next = self._reserved = int(store.fact(_TOKENS) or 0)
+        self._held: dict[int, str] = {}
+        self.discarded = int(store.fact(_DISCARDED) or 0)
+
+    def grant(self, host: str) -> int:
+        """A token for `host`, higher than all before it. Raises ValueError where it has one."""
+        if host in self._held.values():
+            raise ValueError(f"{host} has a lease already")
+        if self._next >= self._reserved:
+            self._reserved = self._next + _RESERVED
+            self._store.set_fact(_TOKENS, self._reserved)
+        token, self._next = self._next, self._next + 1
+        self._held[token] = host
+        return token
+
+    def holds(self, token: int) -> bool:
+        """Whether what comes under `token` counts."""
+        return token in self._held
+
+    def end(self, token: int) -> None:
+        """Nothing counts under `token` from now on."""
+        self._held.pop(token, None)
+
+    def discard(self) -> None:
+        """Something came under a token that had ended."""
+        self.discarded += 1
+        self._store.set_fact(_DISCARDED, self.discarded)
 
 
 class Head:
@@ -185,7 +227,7 @@ class HostStore(MeasurementStore):
         self,
         head: Head,
         store: MeasurementStore,
-        member: Callable[[], Member],
+        member: Member,
         rows: list[StoredMeasurement],
     ) -> None:
         self._head = head
@@ -194,11 +236,11 @@ class HostStore(MeasurementStore):
         self._own = rows
 
     def _ask(self, what: Callable[[], T]) -> T:
-        return self._head.call(self._member().token, what)
+        return self._head.call(self._member.token, what)
 
     def insert(self, run: StoredMeasurement) -> StoredMeasurement:
         """As in the study, with the host's name."""
-        member = self._member()
+        member = self._member
         measurement = replace(run.measurement, host=member.name)
         pair = None if run.pair is None else run.pair * HOSTS_MAX + member.index
         row = replace(run, measurement=measurement, pair=pair)
@@ -263,7 +305,7 @@ class HostRunner:
     """Performs runs on the host of `member`, under its lease; see `Runner`."""
 
     head: Head
-    member: Callable[[], Member]
+    member: Member
     databases_bytes: int
     warn: Callable[[str], None]
     works: int = 0
@@ -284,11 +326,10 @@ class HostRunner:
         on_message: Callable[[Message], None] | None,
         cancel: threading.Event | None,
     ) -> tuple[Measurement, ...]:
-        member = self.member()
-        if (token := member.token) is None:
+        if (token := self.member.token) is None:
             raise HostLostError("its lease has ended")
         self.works += 1
-        host, number, cancelled_s = member.host, self.works, None
+        host, number, cancelled_s = self.member.host, self.works, None
         asked = replace(work, databases_bytes=self.databases_bytes, number=number)
         future = host.submit(token, asked)
         try:

@@ -75,7 +75,7 @@ class HostFacts:
 class Host(Protocol):
     """One machine, which performs one Work at a time.
 
-    `token` belongs to the lease under which it works (`fleet.lease`); a host refuses one that is
+    `token` belongs to the lease under which it works (`fleet.head`); a host refuses one that is
     lower than one it has seen. All methods but `submit` raise HostLostError for a host that does
     not answer. Not for several threads, but for `give_up`.
     """

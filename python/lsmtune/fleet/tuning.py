@@ -165,14 +165,11 @@ class FleetTuning(Tuning):
 
     def _member(self, host: Host, index: int) -> Member:
         """A host with all that measures on it."""
-        place: list[Member] = []
-
-        def member() -> Member:
-            return place[0]
+        member = Member(host, index, self._measurer)
 
         def warn(text: str) -> None:
             told = f"{host.name}: {text}"
-            self._head.call(member().token, lambda: self._observer.warning(told))
+            self._head.call(member.token, lambda: self._observer.warning(told))
 
         native = isinstance(self._measurer.runner, NativeRunner)
         cache = self._measurer.databases
@@ -182,7 +179,7 @@ class FleetTuning(Tuning):
         )
         rows = self._rows.setdefault(host.name, [])
         store = HostStore(self._head, self._folder.measurements, member, rows)
-        measurer = replace(
+        member.measurer = replace(
             self._measurer,
             folder=HostFolder(self._folder.path, store),
             runner=runner,
@@ -190,8 +187,7 @@ class FleetTuning(Tuning):
             databases=LoadedThere(cache) if isinstance(cache, DatabaseCache) else None,
             lengths=None,  # until its baseline is known
         )
-        place.append(Member(host, index, measurer))
-        return place[0]
+        return member
 
     def _give_up(self, member: Member, why: str) -> None:
         self._members.remove(member)
@@ -230,24 +226,6 @@ class FleetTuning(Tuning):
             step.lost()
         else:
             raise error
-
-    def _once(self, work: Callable[[Measurer, str], Any]) -> Any:
-        """What `work` comes to on one host that is ready, by its name; None when interrupted."""
-        results: list[Any] = []
-        begun: list[Member] = []
-
-        def assign(member: Member) -> Step | None:
-            if not member.ready:
-                return self._admission(member)
-            if results or any(m.token is not None for m in begun if m in self._members):
-                return None
-            begun.append(member)
-            return Step(lambda m: work(m, member.name), results.append)
-
-        while not results:
-            if not self._drive(assign):
-                return None
-        return results[0]
 
     # --- The baseline, on every host that joins.
 
@@ -415,8 +393,21 @@ class FleetTuning(Tuning):
 
     def _promoted(self, work: Callable[[Measurer, str], Promotion | None]) -> Promotion | None:
         """See `Tuning`: on one host that is ready."""
-        promotion: Promotion | None = self._once(work)
-        return promotion
+        results: list[Promotion | None] = []
+        begun: list[Member] = []
+
+        def assign(member: Member) -> Step | None:
+            if not member.ready:
+                return self._admission(member)
+            if results or any(m.token is not None for m in begun if m in self._members):
+                return None
+            begun.append(member)
+            return Step(lambda m: work(m, member.name), results.append)
+
+        while not results:
+            if not self._drive(assign):
+                return None
+        return results[0]
 
     def _proved(
         self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float | None
