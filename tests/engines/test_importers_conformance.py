@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from importer_parts import GOOD
 
 from lsmtune.engines.formats import IMPORTERS
-from lsmtune.testing.importers import ImporterSuite, described
+from lsmtune.engines.formats.base import Imported, ImportedConfig
+from lsmtune.testing.importers import ImporterSuite
 
 
 class TestNniSpace(ImporterSuite):
@@ -54,6 +56,14 @@ SUITES = ImporterSuite.__subclasses__()
 def test_every_format_of_lsmtunes_own_is_in_the_suite() -> None:
     own = {name for name in IMPORTERS if IMPORTERS.origin(name) is None}
     assert own <= {suite.name for suite in SUITES}
+
+
+def described(found: Imported) -> dict[str, Any]:
+    notes = list(found.notes)
+    if isinstance(found, ImportedConfig):
+        what = {"engine": found.engine, "version": found.version, "options": dict(found.options)}
+        return {**what, "notes": notes}
+    return {"study": found.study, "comments": found.comments, "notes": notes}
 
 
 @pytest.mark.parametrize(
