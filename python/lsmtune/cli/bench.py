@@ -225,7 +225,7 @@ def _compare(
 
     Databases are settled by lsmtune's own driver while they are there, so that bytes compare.
     """
-    from lsmtune.cli.bench_compare import build_warnings, compare_document, compare_view
+    from lsmtune.cli.bench_result import build_warnings, compare_document, compare_view
     from lsmtune.experiment.settled import settled_bytes
 
     native = choices[0]
