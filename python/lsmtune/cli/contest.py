@@ -156,24 +156,15 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.experiment.contest import (
-        BUILT_IN,
-        built_in_text,
-        load_rules,
-        parse_rules,
-        read_rules,
-    )
+    from lsmtune.experiment.contest import BUILT_IN, built_in_text, parse_rules, read_rules
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)
-    if not as_json and path is None:
-        typer.echo(built_in_text(), nl=False)
-        return
-    if not as_json and path is not None:
-        if engine is not None:
-            load_rules(path, engine)
-        typer.echo(read_rules(path), nl=False)
-        return
     text, source = (built_in_text(), BUILT_IN) if path is None else (read_rules(path), str(path))
+    if not as_json:
+        if engine is not None:
+            parse_rules(text, source, engine)
+        typer.echo(text, nl=False)
+        return
     documents = [
         {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
         for name in names
@@ -274,8 +265,7 @@ def _rounds(
     given: ContestFlags, limits: Limits, cells: Sequence[Cell], runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
-    from lsmtune.cli.live import bench_display, is_live, stderr_console
-    from lsmtune.cli.rounds_progress import RoundsProgress, no_line, stored_runs
+    from lsmtune.cli.rounds_progress import RoundsProgress, stored_runs
     from lsmtune.cli.verify import proof_folder
     from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
@@ -283,22 +273,14 @@ def _rounds(
 
     names = {cell.name for cell in cells}
     before = () if given.directory is None else stored_runs(given.directory, names)
-    say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
-    observer = RoundsProgress(cells, given.rounds, before, say, _say)
+    observer = RoundsProgress(cells, given.rounds, before, _say, quiet=quiet)
     with (
         proof_folder(given.directory) as folder,
-        bench_display(observer.run, lambda: observer.title, quiet=quiet),
+        observer.display(),
         stop_on_interrupt(_say) as stop,
     ):
         runs = perform(
-            cells,
-            given.rounds,
-            folder,
-            runner,
-            limits,
-            given.seed,
-            observer,
-            stop,
+            *(cells, given.rounds, folder, runner, limits, given.seed, observer, stop),
             source=FILE,
         )
     if stop.is_set() and len(runs) < len(cells) * given.rounds:

@@ -1,10 +1,15 @@
-"""Where a sweep or a contest is, for displays: fed with the callbacks of its rounds."""
+"""How far a sweep or a contest is: for displays while it runs, and before it as its plan."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from rich.console import RenderableType
+
+from lsmtune.cli.live import bench_display, is_live, stderr_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.driver.messages import Message
@@ -12,18 +17,22 @@ from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.rounds import read_rounds
 from lsmtune.experiment.schedule import Arm, Cell, Slot
-from lsmtune.experiment.store import StoredMeasurement, refuse_older
-from lsmtune.experiment.sweep_grid import is_rough, left_s
+from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.experiment.sweep import Sweep
+from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import Workload
-from lsmtune.units import format_duration
+from lsmtune.report.document import Paragraph, Table, numbers, words
+from lsmtune.report.terminal import blocks_view
+from lsmtune.units import format_bytes, format_duration
 
 
 class RoundsProgress(Observer):
     """Keeps what a display shows.
 
-    `say` gets a line for each run that ended well, `warn` one for each that did not, and what is
-    odd. `before` are the runs of earlier sessions, from which the time left is told too.
+    `say` gets a line for each run that did not end well, and what is odd; where nothing changes on
+    a terminal, also one for each run that did, unless it is `quiet`. `before` are the runs of
+    earlier sessions, from which the time left is told too.
     """
 
     def __init__(
@@ -32,21 +41,23 @@ class RoundsProgress(Observer):
         rounds: int,
         before: Sequence[StoredMeasurement],
         say: Callable[[str], None],
-        warn: Callable[[str], None],
+        *,
+        quiet: bool,
     ) -> None:
         self.run = RunProgress(cells[0].workload)
         self._names = [cell.name for cell in cells]
         self._rounds = rounds
         self._runs = list(before)
         self._say = say
-        self._warn = warn
+        self._quiet = quiet
+        self._says_runs = not quiet and not is_live(stderr_console(), quiet=quiet)
         self._now = ""
         self._done, self._of = 0, 0
 
     def rounds_started(self, done: int, of: int) -> None:
         """Counts the runs of earlier sessions."""
         self._done, self._of = done, of
-        if done:
+        if done and self._says_runs:
             self._say(f"continuing: {done} of {of} runs are stored")
 
     def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
@@ -65,12 +76,17 @@ class RoundsProgress(Observer):
         self._runs.append(run)
         told, left = _told(run.measurement), "" if done == of else self.left
         took = format_duration(round(run.wall_s, 1))
-        say = self._say if run.measurement.outcome is Outcome.OK else self._warn
-        say(f"round {run.round + 1}, run {done} of {of}: {run.arm}: {told} ({took}){left}")
+        if self._says_runs or run.measurement.outcome is not Outcome.OK:
+            number = f"round {run.round + 1}, run {done} of {of}"
+            self._say(f"{number}: {run.arm}: {told} ({took}){left}")
 
     def warning(self, text: str) -> None:
         """Something the user should know."""
-        self._warn(f"warning: {text}")
+        self._say(f"warning: {text}")
+
+    def display(self) -> AbstractContextManager[None]:
+        """Shows all of it while the context lasts, on a terminal."""
+        return bench_display(self.run, lambda: self.title, quiet=self._quiet)
 
     @property
     def title(self) -> str:
@@ -92,10 +108,6 @@ class SweepProgress(RoundsProgress):
         if run.measurement.outcome is Outcome.INVALID:
             raise failure(run.measurement, "sweep")
         super().run_finished(run)
-
-
-def no_line(_text: str) -> None:
-    """A line per run has no place beside a live display."""
 
 
 def _told(measurement: Measurement) -> str:
@@ -124,6 +136,59 @@ def stored_runs(folder: Path, names: Collection[str]) -> tuple[StoredMeasurement
 
     Whether they are comparable with what is wanted now is only seen when it is performed.
     """
-    refuse_older(folder / MEASUREMENTS_DB)
     stored = read_rounds(folder) if (folder / MEASUREMENTS_DB).is_file() else ()
     return tuple(run for run in stored if run.arm in names)
+
+
+# --- What `sweep --plan` says
+
+
+def plan_document(
+    sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
+) -> dict[str, object]:
+    """What `sweep --plan --json` prints; `left_s` is None before a run has ended."""
+    names = [cell.cell.name for cell in cells]
+    return {
+        "name": sweep.name,
+        "folder": str(folder),
+        "cells": [
+            {
+                "cell": each.cell.name,
+                "workload": each.workload,
+                "num": each.cell.workload.num,
+                "key_bytes": each.cell.workload.key_bytes,
+                "value_bytes": each.cell.workload.value_bytes,
+                "options": dict(each.cell.config.options),
+            }
+            for each in cells
+        ],
+        "rounds": sweep.repeats,
+        "runs": len(cells) * sweep.repeats,
+        "runs_stored": len(runs),
+        "user_bytes_per_round": written_bytes(cells),
+        "left_s": left_s(names, sweep.repeats, runs),
+    }
+
+
+def plan_view(
+    sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
+) -> RenderableType:
+    """The cells, and how long they will take as far as that is known."""
+    stored = Counter(run.arm for run in runs)
+    rows = [
+        (
+            *(each.workload, *each.values, f"{each.cell.workload.num:,}"),
+            format_bytes(written_bytes([each])),
+            f"{stored[each.cell.name]} of {sweep.repeats}",
+        )
+        for each in cells
+    ]
+    axes = (axis.name for axis in sweep.axes)
+    columns = (*words("workload"), *numbers(*axes, "keys", "user data", "runs"))
+    size = f"{len(cells)} cells, {sweep.repeats} rounds, {len(cells) * sweep.repeats} runs"
+    data = f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}"
+    unknown = "how long it takes is known after the first round: ask again with --plan then"
+    left = time_left([each.cell.name for each in cells], sweep.repeats, runs)
+    return blocks_view(
+        [Table(columns, rows), Paragraph(f"{size}; {data}"), Paragraph(left or unknown)]
+    )

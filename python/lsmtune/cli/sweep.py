@@ -105,8 +105,7 @@ class SweepFlags:
 def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
     from lsmtune.cli.bench import native_runner
-    from lsmtune.cli.rounds_progress import stored_runs
-    from lsmtune.cli.sweep_view import plan_document, plan_view
+    from lsmtune.cli.rounds_progress import plan_document, plan_view, stored_runs
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
@@ -272,8 +271,7 @@ def _perform(
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
     """
-    from lsmtune.cli.live import bench_display, is_live, stderr_console
-    from lsmtune.cli.rounds_progress import SweepProgress, no_line, stored_runs
+    from lsmtune.cli.rounds_progress import SweepProgress, stored_runs
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
     from lsmtune.experiment.sweep_grid import first_refused
@@ -281,15 +279,14 @@ def _perform(
 
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
     before = stored_runs(folder, {cell.name for cell in ours})
-    say = no_line if quiet or is_live(stderr_console(), quiet=quiet) else _say
-    progress = SweepProgress(ours, sweep.repeats, before, say, _say)
+    progress = SweepProgress(ours, sweep.repeats, before, _say, quiet=quiet)
     databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None
     with stop_on_interrupt(_say) as stop:
         known, parent = {run.arm for run in before}, folder.absolute().parent
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:
             raise _refusal(sweep, *refused)
-        with bench_display(progress.run, lambda: progress.title, quiet=quiet):
+        with progress.display():
             return perform(
                 ours,
                 sweep.repeats,
