@@ -138,17 +138,13 @@ def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
         return [*lines, "what is known so far; the rest was not tried"]
     if result.gain is None:
         lines.append(f"nothing to minimise: {result.why}")
-        if result.first is not None:
-            first, *rest = verdict_lines(result.first)
-            lines += [f"{name}: {first}", *rest]
-        return lines
+        return lines + ([] if result.first is None else verdict_lines(result.first, f"{name}: "))
     lines.append(f"{len(result.kept)} of {len(result.effects)} options kept")
-    first, *rest = verdict_lines(result.gain)
     loss = "none: it is the full candidate"
     if result.loss is not None:  # against the full candidate
         loss = verdict_line(result.loss).replace("the baseline", "the full candidate")
         loss = loss.replace("no proven gain", "no proven difference")
-    lines += [f"gain     {first}", *rest, f"loss     {loss}"]
+    lines += [*verdict_lines(result.gain, "gain     "), f"loss     {loss}"]
     lines += minimised.survival.lines()
     if result.is_proven:
         text, engine = config_text(result.config), verification.engine.name

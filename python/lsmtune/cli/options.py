@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from lsmtune.cli.flags import JsonOption, command
 from lsmtune.cli.output import print_json, print_view
@@ -90,11 +90,8 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
     if presets:
         known = [p for p in known_presets().values() if engine in (None, p.engine)]
         document["presets"] = [encode(preset) for preset in known]
-        views.append(presets_table(known))
-    for index, view in enumerate(views if not as_json else views[:1]):
-        if index:
-            print()
-        _say(view, document, as_json, _PIPE_WIDTH)
+        views += ["", presets_table(known)] if spaces else [presets_table(known)]
+    _say(Group(*views), document, as_json, _PIPE_WIDTH)
 
 
 def _say_one(engine: str, name: str, as_json: bool) -> None:

@@ -73,11 +73,6 @@ def put_out(
         typer.echo(said.format(output))
 
 
-def echo_beside(text: object, output: Path) -> None:
-    """Say what became of `output`: on stderr where that is standard output."""
-    typer.echo(text, err=output == STDOUT)
-
-
 def note(text: str) -> None:
     """Say on stderr what to know of what was asked for."""
     typer.echo(f"lsmtune: note: {text}", err=True)
@@ -163,9 +158,9 @@ def verdict_line(verdict: Verdict) -> str:
     return f"{line}; {verdict.why}" if verdict.why else line
 
 
-def verdict_lines(verdict: Verdict) -> list[str]:
-    """The verdict, what it would take where it is none, the other metrics, and what to mind."""
-    lines = [verdict_line(verdict)]
+def verdict_lines(verdict: Verdict, of: str = "") -> list[str]:
+    """The verdict after what it is `of`; what it would take, other metrics, and what to mind."""
+    lines = [f"{of}{verdict_line(verdict)}"]
     if verdict.what_it_takes:
         lines.append(f"  what it takes: {verdict.what_it_takes}")
     if verdict.others:

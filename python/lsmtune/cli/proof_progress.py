@@ -16,19 +16,14 @@ from lsmtune.proof.paired_steps import StepObserver, StepOverError
 from lsmtune.proof.standalone import Verification
 
 
-def display_plan(asked: Verification, pairs: int) -> Plan:
-    """What a display must know of proofs of at most so many `pairs` in all."""
-    workloads = (WeightedWorkload(asked.workload.name, asked.workload, 1.0),)
-    goal, time_s = Goal((asked.objective,)), asked.plan.deadline_s
-    baseline, engine = asked.baseline.config, asked.engine
-    return Plan(baseline, engine, goal, workloads, trials=0, time_s=time_s, pairs=pairs)
-
-
 def proof_display(
     observer: type[Observer], asked: Verification, pairs: int, *, quiet: bool
 ) -> AbstractContextManager[Observer]:
     """An `observer` of proofs of at most so many `pairs`, shown while the context lasts."""
-    plan = display_plan(asked, pairs)
+    workloads = (WeightedWorkload(asked.workload.name, asked.workload, 1.0),)
+    goal, time_s = Goal((asked.objective,)), asked.plan.deadline_s
+    baseline, engine = asked.baseline.config, asked.engine
+    plan = Plan(baseline, engine, goal, workloads, trials=0, time_s=time_s, pairs=pairs)
     return tune_display(plan, time.monotonic, observer=observer, quiet=quiet)
 
 

@@ -12,9 +12,10 @@ import typer
 from lsmtune.cli.choices import study_folder
 from lsmtune.cli.flags import ForceOption, command, option
 from lsmtune.cli.live import counted_progress
-from lsmtune.cli.output import check_outputs, echo_beside, print_json
+from lsmtune.cli.output import check_outputs, print_json
 from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.machine.files import STDOUT
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
 from lsmtune.report.study import FORMATS, write_as
@@ -64,4 +65,4 @@ def _report(
         print_json({"report": report, "verdict": told})
     else:
         head = headline(analysis)
-        echo_beside(f"{head.label}: {head.figure} {head.lead}\n{path}", path)
+        typer.echo(f"{head.label}: {head.figure} {head.lead}\n{path}", err=path == STDOUT)

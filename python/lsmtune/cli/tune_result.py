@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsmtune.cli.config_text import difference_lines
@@ -34,7 +34,7 @@ class ResultFiles:
 
     report: Path | None = None
     deployable: Path | None = None
-    trouble: tuple[str, ...] = field(default=())
+    trouble: tuple[str, ...] = ()
 
 
 def write_result_files(
@@ -118,8 +118,7 @@ def tune_text(
     records = read_study(folder)
     lines = [*_options(result, engine), ""]
     if result.verdict is not None:
-        first, *rest = verdict_lines(result.verdict)
-        lines += [f"tuned vs {result.baseline.label}: {first}", *rest]
+        lines += verdict_lines(result.verdict, f"tuned vs {result.baseline.label}: ")
         lines += result.survival.lines()
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
