@@ -166,9 +166,8 @@ class ProgramSuite:
             run(workload=cold)
         assert "\n" not in str(error.value)
         assert list(request_.directory.iterdir()) == []
-        other = "memory"
         with pytest.raises(InputError, match="--engine: found 'memory'"):
-            run(engine=EngineIdentity(other))
+            run(engine=EngineIdentity("memory"))
 
     def test_a_configuration_that_it_has_no_spelling_of_is_invalid(self, run: Run) -> None:
         measurement = run(config=Config({"no_such_option": 1}))

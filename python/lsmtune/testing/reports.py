@@ -44,8 +44,7 @@ class ReportSuite:
         """The folders of studies: one of `echo` in `home`, which takes a second."""
         study = home / "study.yaml"
         study.write_text(_STUDY, encoding="utf-8")
-        lsmtune = "import sys; from lsmtune.cli.main import main; sys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", lsmtune, "tune", str(study), "--quiet"]
+        command = [sys.executable, "-m", "lsmtune.cli.main", "tune", str(study), "--quiet"]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode in (0, 3, 4), done.stderr
         return [home / "study.lsmtune"]

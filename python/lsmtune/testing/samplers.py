@@ -154,12 +154,7 @@ class SamplerSuite:
             searcher = self.searcher(RICH)
             searcher.restore(disk.trials())
             for _ in range(min(4, count - len(stopped))):
-                proposal = searcher.ask()
-                trial_id = disk.begin(proposal)
-                end = mixed_end(proposal.number, proposal.values)
-                end.tell(searcher, proposal.number)
-                disk.finish(trial_id, searcher, proposal.number, end)
-                stopped.append(dict(proposal.values))
+                stopped.append(disk.drive(searcher, mixed_end))
             disk.close()
         assert stopped == straight
 
@@ -285,12 +280,7 @@ class SamplerSuite:
             searcher.restore(disk.trials())
             for _ in range(min(5, count - len(stopped))):
                 searcher.rejudge(_judged_now(stopped))
-                proposal = searcher.ask()
-                trial_id = disk.begin(proposal)
-                end = End(values=[score(proposal.values)])
-                end.tell(searcher, proposal.number)
-                disk.finish(trial_id, searcher, proposal.number, end)
-                stopped.append(dict(proposal.values))
+                stopped.append(disk.drive(searcher, lambda _, v: End(values=[score(v)])))
         disk.close()
         assert stopped == asked_so_far
 

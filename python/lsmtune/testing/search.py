@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import optuna
 from optuna.storages import RDBStorage
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.model.config import OptionValue
@@ -146,15 +146,12 @@ class DiskStudy:
     """A study on SQLite, driven as the study's loop does: stored at ask and at tell."""
 
     path: Path
-    directions: Sequence[Direction] = MAXIMIZE
     storage: RDBStorage = field(init=False)
     study_id: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.open()
-        self.study_id = self.storage.create_new_study(
-            [optuna.study.StudyDirection[d.name] for d in self.directions], "study"
-        )
+        self.study_id = self.storage.create_new_study([StudyDirection.MAXIMIZE], "study")
 
     def open(self) -> None:
         """Connect to the file."""
@@ -174,6 +171,14 @@ class DiskStudy:
         trial_id = self.storage.create_new_trial(self.study_id, proposal.trial)
         assert self.storage.get_trial_number_from_id(trial_id) == proposal.number
         return trial_id
+
+    def drive(self, searcher: Searcher, end_of: Callable[[int, Values], End]) -> Values:
+        """The next trial from ask to tell, which ends as `end_of` says; its configuration."""
+        proposal = searcher.ask()
+        trial_id, end = self.begin(proposal), end_of(proposal.number, proposal.values)
+        end.tell(searcher, proposal.number)
+        self.finish(trial_id, searcher, proposal.number, end)
+        return dict(proposal.values)
 
     def finish(self, trial_id: int, searcher: Searcher, number: int, end: End) -> None:
         """Store how a trial ended."""
