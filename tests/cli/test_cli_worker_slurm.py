@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.fleet.slurm import submit_jobs
+from lsmtune.cli.worker import submit_jobs
 
 ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "300", "--dir", "/scratch")
 # In the place of Slurm's: keeps what it was given, and says what Slurm says.

@@ -10,7 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -18,7 +20,6 @@ from lsmtune.cli.flags import command, duration_of, option
 from lsmtune.engines.library import lsmtune_home
 from lsmtune.errors import InputError, LsmtuneError, need_package
 from lsmtune.fleet.on_ray import DIRECTORY, NAME, SLOT
-from lsmtune.fleet.slurm import submit_jobs
 from lsmtune.machine.files import write_whole
 
 EXAMPLES = (
@@ -132,6 +133,50 @@ def _submit(
     submitted = submit_jobs(worker, jobs, folder, minutes=int(minutes), partition=partition)
     for job in submitted:
         typer.echo(f"submitted job {job.job_id}; what it prints: {job.paths.stdout}")
+
+
+def submit_jobs(
+    command: Sequence[str],
+    jobs: int,
+    folder: Path,
+    *,
+    minutes: int,
+    partition: str | None = None,
+    cluster: str = "slurm",
+) -> list[Any]:
+    """Submit so many jobs that run `command` for up to `minutes` each; submitit's jobs.
+
+    What submitit needs and what the jobs print is in `folder`, which all nodes have at the same
+    path. With `cluster` "local" the jobs are processes of this machine.
+
+    Raises InputError where submitit or Slurm is not installed, LsmtuneError where Slurm refuses.
+    """
+    need_package("submitit", "lsmtune worker", "--slurm", found=jobs)
+    import submitit
+    from submitit.core.utils import FailedJobError, FailedSubmissionError
+
+    try:
+        executor = submitit.AutoExecutor(folder, cluster=cluster)
+    except RuntimeError:
+        why = "there is no srun here: run this where jobs of Slurm are submitted"
+        raise InputError("lsmtune worker --slurm", why=why) from None
+    executor.update_parameters(
+        name="lsmtune-worker",
+        timeout_min=minutes,
+        nodes=1,
+        tasks_per_node=1,
+        slurm_exclusive=True,
+        slurm_array_parallelism=jobs,  # else 256 at once
+        **({} if partition is None else {"slurm_partition": partition}),
+    )
+    work = submitit.helpers.CommandFunction(list(command))
+    try:
+        with executor.batch():
+            submitted = [executor.submit(work) for _ in range(jobs)]
+    except (FailedJobError, FailedSubmissionError, OSError) as error:
+        last = str(error).strip().splitlines()[-1:]
+        raise LsmtuneError(f"Slurm took no job: {''.join(last)}") from None
+    return submitted
 
 
 def ray_arguments(join: str | None, address: str, port: int, name: str) -> list[str]:
