@@ -16,9 +16,17 @@ from study_parts import Recorder
 from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.fleet.host import Answer, Fleet, Host, HostFacts, HostLostError, Work, host_facts
+from lsmtune.fleet.host import (
+    Answer,
+    Fleet,
+    Host,
+    HostFacts,
+    HostLostError,
+    Work,
+    Worker,
+    host_facts,
+)
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
-from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import EngineIdentity
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult

@@ -25,12 +25,12 @@ from lsmtune.fleet.host import (
     HostFacts,
     HostLostError,
     Work,
+    Worker,
     differences,
     host_facts,
     refusal,
 )
 from lsmtune.fleet.proof import fleet_verdict
-from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.study.build import parse_spec

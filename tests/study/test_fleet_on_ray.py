@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from lsmtune.fleet.host import Answer, FleetLostError, HostLostError, Work
+from lsmtune.errors import LsmtuneError
+from lsmtune.fleet.host import Answer, HostLostError, Work
 from lsmtune.fleet.on_ray import NAME, SLOT, RayFleet
 from lsmtune.machine.files import Clock
 
@@ -129,7 +130,7 @@ def test_a_fleet_whose_head_has_ended_says_so_before_ray_ends_the_program(
     fleet = fleet_at(head)
     assert fleet.hosts()
     head.close()
-    with pytest.raises(FleetLostError, match=r"ConnectionRefusedError.*start the fleet again"):
+    with pytest.raises(LsmtuneError, match=r"ConnectionRefusedError.*start the fleet again"):
         fleet.hosts()
 
 

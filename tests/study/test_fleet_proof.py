@@ -17,9 +17,8 @@ from lsmtune.driver.messages import Hello, Message
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.head import HostRunner
-from lsmtune.fleet.host import HostLostError, Work
+from lsmtune.fleet.host import HostLostError, Work, Worker
 from lsmtune.fleet.proof import fleet_verdict, is_unstable
-from lsmtune.fleet.worker import Worker
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -211,7 +210,7 @@ def test_a_fleet_of_one_host_proves_as_one_machine_does(tmp_path: Path) -> None:
 def test_a_second_worker_on_a_host_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lsmtune.fleet.worker.PATIENCE_S", 0.1)
+    monkeypatch.setattr("lsmtune.fleet.host.PATIENCE_S", 0.1)
     first = Worker(tmp_path / "w", SimulatedRunner(speed))
     with pytest.raises(HostLostError, match="another worker measures here"):
         Worker(tmp_path / "w", SimulatedRunner(speed))

@@ -24,8 +24,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.library import lsmtune_home
 from lsmtune.errors import LsmtuneError
-from lsmtune.fleet.host import SILENCE_S, Answer, FleetLostError, HostFacts, HostLostError, Work
-from lsmtune.fleet.worker import Worker
+from lsmtune.fleet.host import SILENCE_S, Answer, HostFacts, HostLostError, Work, Worker
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity
 
@@ -147,7 +146,7 @@ class RayFleet:
             self._knock()
             nodes = [node for node in self._ray.nodes() if node["Alive"]]
         except self._error as error:
-            raise FleetLostError(
+            raise LsmtuneError(
                 f"the fleet is gone ({_line(error)}); the study is kept: start the fleet again, "
                 "and repeat the command"
             ) from None
@@ -184,14 +183,11 @@ class RayFleet:
 
     def _let_go(self) -> None:
         """Kill the actors that were given up and answered, or did not for too long."""
-        waiting = []
-        for given_up in self._given_up:
+        for given_up in list(self._given_up):
             since_s, node, actor, answer = given_up
             if answer.done() or self._clock() - since_s > LATE_S:
+                self._given_up.remove(given_up)
                 self._lost(node, actor)
-            else:
-                waiting.append(given_up)
-        self._given_up = waiting
 
     def _lost(self, node: str, actor: Any) -> None:
         self._ray.kill(actor, no_restart=True)

@@ -8,6 +8,7 @@ is not in the folder is not needed: a head that died goes on from there.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,7 +83,7 @@ class FleetTuning(Tuning):
         self._clock = self._measurer.clock
         elapsed_s = self._folder.measurements.fact(_ELAPSED)
         self._before_s, self._began_s = float(elapsed_s or 0.0), self._clock()
-        self._looked_s: float | None = None
+        self._looked_s = -math.inf
         self._running: dict[int, Member] = {}  # trials
         self._repeats: Counter[int] = Counter()
         self._anchors_begun = 0
@@ -125,11 +126,7 @@ class FleetTuning(Tuning):
     def _look(self) -> None:
         """Take in the hosts that came, now and then."""
         now_s = self._clock()
-        if (
-            self._looked_s is not None
-            and now_s - self._looked_s < self._parts.look_s
-            and self._members
-        ):
+        if self._members and now_s - self._looked_s < self._parts.look_s:
             return
         self._looked_s = now_s
         kept, self._parts.kept = self._parts.kept, []
