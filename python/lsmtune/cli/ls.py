@@ -65,24 +65,19 @@ def _listed(path: Path) -> Listed:
     try:
         with StudyFolder.open(path) as folder:
             spec = parse_stored_spec(read_text(path / STUDY_FILE), folder.origin)
-            store = folder.measurements
-            verdict, trials, changed_s = (
-                store.verdict(),
-                store.trials_begun(),
-                store.changed_unix_s(),
+            store, verdict = folder.measurements, folder.measurements.verdict()
+            return Listed(
+                path=str(path),
+                name=spec.name,
+                engine=spec.engine_name,
+                workload=", ".join(each.label for each in spec.workloads),
+                trials=store.trials_begun(),
+                verdict=None if verdict is None else verdict.outcome.value,
+                ratio=None if verdict is None else verdict.ratio,
+                changed_unix_s=store.changed_unix_s(),
             )
     except LsmtuneError as error:
         return Listed(str(path), error=str(error))
-    return Listed(
-        path=str(path),
-        name=spec.name,
-        engine=spec.engine_name,
-        workload=", ".join(each.label for each in spec.workloads),
-        trials=trials,
-        verdict=None if verdict is None else verdict.outcome.value,
-        ratio=None if verdict is None else verdict.ratio,
-        changed_unix_s=changed_s,
-    )
 
 
 def _print(listed: list[Listed]) -> None:
