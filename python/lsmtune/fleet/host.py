@@ -21,7 +21,6 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import claim, run_directory
 from lsmtune.experiment.observer import Observer
-from lsmtune.machine.facts import machine_facts
 from lsmtune.machine.files import wait_for_lock
 from lsmtune.machine.findings import machine_facts
 from lsmtune.model.config import EngineIdentity
