@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lsmtune.stats.intervals import RatioInterval
-from lsmtune.stats.sequential import (
-    evidence,
-    evidence_of_more,
-    pairs_at_least,
-    sequential_ratio,
-)
+from lsmtune.stats.sequential import evidence_of_more, pairs_at_least, sequential_ratio
 
 log_ratio = st.floats(min_value=-3.0, max_value=3.0)
 log_ratios = st.lists(log_ratio, min_size=2, max_size=14)
@@ -30,10 +25,16 @@ def ratio_of(logs: list[float], confidence: float = 0.95) -> RatioInterval:
     return sequential_ratio([1.0] * len(logs), [math.exp(x) for x in logs], confidence)
 
 
+def evidence(logs: list[float], theta: float = 0.0) -> float:
+    """The evidence of both sides together against "the logs are symmetric about `theta`"."""
+    values = np.array(logs)
+    more, less = evidence_of_more(values, theta), evidence_of_more(-values, -theta)
+    return float(more[-1] + less[-1]) / 2.0
+
+
 def test_the_evidence_of_one_pair_by_hand() -> None:
     # (1 + c tanh s) / 2 + (1 - c tanh s) / 2 = 1 whatever the slope: one pair proves nothing.
     assert evidence([0.7]) == pytest.approx(1.0)
-    assert evidence([]) == pytest.approx(1.0)
 
 
 def test_the_evidence_of_two_pairs_by_hand() -> None:
@@ -54,7 +55,6 @@ def test_over_all_signs_the_evidence_has_mean_one(magnitudes: tuple[float, ...])
 
 def test_pairs_all_on_one_side_nearly_double_it_each() -> None:
     assert evidence([50.0] * 9) == pytest.approx((1.95**9 + 0.05**9) / 2.0)
-    assert evidence([1e4] * 2000) == math.inf
 
 
 def test_one_wild_pair_costs_no_more_than_five_good_ones_win() -> None:
@@ -140,10 +140,8 @@ def test_many_series_at_once_are_each_as_alone() -> None:
     assert together.shape == many.shape
     for series, looks in zip(many, together, strict=True):
         for pairs in range(1, 10):
-            alone = [evidence_of_more(sign * series[:pairs], sign * 0.05) for sign in (1, -1)]
-            assert looks[pairs - 1] == pytest.approx(alone[0][-1])
-            both = (alone[0][-1] + alone[1][-1]) / 2.0
-            assert evidence(series[:pairs], 0.05) == pytest.approx(both)
+            alone = evidence_of_more(series[:pairs], 0.05)
+            assert looks[pairs - 1] == pytest.approx(alone[-1])
 
 
 @pytest.mark.parametrize("factor", [1e-12, 1e-6, 1.0, 1e6, 1e12])
@@ -201,10 +199,6 @@ def test_refuses_what_is_not_a_series_of_ratios() -> None:
         sequential_ratio([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="finite and above zero"):
         sequential_ratio([1.0, 0.0], [1.0, 1.0])
-    with pytest.raises(ValueError, match="must be finite"):
-        evidence([1.0, math.nan])
-    with pytest.raises(ValueError, match="one-dimensional"):
-        evidence([[1.0]])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="at most 1000 pairs, found 1001"):
         evidence_of_more(np.zeros(1001), 0.0)
 

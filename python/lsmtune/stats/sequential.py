@@ -56,31 +56,16 @@ def pairs_at_least(confidence: float) -> int:
     return 1 + math.floor(most + 1e-9)
 
 
-def evidence(log_ratios: Sequence[float], theta: float = 0.0) -> float:
-    """The e-value against "the logs are symmetric about `theta`": what a bet against it has won.
-
-    `log_ratios` is one-dimensional. Their order does not matter. Without any, the evidence is 1.
-    Under symmetry given the past, each term 1 + c tanh(s (x - theta)) has mean 1. The running
-    product of these terms is therefore a test martingale for any slope s and stake c <= 1 (V. H. de
-    la Pena, Annals of Probability 27, 1999; A. Ramdas, J. Ruf, M. Larsson, W. Koolen,
-    arXiv:2009.03167, 2020). So is the mean of such products over slopes and both signs. By Ville's
-    inequality (J. Ville, "Etude critique de la notion de collectif", 1939), the probability that
-    this mean ever reaches 1 / alpha is at most alpha.
-
-    Infinite if it is above the largest float. Raises ValueError for another shape and for values
-    that are not finite.
-    """
-    logs = np.asarray(log_ratios, dtype=np.float64)
-    if logs.ndim != 1:
-        raise ValueError(f"log ratios must be one-dimensional, found shape {logs.shape}")
-    if not (np.isfinite(logs).all() and math.isfinite(theta)):
-        raise ValueError("log ratios and theta must be finite")
-    both = np.logaddexp(_log_one_sided(logs - theta), _log_one_sided(theta - logs))
-    return _exp(float(both) - math.log(2.0))
-
-
 def evidence_of_more(log_ratios: NDArray[np.float64], theta: float) -> NDArray[np.float64]:
     """The evidence for "more than `theta`" after each pair of many series at once.
+
+    It is what a bet against "the logs are symmetric about `theta`" has won. Under symmetry given
+    the past, each term 1 + c tanh(s (x - theta)) has mean 1. The running product of these terms is
+    therefore a test martingale for any slope s and stake c <= 1 (V. H. de la Pena, Annals of
+    Probability 27, 1999; A. Ramdas, J. Ruf, M. Larsson, W. Koolen, arXiv:2009.03167, 2020). So is
+    the mean of such products over slopes and both signs. By Ville's inequality (J. Ville, "Etude
+    critique de la notion de collectif", 1939), the probability that this mean ever reaches
+    1 / alpha is at most alpha.
 
     `log_ratios` and the result have the shape (..., n): one series of n <= 1,000 pairs along the
     last axis. The lower bound of `sequential_ratio` is above `theta` when this evidence is above
