@@ -127,7 +127,7 @@ def test_leftovers_are_swept_and_all_else_stays(tmp_path: Path, make_request: Re
     (whole,) = goldens_in(directory)
     half, empty, building, strange = (directory / (letter * 64) for letter in "abcd")
     for folder in (half, building.with_name(building.name + ".x1_y.building")):
-        claim(folder, "golden database")
+        claim(folder, "golden database", directory)
         (folder / "db").mkdir()
         (folder / "db" / "000007.sst").touch(mode=0o444)
     empty.mkdir()
@@ -151,7 +151,7 @@ def test_what_someone_works_on_is_not_swept(tmp_path: Path) -> None:
     claim(directory, "golden databases")
     half = directory / ("a" * 64)
     building = half.with_name(half.name + ".x1_y.building")
-    claim(building, "golden database")
+    claim(building, "golden database", directory)
     lock = try_lock(lock_path(half))
     assert lock is not None
     assert sweep(directory) == []

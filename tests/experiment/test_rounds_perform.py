@@ -131,7 +131,7 @@ def test_runs_that_fail_are_kept_and_the_others_go_on(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
     run_rounds(tmp_path / "r", 1)
     left, users = tmp_path / "r" / "runs" / "run-killed", tmp_path / "r" / "runs" / "mine"
-    claim(left, "run")
+    claim(left, "run", tmp_path / "r")
     (left / "db").mkdir()
     users.mkdir()
     (users / "file").write_text("precious")

@@ -142,19 +142,3 @@ def test_a_trial_with_other_parameters_than_those_that_ran_is_damage(study: Path
         said = rf"damaged database \(trial 1: write_buffer_size is \d+, and its run had {was}\)"
         with pytest.raises(LsmtuneError, match=said):
             folder.refuse_changed(folder.trials(), ran, SPACE)
-
-
-def test_runs_of_before_there_was_a_checksum_are_read_and_new_ones_get_one(study: Path) -> None:
-    whole = read(study)
-    connection = sqlite3.connect(study / MEASUREMENTS_DB)
-    for table in ("runs", "facts"):
-        connection.execute(f"ALTER TABLE {table} DROP COLUMN crc")
-    connection.close()
-    assert read(study) == whole
-    with StudyFolder.create_or_resume(study, Description()) as folder:
-        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=9)
-    connection = sqlite3.connect(study / MEASUREMENTS_DB)
-    sums = [crc for (crc,) in connection.execute("SELECT crc FROM runs ORDER BY id")]
-    connection.close()
-    assert sums[:4] == [None] * 4
-    assert sums[4] is not None

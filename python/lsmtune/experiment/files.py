@@ -292,8 +292,7 @@ def why_kept(directory: Path, purpose: str, owner: Path) -> str:
         return "" if left <= {MARKER} else f"bears no {MARKER} file that says what it is"
     if marker.get("purpose") != purpose:
         return f"is a {marker.get('purpose')}"
-    # Markers of before name no owner; name, purpose and place have to do.
-    if "owner" in marker and marker["owner"] != marker_of(owner).get("id", ""):
+    if marker.get("owner") != marker_of(owner).get("id", ""):
         return "was made by another folder"
     return ""
 

@@ -45,7 +45,7 @@ from lsmtune.experiment.files import (
 )
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.server import SERVER_FILE, Server, server_of, use_server
-from lsmtune.experiment.store import BUSY_TIMEOUT_S, MeasurementStore, is_empty, refuse_older
+from lsmtune.experiment.store import BUSY_TIMEOUT_S, MeasurementStore, is_empty
 from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
@@ -214,13 +214,12 @@ class StudyFolder:
         `storage` is the URL of a PostgreSQL server for the rows of a new folder, or its own.
         An experiment of which nothing but the baseline ended well may be replaced by another.
 
-        Raises InputError when the folder is not ours, holds something else, is in use, is of an
-        older lsmtune, cannot be written, or holds runs that cannot be compared with those that are
-        wanted now; nothing is changed then.
+        Raises InputError when the folder is not ours, holds something else, is in use, is of
+        another lsmtune, cannot be written, or holds runs that cannot be compared with those that
+        are wanted now; nothing is changed then.
         """
         purpose = _ROUNDS if cells else _STUDY
         with explained(path):
-            refuse_older(path / MEASUREMENTS_DB)
             claim(path, purpose)
             made_for = marker_of(path).get("purpose")
             if made_for in (_STUDY, _ROUNDS) and made_for != purpose:
@@ -245,7 +244,7 @@ class StudyFolder:
     def open(cls, path: Path) -> StudyFolder:
         """The folder at `path` for reading, also while a tuner works on it.
 
-        Raises InputError when there is no study, or that of an older lsmtune.
+        Raises InputError when there is no study, or that of another lsmtune.
         """
         if not path.is_dir():
             raise InputError(str(path), why="there is no such study folder")

@@ -85,7 +85,7 @@ def perform(
 def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
     """Every run in the folder at `path`, by round; also while another process measures there.
 
-    Raises InputError when there are none, or those of an older lsmtune.
+    Raises InputError when there are none, or those of another lsmtune.
     """
     if path.is_dir() and not is_owned(path):
         raise not_ours(path)

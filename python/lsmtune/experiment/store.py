@@ -18,14 +18,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import lsmtune
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import (
     STUDY_DB,
     check_database,
     damaged,
     explained,
-    marker_of,
     readable,
     sqlite_uri,
 )
@@ -33,10 +31,9 @@ from lsmtune.experiment.server import SERVER_FILE, ServerConnection, server_of
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.text import NotPlainError, open_plain
 from lsmtune.model.verdict import Verdict
 
-# Raised when a file of before can no longer be used; there are no migrations.
+# Raised when what is stored changes; there are no migrations.
 VERSION = 4
 BUSY_TIMEOUT_S = 30.0
 _VERDICT = "verdict"
@@ -61,7 +58,7 @@ CREATE TABLE runs (
     wall_s      REAL NOT NULL,
     config      TEXT NOT NULL,
     measurement TEXT NOT NULL,
-    crc         INTEGER
+    crc         INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX one_run_per_trial ON runs (trial, workload, repeat) WHERE role = 'trial';
 CREATE UNIQUE INDEX one_run_per_rung ON runs (trial, workload, rung) WHERE role = 'rung';
@@ -69,7 +66,7 @@ CREATE UNIQUE INDEX one_run_per_anchor ON runs (repeat, workload) WHERE role = '
 CREATE UNIQUE INDEX one_run_per_side ON runs (role, pair, workload, repeat)
     WHERE pair IS NOT NULL;
 CREATE UNIQUE INDEX one_run_per_round ON runs (arm, round) WHERE role = 'round';
-CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER);
+CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
 """
 # What SQLite's types are called by a server, whose INTEGER has 32 bits.
 _OF_SERVER = {
@@ -79,8 +76,8 @@ _OF_SERVER = {
 }
 # Columns that are in the measurement, too.
 _AGAIN = ("seed", "outcome")
-# A checksum of the other columns; none in rows of before there was one. SQLite has none of its own,
-# and a flipped bit in a figure is a figure.
+# A checksum of the other columns. SQLite has none of its own, and a flipped bit in a figure is a
+# figure.
 _CRC = "crc"
 _ID = "id"
 
@@ -144,7 +141,6 @@ class MeasurementStore:
 
         Raises InputError when it is missing, cannot be written, or is of another version.
         """
-        refuse_older(path)
         self._server = server_of(path.parent)
         if read_only and not path.is_file() and self._server is None:
             raise InputError(str(path), why="there are no measurements here")
@@ -172,11 +168,12 @@ class MeasurementStore:
 
     def _prepare(self, read_only: bool, connection: sqlite3.Connection) -> None:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        self._refuse_newer(version)
         # A kill while the tables were made leaves a journal, which is rolled back by now.
         is_new = is_empty(self._path) and not read_only
         if version == 0 and not is_new:
             raise damaged(self._path, "its version is 0")
+        if not is_new:
+            self._refuse_other(version)
         check_database(self._path, connection, () if is_new else ("runs", "facts"))
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -185,10 +182,6 @@ class MeasurementStore:
         if is_new:
             version_set = f"PRAGMA user_version = {VERSION};"
             connection.executescript(f"BEGIN IMMEDIATE;{_TABLES}{version_set}COMMIT;")
-        for table in ("runs", "facts"):
-            columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-            if _CRC not in [name for _, name, *_ in columns]:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CRC} INTEGER")
 
     def _prepare_server(self, schema: str) -> None:
         query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = ?"
@@ -201,16 +194,16 @@ class MeasurementStore:
             with self._connection:
                 self._connection.execute(f"CREATE SCHEMA {schema};{tables}")
                 self._put_facts({_VERSION: VERSION})
-        self._refuse_newer(int(self.fact(_VERSION)))
+        self._refuse_other(int(self.fact(_VERSION)))
 
-    def _refuse_newer(self, version: int) -> None:
-        if version > VERSION:
+    def _refuse_other(self, version: int) -> None:
+        if version != VERSION:
             raise InputError(
                 str(self._path),
                 "user_version",
                 found=version,
-                allowed=f"up to {VERSION}; a newer lsmtune wrote this (use that one), or the file "
-                "is damaged",
+                allowed=f"{VERSION}; another lsmtune wrote this (use that one), or the file is "
+                "damaged",
             )
 
     def changed_unix_s(self) -> float:
@@ -390,8 +383,7 @@ class MeasurementStore:
                 names = list(rows.keys())
             for values_of_row in rows:
                 row = dict(zip(names, values_of_row, strict=True))
-                stored = row.pop(_CRC, None)
-                if stored is not None and stored != _crc(row):
+                if row.pop(_CRC) != _crc(row):
                     which = f"measurement {row[_ID]}" if _ID in row else f"the fact {row['key']!r}"
                     raise damaged(self._path, f"the checksum of {which} differs")
                 yield row
@@ -411,38 +403,3 @@ def _crc(row: Mapping[str, object]) -> int:
     """The checksum of a row, without the id that SQLite gives it."""
     parts = sorted((name, part) for name, part in row.items() if name != _ID)
     return zlib.crc32(json.dumps(parts).encode())
-
-
-# --- files of before
-
-_ROUNDS_OF_BEFORE = "rounds.db"  # where sweeps and contests kept their runs
-# https://www.sqlite.org/fileformat.html: the user version, big-endian, in the header.
-_MAGIC, _VERSION_AT = b"SQLite format 3\0", slice(60, 64)
-
-
-def refuse_older(path: Path) -> None:
-    """Raises InputError, which says what wrote it, when the store at `path` is of an older lsmtune.
-
-    Nothing is changed, nor opened for writing.
-    """
-    version = _version_in(path)
-    old = version if 0 < version < VERSION else _version_in(path.with_name(_ROUNDS_OF_BEFORE))
-    if old:
-        maker = marker_of(path.parent).get("version")
-        raise InputError(
-            str(path.parent),
-            why=f"was written by lsmtune {maker or 'of an older version'} in format {old}, which "
-            f"this lsmtune {lsmtune.__version__} (format {VERSION}) does not read; nothing was "
-            "changed",
-            allowed="the lsmtune that wrote it, or another folder (--dir DIR)",
-        )
-
-
-def _version_in(path: Path) -> int:
-    """The version in the header of a SQLite file; 0 for one that is empty, missing or none."""
-    try:
-        with open_plain(path) as file:
-            header = file.read(_VERSION_AT.stop)
-    except (OSError, NotPlainError):
-        return 0
-    return int.from_bytes(header[_VERSION_AT]) if header.startswith(_MAGIC) else 0

@@ -61,10 +61,7 @@ def stored_pairs(
 def pairs_among(
     rows: Iterable[StoredMeasurement], baseline: Arm, candidate: Arm, workloads: int
 ) -> list[Pair]:
-    """The pairs of a proof of these two arms: as `pairs_by_side`.
-
-    A pair of a lsmtune that tossed no coin for its order has no method, and serves none.
-    """
+    """The pairs of a proof of these two arms: as `pairs_by_side`."""
     arms = {Role.PROOF_BASELINE: (0, baseline), Role.PROOF_CANDIDATE: (1, candidate)}
 
     def side(run: StoredMeasurement) -> int | None:
