@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.experiment.contest import Entry, built_in_rules, disqualified_entries
+from lsmtune.experiment.contest import Entry, disqualified_entries, load_rules
 from lsmtune.experiment.contest_scores import Scores
 from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -95,7 +95,7 @@ JITTER = (1.0, 1.02, 0.99, 1.01, 0.985)
 
 
 def board(rounds: int = 5, *, ranked: bool = True) -> Leaderboard:
-    rules = built_in_rules("leveldb")
+    rules = load_rules("leveldb")
     options = {"write_buffer_size": 2**30}
     entries = [Entry(team, team, Config({"block_size": 4096})) for team in (*SPEEDS, "broken")]
     entries.append(Entry("huge", "huge", Config(options)))

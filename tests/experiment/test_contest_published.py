@@ -9,7 +9,7 @@ import pytest
 from contest_parts import PROPERTIES, TEAMS, contest_logs
 
 from lsmtune.engines.formats import read_config
-from lsmtune.experiment.contest import broken_rules, built_in_rules
+from lsmtune.experiment.contest import broken_rules, load_rules
 from lsmtune.experiment.contest_scores import log_files, scores_of_logs
 from lsmtune.experiment.standings import Standings, standings_of
 from lsmtune.model.config import Config
@@ -98,4 +98,4 @@ def test_all_entries_meet_the_rules() -> None:
     assert len(files) == 7
     for path in files:
         config = Config(read_config(path).options)
-        assert broken_rules(built_in_rules("leveldb"), config, str(path)) == []
+        assert broken_rules(load_rules("leveldb"), config, str(path)) == []

@@ -10,10 +10,9 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.contest import (
     Rules,
     broken_rules,
-    built_in_rules,
-    built_in_text,
     load_rules,
     parse_rules,
+    rules_text,
 )
 from lsmtune.model.config import Config, OptionValue
 
@@ -22,7 +21,7 @@ CACHE = "block_based_table_factory.block_cache"
 
 
 def broken(engine: str, options: dict[str, OptionValue], rules: Rules | None = None) -> list[str]:
-    found = broken_rules(rules or built_in_rules(engine), Config(options), "a.properties")
+    found = broken_rules(rules or load_rules(engine), Config(options), "a.properties")
     return [each.rule for each in found]
 
 
@@ -59,7 +58,7 @@ def test_the_restrictions_of_the_contest(
 
 def test_a_broken_rule_has_its_figures() -> None:
     config = Config({"write_buffer_size": GIB})
-    (found,) = broken_rules(built_in_rules("leveldb"), config, "a.properties")
+    (found,) = broken_rules(load_rules("leveldb"), config, "a.properties")
     assert found.text == "write_buffer_size + cache_size <= 1GiB"
     assert found.figures == {"write_buffer_size": GIB, "cache_size": 8 * MIB}
     assert found.violation == pytest.approx(8 / 1024)
@@ -88,13 +87,13 @@ def test_a_value_that_is_no_number_names_the_entry() -> None:
 def test_rules_of_a_file_and_of_another_engine(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text("version: 1\nrules:\n  small:\n    rule: {leveldb: block_size <= 4KiB}\n")
-    assert broken("leveldb", {"block_size": 8192}, load_rules(path, "leveldb")) == ["small"]
-    other = load_rules(path, "rocksdb")
+    assert broken("leveldb", {"block_size": 8192}, load_rules("leveldb", path)) == ["small"]
+    other = load_rules("rocksdb", path)
     assert (other.constraints, other.elsewhere) == ({}, ("small",))
 
 
 def test_the_built_in_text_is_a_rules_file() -> None:
-    assert parse_rules(built_in_text(), "built in", "leveldb") == built_in_rules("leveldb")
+    assert load_rules("leveldb") == parse_rules(rules_text()[0], "built in", "leveldb")
 
 
 @pytest.mark.parametrize(

@@ -156,12 +156,12 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.experiment.contest import BUILT_IN, built_in_text, parse_rules, read_rules
+    from lsmtune.experiment.contest import parse_rules, rules_text
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)
-    text, source = (built_in_text(), BUILT_IN) if path is None else (read_rules(path), str(path))
+    text, source = rules_text(path)
     if not as_json:
-        if engine is not None:
+        if engine is not None and path is not None:
             parse_rules(text, source, engine)
         typer.echo(text, nl=False)
         return
@@ -179,7 +179,7 @@ def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Lea
     Raises InputError for what the user can mend, and typer.Exit when interrupted.
     """
     from lsmtune.cli.bench import native_runner
-    from lsmtune.experiment.contest import built_in_rules, disqualified_entries, load_rules
+    from lsmtune.experiment.contest import disqualified_entries, load_rules
     from lsmtune.experiment.contest_scores import SCORE_METRICS
     from lsmtune.experiment.schedule import Cell
     from lsmtune.experiment.standings import leaderboard_of_runs
@@ -195,7 +195,7 @@ def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Lea
         # With the options that the workload stands for; its label is the team's name.
         config = under_workload(entry.config, choice, engine_name, entry.source)
         entries[number] = replace(entry, config=replace(config, label=entry.name))
-    rules = load_rules(given.rules, engine_name) if given.rules else built_in_rules(engine_name)
+    rules = load_rules(engine_name, given.rules)
     by = native_runner(engine_name, given.library)
     engine = by.engine
     disqualified = disqualified_entries(entries, rules, engine)

@@ -161,25 +161,20 @@ class Disqualified:
     broken: tuple[Broken, ...]
 
 
-def built_in_rules(engine: str) -> Rules:
-    """The restrictions of the contest, for `engine`."""
-    return parse_rules(built_in_text(), BUILT_IN, engine)
+def rules_text(path: Path | None = None) -> tuple[str, str]:
+    """The text of the rules file at `path`, or of the one that is built in; and its source.
+
+    Raises InputError for what is no small text file.
+    """
+    if path is not None:
+        return read_text(path, _KIND), str(path)
+    built_in = resources.files("lsmtune.experiment") / "contest_rules.yaml"
+    return built_in.read_text(encoding="utf-8"), BUILT_IN
 
 
-def built_in_text() -> str:
-    """The rules file that is used where the user gives none."""
-    path = resources.files("lsmtune.experiment") / "contest_rules.yaml"
-    return path.read_text(encoding="utf-8")
-
-
-def read_rules(path: Path) -> str:
-    """The text of the rules file at `path`. Raises InputError for what is no small text file."""
-    return read_text(path, _KIND)
-
-
-def load_rules(path: Path, engine: str) -> Rules:
-    """The rules in the file at `path`, for `engine`. Raises InputError for what is wrong in it."""
-    return parse_rules(read_rules(path), str(path), engine)
+def load_rules(engine: str, path: Path | None = None) -> Rules:
+    """The rules of `rules_text` for `engine`. Raises InputError for what is wrong in them."""
+    return parse_rules(*rules_text(path), engine)
 
 
 def parse_rules(text: str, source: str, engine: str) -> Rules:
