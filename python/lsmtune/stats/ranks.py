@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -152,25 +152,19 @@ GRUBBS_VALUES_MIN = 3
 
 
 @dataclass(frozen=True)
-class Grubbs:
-    """The value furthest from the mean, in standard deviations of the sample, and its p-value."""
-
-    index: int
-    deviations: float
-    p_value: float
-
-
-@dataclass(frozen=True)
 class Outlier:
-    """Value `index` of sample `sample`; `p_value` is adjusted for all samples that were tested."""
+    """Value `index` of a sample: that furthest from the mean, in standard deviations of the sample.
 
-    sample: int
+    Of many samples `sample` is the number, and `p_value` is adjusted for all that were tested.
+    """
+
     index: int
     deviations: float
     p_value: float
+    sample: int = 0
 
 
-def grubbs(values: Sequence[float]) -> Grubbs:
+def grubbs(values: Sequence[float]) -> Outlier:
     """Grubbs's two-sided test of whether the most distant of n >= 3 values is from elsewhere.
 
     With G the distance from the mean in standard deviations, the p-value is that of Student's t
@@ -192,13 +186,13 @@ def grubbs(values: Sequence[float]) -> Grubbs:
     index = int(np.argmax(distances))
     spread = float(np.std(row, ddof=1))
     if spread == 0.0:
-        return Grubbs(index, 0.0, 1.0)
+        return Outlier(index, 0.0, 1.0)
     deviations = float(distances[index]) / spread
     left = (n - 1) ** 2 - n * deviations**2
     if left <= 0.0:  # all other values are the same
-        return Grubbs(index, deviations, 0.0)
+        return Outlier(index, deviations, 0.0)
     t = math.sqrt(n * (n - 2) * deviations**2 / left)
-    return Grubbs(index, deviations, min(1.0, 2 * n * float(scipy.special.stdtr(n - 2, -t))))
+    return Outlier(index, deviations, min(1.0, 2 * n * float(scipy.special.stdtr(n - 2, -t))))
 
 
 def outliers(samples: Sequence[Sequence[float]], alpha: float = 0.05) -> list[Outlier]:
@@ -215,7 +209,7 @@ def outliers(samples: Sequence[Sequence[float]], alpha: float = 0.05) -> list[Ou
     tests = [grubbs(samples[number]) for number in tested]
     adjusted = holm_adjusted([each.p_value for each in tests])
     called = [
-        Outlier(number, each.index, each.deviations, float(p_value))
+        replace(each, p_value=float(p_value), sample=number)
         for number, each, p_value in zip(tested, tests, adjusted, strict=True)
         if p_value <= alpha
     ]
