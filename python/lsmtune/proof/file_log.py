@@ -206,41 +206,32 @@ class _Builder:
 
     def __init__(self, root: str) -> None:
         self.history = History()
-        self._root = PurePosixPath(root)
+        self.root = PurePosixPath(root)
         self._tree: dict[int, dict[str, int]] = {ROOT: {}}
-        self._number: dict[int, int] = {}  # inode -> the file that has it now
+        self.files: dict[int, int] = {}  # inode -> the file that has it now
         self._sizes: dict[int, int] = defaultdict(int)
         self._uncommitted: set[int] = set()
         self._next = ROOT + 1
 
     def place(self, path: str) -> tuple[int, str]:
         """The folder of an absolute path, and the name in it."""
-        parts = PurePosixPath(path).relative_to(self._root).parts
+        parts = PurePosixPath(path).relative_to(self.root).parts
         folder = ROOT
         for part in parts[:-1]:
             folder = self._tree[folder][part]
         return folder, parts[-1]
 
-    def is_root(self, path: str) -> bool:
-        return PurePosixPath(path) == self._root
-
     def new(self, inode: int, *, folder: bool = False) -> int:
         number, self._next = self._next, self._next + 1
-        self._number[inode] = number
+        self.files[inode] = number
         if folder:
             self._tree[number] = {}
             self.history.folders.add(number)
         return number
 
-    def file(self, inode: int) -> int:
-        return self._number[inode]
-
     def named(self, path: str) -> int:
         folder, name = self.place(path)
         return self._tree[folder][name]
-
-    def set_root(self, inode: int) -> None:
-        self._number[inode] = ROOT
 
     def enter(self, at: int, what: str, *entries: tuple[str, int | None]) -> None:
         """Names become files, or nothing. Of two folders, each changes by itself."""
@@ -260,7 +251,7 @@ class _Builder:
             self.history.entries.append(EntryChange(at, together, what, replaces))
         for path, file in entries:
             if file is not None:
-                relative = str(PurePosixPath(path).relative_to(self._root))
+                relative = str(PurePosixPath(path).relative_to(self.root))
                 self.history.names[file].append((at, relative))
 
     def change(self, file: int, change: FileChange) -> None:
@@ -287,7 +278,7 @@ def history_of(records: Sequence[Record]) -> History:
     builder = _Builder(records[0].path)
     history = builder.history
     history.records = len(records)
-    builder.set_root(records[0].file)
+    builder.files[records[0].file] = ROOT
     for at, record in enumerate(records):
         try:
             _follow(builder, at, record)
@@ -304,19 +295,19 @@ def _follow(builder: _Builder, at: int, record: Record) -> None:
             if record.flags & _CREATED:
                 builder.enter(at, f"creation of {short}", (record.path, builder.new(record.file)))
             elif record.flags & _TRUNCATED:
-                builder.change(builder.file(record.file), FileChange(at, size=0))
+                builder.change(builder.files[record.file], FileChange(at, size=0))
         case Kind.WRITTEN:
-            file = builder.file(record.file)
+            file = builder.files[record.file]
             builder.change(file, FileChange(at, record.offset, record.data))
             if record.flags & _SYNCED:
                 builder.sync(at, file)
         case Kind.RESIZED:
-            builder.change(builder.file(record.file), FileChange(at, size=record.length))
+            builder.change(builder.files[record.file], FileChange(at, size=record.length))
         case Kind.ZEROED:
             change = FileChange(at, record.offset, zeros=record.length)
-            builder.change(builder.file(record.file), change)
+            builder.change(builder.files[record.file], change)
         case Kind.SYNCHED:
-            builder.sync(at, builder.file(record.file))
+            builder.sync(at, builder.files[record.file])
         case Kind.SYNCHED_ALL:
             builder.sync(at, None)
         case Kind.RENAMED:
@@ -328,8 +319,8 @@ def _follow(builder: _Builder, at: int, record: Record) -> None:
             builder.enter(at, what, (record.other, builder.named(record.path)))
         case Kind.UNLINKED | Kind.REMOVED:
             builder.enter(at, f"removal of {short}", (record.path, None))
-        case Kind.MADE if builder.is_root(record.path):
-            builder.set_root(record.file)
+        case Kind.MADE if PurePosixPath(record.path) == builder.root:
+            builder.files[record.file] = ROOT
         case Kind.MADE:
             folder = builder.new(record.file, folder=True)
             builder.enter(at, f"making of folder {short}", (record.path, folder))
