@@ -73,7 +73,7 @@ class Machine:
     def refuse_other_build(self, _engine: object) -> None:
         """There is none."""
 
-    def now_s(self) -> float:
+    def clock(self) -> float:
         return float(self._runs)
 
     def measure_pair(

@@ -132,7 +132,7 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
     measurer = SimpleNamespace(
         folder=SimpleNamespace(measurements=own),
         limits=spec.limits,
-        now_s=lambda: 0.0,
+        clock=lambda: 0.0,
         length_of=lambda _: 1.0,
         measure_workloads=measured,
     )

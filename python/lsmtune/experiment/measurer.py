@@ -115,10 +115,6 @@ class Measurer:
             return self
         return replace(self, workloads=workloads, limits=limits, scale=scale)
 
-    def now_s(self) -> float:
-        """Seconds on the clock of the measurer."""
-        return self.clock()
-
     def since_charged_s(self) -> float:
         """Seconds since the last run was charged."""
         return self.clock() - self._charged_until

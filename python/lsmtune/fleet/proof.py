@@ -65,14 +65,14 @@ def host_pairs(
     when the measurer's stop event is set. The seeds are the host's own.
     """
     seed = derive_seed(spec.seed, Stream.HOST, index)
-    until_s = math.inf if left_s is None else measurer.now_s() + left_s
+    until_s = math.inf if left_s is None else measurer.clock() + left_s
     series = proof_series(measurer, baseline, finalist, seed, spec.proof.method)
     while True:
         choice = series.choice()
         known = series.by(choice.method)
         values = pair_values(known, spec.goal)
         done = len(values.baseline)
-        late = measurer.now_s() + seconds_each(known or series.stored) >= until_s
+        late = measurer.clock() + seconds_each(known or series.stored) >= until_s
         if done >= pairs or values.disqualified or (late and done >= PAIRS_LEAST):
             return done
         if not series.run_next(choice.method, math.inf if done < PAIRS_LEAST else until_s):

@@ -97,7 +97,7 @@ def calibrate(
     ends early when the measurer's stop event is set, and when more than `FAILURES_TOLERATED` pairs
     failed, which `observer` is warned of. Raises what `Measurer.measure_pair` raises.
     """
-    until_s = math.inf if deadline_s is None else measurer.now_s() + deadline_s
+    until_s = math.inf if deadline_s is None else measurer.clock() + deadline_s
     rows = measurer.folder.measurements.of(Role.CALIBRATION)
     stored = calibration_pairs(rows, baseline.config, len(measurer.workloads))
     last = max((run.pair for run in rows if run.pair is not None), default=-1)
@@ -112,7 +112,7 @@ def calibrate(
         choice = series.choice()
         by_method = series.by(choice.method)
         bad = sum(failed(pair.runs) for pair in by_method)
-        in_time = measurer.now_s() + seconds_each(by_method) <= until_s
+        in_time = measurer.clock() + seconds_each(by_method) <= until_s
         if len(by_method) - bad >= pairs or bad > FAILURES_TOLERATED or not in_time:
             break
         if not series.run_next(choice.method, until_s):

@@ -110,7 +110,7 @@ class _Proof:
     def run(self) -> Verdict | None:
         """Pairs until the verdict is clear, or there is no time for another."""
         deadline_s = math.inf if self.plan.deadline_s is None else self.plan.deadline_s
-        until_s = self.measurer.now_s() + deadline_s
+        until_s = self.measurer.clock() + deadline_s
         while True:
             choice = self.series.choice()
             if choice.why and self.series.scout is not None and choice.why != self.method_note:
@@ -126,7 +126,7 @@ class _Proof:
                 return self._finished(verdict, values, pairs, choice)
             late_s = math.inf if verdict.pairs < self.plan.pairs_least else until_s
             next_s = seconds_each(pairs or self.series.stored)
-            in_time = self.measurer.now_s() + next_s < late_s
+            in_time = self.measurer.clock() + next_s < late_s
             if in_time and self.series.run_next(choice.method, late_s):
                 continue
             if verdict.outcome is not VerdictOutcome.NOT_PROVEN:

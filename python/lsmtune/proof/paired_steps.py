@@ -139,7 +139,7 @@ class PairedSteps:
         self._steps = 0
         self._gain_s = 0.0
         time_s = self.verification.plan.deadline_s
-        self._until_s = None if time_s is None else self.measurer.now_s() + time_s
+        self._until_s = None if time_s is None else self.measurer.clock() + time_s
 
     def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
         """As `Prove` says. Raises InputError in the first step for what the engine refuses."""
@@ -194,7 +194,7 @@ class PairedSteps:
         """
         if self._until_s is None:
             return None
-        left_s = self._until_s - self.measurer.now_s()
+        left_s = self._until_s - self.measurer.clock()
         if step.kind in (Kind.WHOLE, Kind.GAIN):
             return left_s
         return (left_s - self._gain_s) / step.to_come
@@ -205,7 +205,7 @@ class PairedSteps:
             return
         least = pairs_at_least(step.confidence)
         needed_s = (step.to_come - 1) * least * seconds_each(pairs) + self._gain_s
-        left_s = max(0.0, self._until_s - self.measurer.now_s())
+        left_s = max(0.0, self._until_s - self.measurer.clock())
         if needed_s > left_s:
             self.observer.warning(
                 f"{format_duration(round(left_s))} are left for {step.to_come} steps, which take "

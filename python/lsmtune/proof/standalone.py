@@ -212,7 +212,7 @@ def calibrated(
     ):
         workloads = (asked.workload,)
         measurer = Measurer(folder, asked.runner, workloads, asked.limits, observer, stop, clock)
-        until_s = measurer.now_s() + asked.time_s
+        until_s = measurer.clock() + asked.time_s
 
         def by(method: PairMethod | None, deadline_s: float) -> Calibration:
             return calibrate(
@@ -227,7 +227,7 @@ def calibrated(
             )
 
         chosen = by(None, asked.time_s / 2)
-        whole = by(PairMethod.WHOLE, until_s - measurer.now_s())
+        whole = by(PairMethod.WHOLE, until_s - measurer.clock())
     # By whole runs, the pairs of the first half of the time are in the second calibration too.
     alike = chosen.method is PairMethod.WHOLE
     calibrations = [replace(whole, why=chosen.why)] if alike else [chosen, whole]

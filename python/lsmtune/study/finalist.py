@@ -141,7 +141,7 @@ def promote(
     if last is not None and last.id > searched and last.measurement.host == host:
         done = [row for row in rounds if row.id > searched and _round_of(row) == _round_of(last)]
     number = done[0].repeat if done else 1 + max((row.repeat for row in rounds), default=-1)
-    seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.now_s()
+    seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.clock()
     walls_s: list[float] = []
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
     ranked = {n: judgement.trials[n].config for n in judgement.ranked()}
@@ -150,7 +150,7 @@ def promote(
     chosen = kinds_first(spec.space, options, defaults, PROMOTED_MAX)
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     for index, (trial, arm) in enumerate(arms):
-        left_s = None if deadline_s is None else deadline_s - (measurer.now_s() - began_s)
+        left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing.
         if left_s is not None and walls_s and left_s < (1 + 2 * PAIRS_KEPT_LEAST) * max(walls_s):
             break

@@ -233,7 +233,7 @@ class Tuning(Session):
 
     def _run_ends(self) -> tuple[float, float]:
         """After how many seconds a run has failed, and when the search's time is used up."""
-        until_s = self._measurer.now_s() + self._budget.search_s(*self._spent)
+        until_s = self._measurer.clock() + self._budget.search_s(*self._spent)
         return self._budget.longest_run_s(*self._spent), until_s
 
     def _new_trial(
