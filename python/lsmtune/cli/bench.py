@@ -226,7 +226,7 @@ def _compare(
     Databases are settled by lsmtune's own driver while they are there, so that bytes compare.
     """
     from lsmtune.cli.bench_result import build_warnings, compare_document, compare_view
-    from lsmtune.experiment.settled import settled_bytes
+    from lsmtune.experiment.repeats import settled_bytes
 
     native = choices[0]
     warnings = [line for choice in choices for line in choice.warnings]
