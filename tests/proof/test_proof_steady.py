@@ -14,7 +14,7 @@ from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.verdict import ProvedAt, Verdict, VerdictOutcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.proof.steady import judged_by_length
+from lsmtune.proof.verdict import judged_by_length
 
 GOAL = Goal((Objective(),))
 BETTER = Verdict(

@@ -28,8 +28,8 @@ from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import complete_sides, stored_pairs
-from lsmtune.proof.steady import judged_by_length
 from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
+from lsmtune.proof.verdict import judged_by_length
 from lsmtune.space.constraint import Constraint
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import sizes_for

@@ -28,8 +28,8 @@ from lsmtune.model.verdict import Verdict
 from lsmtune.proof.guards import Circumstances, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import complete_sides, stored_pairs
-from lsmtune.proof.steady import Sides, judged_by_length
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
+from lsmtune.proof.verdict import Sides, judged_by_length
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.space.space import Space
