@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsmtune.fleet.proof import PAIRS_LEAST, is_unstable
-from lsmtune.stats.random_effects import random_effects
+from lsmtune.stats.intervals import random_effects
 
 FloatArray = npt.NDArray[np.float64]
 RANGE_MAX = 0.3  # TUNA's

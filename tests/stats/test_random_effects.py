@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from lsmtune.stats.random_effects import random_effects
+from lsmtune.stats.intervals import random_effects
 
 STUDIES = 1500
 

@@ -24,7 +24,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import Pair
-from lsmtune.stats.random_effects import random_effects
+from lsmtune.stats.intervals import random_effects
 from lsmtune.study.feasible import Feasibility, engine_defaults
 from lsmtune.study.finalist import promote, promotion_of
 

@@ -2,8 +2,8 @@
 
 Each host has as many pairs, a number that is fixed before the first of them, so that the effect
 that is seen on it is not the one at which somebody liked to stop. The interval is one of random
-effects (`stats.random_effects`): it is about a further host of this kind, too. A configuration
-whose effect differs from host to host beyond chance is unstable, and not recommended.
+effects (`stats.intervals`): it is about a further host of this kind, too. A configuration whose
+effect differs from host to host beyond chance is unstable, and not recommended.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from lsmtune.proof.pairs import (
     seconds_each,
 )
 from lsmtune.proof.verdict import judge, secondary_ratios
-from lsmtune.stats.intervals import RatioInterval
-from lsmtune.stats.random_effects import RandomEffects, random_effects
+from lsmtune.stats.intervals import RandomEffects, RatioInterval, random_effects
 from lsmtune.study.finalist import judged_by_price
 from lsmtune.study.spec import Spec
 
