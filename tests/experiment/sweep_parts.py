@@ -9,7 +9,7 @@ from typing import Any
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.experiment.sweep import Axis, AxisKind, Sweep, SweepEngine, SweepWorkload
 from lsmtune.experiment.sweep_grid import GridCell, grid
-from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.config import Build, EngineIdentity, option_text
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.workload import PhaseKind
 from made_up import made_up_phase
@@ -18,7 +18,7 @@ ENGINE = EngineIdentity("leveldb", "1.22", "/lib.so", Build.RELEASE)
 
 
 def axis(name: str, *values: Any, kind: AxisKind = AxisKind.WORKLOAD) -> Axis:
-    return Axis.of(kind, name, values)
+    return Axis(kind, name, values, tuple(map(option_text, values)))
 
 
 def sweep_of(**changes: Any) -> Sweep:

@@ -43,7 +43,7 @@ def test_every_combination_under_every_workload_the_last_axis_fastest() -> None:
 
 
 def test_options_are_an_axis_too_beside_those_that_hold_everywhere() -> None:
-    sizes = Axis.of(OPTION, "write_buffer_size", [1 << 20, 4 << 20], ["1MiB", "4MiB"])
+    sizes = Axis(OPTION, "write_buffer_size", (1 << 20, 4 << 20), ("1MiB", "4MiB"))
     cells = cells_of(sweep_of(axes=(sizes,), options={"compression": "snappy"}))
     assert [cell.cell.name for cell in cells] == [
         "fillseq, write_buffer_size=1MiB",

@@ -216,13 +216,13 @@ def _axis(text: str) -> Axis:
     name, equals, listed = (part.strip() for part in text.partition("="))
     kind = AxisKind.OPTION if name.startswith(_OPTION_PREFIX) else AxisKind.WORKLOAD
     name = name.removeprefix(_OPTION_PREFIX).strip()
-    texts = [value.strip() for value in listed.split(",")]
+    texts = tuple(value.strip() for value in listed.split(","))
     if not (name and equals and all(texts)):
         raise InputError(AXIS_FLAG, found=text, allowed=AXIS_ALLOWED)
     if kind is AxisKind.OPTION:
-        values = [option_of(AXIS_FLAG, f"{_OPTION_PREFIX}{name}", value) for value in texts]
-        return Axis.of(kind, name, values, texts)
-    return Axis.of(kind, name, texts, texts)
+        values = (option_of(AXIS_FLAG, f"{_OPTION_PREFIX}{name}", value) for value in texts)
+        return Axis(kind, name, tuple(values), texts)
+    return Axis(kind, name, texts, texts)
 
 
 def _flag_place(at: str) -> tuple[str, str]:

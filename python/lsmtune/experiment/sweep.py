@@ -6,7 +6,7 @@ What only makes sense across fields is checked in `experiment.sweep_grid`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import resources
@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from lsmtune.engines.library import ENGINE_NAMES
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import (
     OPTION_ALLOWED,
     STRICT,
@@ -60,18 +60,6 @@ class Axis:
     name: str
     values: tuple[OptionValue, ...]
     texts: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls,
-        kind: AxisKind,
-        name: str,
-        values: Sequence[OptionValue],
-        texts: Sequence[str] | None = None,
-    ) -> Axis:
-        """An axis; without `texts` the values are named as the engines read them."""
-        texts = [option_text(value) for value in values] if texts is None else texts
-        return cls(kind, name, tuple(values), tuple(texts))
 
     @property
     def field(self) -> str:
