@@ -80,7 +80,7 @@ def test_a_pattern_and_logs_without_a_round() -> None:
 def test_scores_of_logs() -> None:
     write("a_1.txt", "a_2.txt", text=log_text(load_a=1000.0, run_b=3000.0))
     write("b_1.txt", "b_2.txt", text=log_text(load_a=1500.0, run_b=2500.0))
-    found = scores_of_logs(log_files(["a_1.txt", "a_2.txt", "b_2.txt", "b_1.txt"]))
+    found, _ = scores_of_logs(log_files(["a_1.txt", "a_2.txt", "b_2.txt", "b_1.txt"]))
     assert found.phases == ("load-a", "run-b")
     assert found.rounds == (1, 2)
     assert found.values["run-b"] == {"a": (3000.0, 3000.0), "b": (2500.0, 2500.0)}

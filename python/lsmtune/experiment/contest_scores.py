@@ -157,8 +157,8 @@ def _numbered(team: str, files: Sequence[LogFile]) -> list[LogFile]:
     return sorted(files, key=lambda file: file.round or 0)
 
 
-def scores_of_logs(files: Sequence[LogFile]) -> Scores:
-    """The throughput that YCSB-cpp printed for each phase.
+def scores_of_logs(files: Sequence[LogFile]) -> tuple[Scores, list[str]]:
+    """The throughput that YCSB-cpp printed for each phase; and warnings, as `_other_sizes` says.
 
     A phase is named by what was done and the workload's file, `load-a` for `-load` of `workloada`.
     Raises InputError for a file that is no such log, teams whose rounds differ, files whose phases
@@ -187,17 +187,16 @@ def scores_of_logs(files: Sequence[LogFile]) -> Scores:
     for phase, team in itertools.product(phases, by_team):
         by_round = (logs[team, number][phase] for number in by_team[first])
         values[phase][team] = tuple(log.throughput_ops_s for log in by_round)
-    return Scores(
-        _METRIC, Direction.MAXIMIZE, phases, tuple(by_team), tuple(by_team[first]), values
-    )
+    numbers = tuple(by_team[first])
+    scores = Scores(_METRIC, Direction.MAXIMIZE, phases, tuple(by_team), numbers, values)
+    return scores, _other_sizes([(file.path, logs[file.team, file.round]) for file in files])
 
 
-def warnings_of_logs(files: Sequence[LogFile]) -> list[str]:
+def _other_sizes(logs: Sequence[tuple[Path, Mapping[str, YcsbPhase]]]) -> list[str]:
     """A line for each phase of which some logs have another number of operations than the first.
 
-    It may be a run of another size, or one that ended by the clock. Raises as `scores_of_logs`.
+    It may be a run of another size, or one that ended by the clock.
     """
-    logs = [(file.path, _phases(file.path)) for file in files]
     lines = []
     for name, first in logs[0][1].items():
         for path, phases in logs[1:]:

@@ -16,7 +16,6 @@ from lsmtune.experiment.contest_scores import (
     Scores,
     scores_of_logs,
     scores_of_runs,
-    warnings_of_logs,
 )
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
@@ -367,7 +366,6 @@ def leaderboard_of_runs(
 
 def leaderboard_of_logs(files: Sequence[LogFile], *, confidence: float = CONFIDENCE) -> Leaderboard:
     """The leaderboard of logs of YCSB-cpp. Raises InputError as `scores_of_logs` does."""
-    scores = scores_of_logs(files)
+    scores, warnings = scores_of_logs(files)
     standings = standings_of(scores, confidence)
-    warnings = tuple(warnings_of_logs(files))
-    return Leaderboard(scores.metric, scores.direction, standings, warnings=warnings)
+    return Leaderboard(scores.metric, scores.direction, standings, warnings=tuple(warnings))
