@@ -37,7 +37,7 @@ from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
 
 if TYPE_CHECKING:
-    from lsmtune.experiment.repeats import After
+    from lsmtune.experiment.rounds import After
     from lsmtune.experiment.schedule import Arm, Slot
     from lsmtune.programs.runner import RunnerChoice
 
@@ -226,7 +226,7 @@ def _compare(
     Databases are settled by lsmtune's own driver while they are there, so that bytes compare.
     """
     from lsmtune.cli.bench_result import build_warnings, compare_document, compare_view
-    from lsmtune.experiment.repeats import settled_bytes
+    from lsmtune.experiment.rounds import settled_bytes
 
     native = choices[0]
     warnings = [line for choice in choices for line in choice.warnings]
@@ -312,7 +312,7 @@ def measure(
 ) -> dict[str, list[Measurement]]:
     """One Measurement per seed and runner, the runners in turns, shown while it lasts."""
     from lsmtune.cli.live import bench_display
-    from lsmtune.experiment.repeats import measure_repeats
+    from lsmtune.experiment.rounds import measure_repeats
     from lsmtune.experiment.schedule import Arm
 
     progress = _Progress(bench, several=len(choices) > 1)
