@@ -3,17 +3,7 @@
 A small load runs to its end, with a library in front of the C library that notes what the engine
 does to its files (`driver/preload/files.c`). From that log follow states that a power loss may
 leave (`power_model.py`); the real engine opens each, and what it then holds is compared with what
-had been promised until the power failed:
-
-- class `sync`: every write that was acknowledged, and of the others the first ones;
-- class `wal`: the first writes, however many, and none after one that is missing;
-- class `none`: whatever it is, no other values than those written.
-
-In each class a database opens again that was made: it had been opened, and all that was written
-for that is synced.
-
-A process crash is another thing (`crash_test.py`): the kernel survives it, with all that was
-written and not synced.
+had been promised until the power failed (`docs/power-loss.md`).
 """
 
 from __future__ import annotations
@@ -143,15 +133,9 @@ def power_test(
 ) -> PowerTest | None:
     """Load a database with `arm`, and look at what `tries` power losses would have left of it.
 
-    The load is that of the crash test, smaller, and with write buffers so small that it is flushed
-    and compacted several times; all else is as `arm` has it. The states follow from `study_seed`.
-    The environment may ask for a fault of the library, for tests of this test: with
-    LSMTUNE_FILES_FAULT=ignore-sync, a device that forgets what was synced.
-
-    The result is kept in the folder, and found there again for the same arm; one that was not done
-    is tried again. None when the measurer's stop event ended it. Raises InputError when the
-    driver, the library of the engine or the folder cannot be used, and LsmtuneError when the disk
-    failed.
+    The load is `small_request`'s; the states follow from `study_seed`. For tests of this test,
+    LSMTUNE_FILES_FAULT=ignore-sync is a device that forgets what was synced. The result is kept,
+    None is returned and InputError raised as by `crash_test`; LsmtuneError when the disk failed.
     """
     workload, runner = strictest(measurer.workloads), measurer.runner
     not_done = PowerTest(CrashOutcome.NOT_DONE, arm.engine.name, workload.durability)

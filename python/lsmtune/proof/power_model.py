@@ -3,40 +3,9 @@
 A state belongs to a *cut*: so many records had happened, of a write perhaps only the first bytes.
 What was synced by then is there. Of the rest, a state says what reached the device.
 
-Two models say which states there are.
-
-`posix`: what a file system may do that keeps to POSIX and no more. It is the weakest model of
-Pillai et al. ("All File Systems Are Not Created Equal: On the Complexity of Crafting
-Crash-Consistent Applications", OSDI 2014; its tool ALICE): between syncs, changes of data, of
-sizes and of folders reach the device in any order; a sync of a file says nothing of its name, which
-is there for certain once its folder was synced. Power faults are clean, as in Zheng et al.
-("Torturing Databases for Fun and Profit", OSDI 2014): they lose what was not flushed, and damage
-nothing else. Here:
-
-- a block of a file (512 bytes to 4 KiB) is on the device as it was after any of the unsynced
-  changes, or before all of them, each block by itself. It is never a mixture: the page cache writes
-  what a block holds at a time;
-- its size is one that it had since the last sync, and bytes that did not arrive are zero;
-- a creation, rename, link or removal is there or not, each by itself; a rename within one folder is
-  there as a whole, as journaling file systems keep it (ALICE's weakest model tears it). One from a
-  folder into another is an addition and a removal.
-
-Not built: garbage where data did not arrive (blocks of other files, which ext2 and
-`data=writeback` show), removed files whose data is gone while the name is not, partial truncations.
-
-`ordered`: what ext4 leaves as Linux mounts it (`data=ordered`, delayed allocation,
-`auto_da_alloc`; Documentation/admin-guide/ext4.rst, and the paper's section on ext4). In addition:
-
-- the journal keeps changes of folders and truncations in the order in which they were made: those
-  that are there are the first ones. A sync that has something of its file to commit commits all
-  before it, those of other files and folders too;
-- a size is never ahead of the data: of what a file was given since its last sync, the first part is
-  there, and nothing later than the changes of folders that are there. Which of two files comes
-  first is not said: their data is written back one after the other, in any order;
-- a rename onto another file arrives after the data of the file that was renamed.
-
-Each state of `ordered` is one of `posix`, so that a violation is told apart: one of `ordered` can
-happen on the most usual file system, one only of `posix` where the order is not kept.
+`docs/power-loss.md` states the two models, `posix` and `ordered`. Each state of `ordered` is one of
+`posix`, so that a violation is told apart: one of `ordered` can happen on the most usual file
+system, one only of `posix` where the order is not kept.
 """
 
 from __future__ import annotations
