@@ -227,24 +227,16 @@ def choose(
     """The method of a proof.
 
     What is `asked` for is taken; None leaves the choice, and then slices are taken where they can
-    be: they let both runs see the same moments of the machine, which is most of its noise. They
-    cannot be for a program that is not lsmtune's driver (not `native`), nor for `workloads` with a
-    rate, whose operations go on being due while the run is frozen, or with a replay, which the
-    driver does not cut, or with a cold page cache, which two runs that are alive at once share.
+    be (`slices_unusable`): both runs see the same moments of the machine, which is most of its
+    noise. `docs/methodology.md` says why, and what remains.
 
     Nor can they be where a side stalls: RocksDB's delayed writes have a rate, and what is due by it
-    goes on growing while the process is frozen, as do its timers of stalls, so that a stall costs
-    less than it should (`db/write_controller.cc`). `scout` holds all runs of the first pair that
-    was run in slices, once there is one: when one of them stalled for more than `STALL_TOLERATED`
-    of its time, whole runs are taken from there on. That would be said as well if its sides were
-    swapped, and its ratio is not looked at, so that the pair may be left out.
-
-    LevelDB does not say whether it stalled, and None is no evidence of it. Its slowdown is a sleep
-    of 1 ms in each write while level 0 has 8 files or more, and a wait for a compaction at 12
-    (`MakeRoomForWrite` in `db/db_impl.cc`); the driver freezes itself between operations, so that
-    both are charged in full. What remains is that the kernel goes on writing the files of a frozen
-    run to the disk: a side that writes more to it, by compactions, then looks slightly better than
-    alone. `whole` can be asked for.
+    goes on growing while the process is frozen, so that a stall costs less than it should
+    (`db/write_controller.cc`). `scout` holds all runs of the first pair that was run in slices:
+    when one of them stalled for more than `STALL_TOLERATED` of its time, whole runs are taken from
+    there on. That would be said as well if its sides were swapped, so that the pair may be left
+    out. LevelDB does not say whether it stalled; its sleeps are charged in full, as the driver
+    freezes itself between operations.
     """
     if asked is not None:
         return Choice(asked)
