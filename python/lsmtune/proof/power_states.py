@@ -34,21 +34,16 @@ def _nothing_unsynced(moment: Moment, files: Iterable[int]) -> dict[int, Kept]:
     return {file: Kept(0, moment.sizes(file)[0]) for file in files}
 
 
-def synced_only(moment: Moment, _rng: random.Random) -> State:
-    """Nothing that was not synced is there."""
-    kept = _nothing_unsynced(moment, moment.files)
-    return State(moment.cut, frozenset(moment.unsynced), kept, "only what was synced")
+def _corner(label: str, *, names: bool, data: bool) -> Make:
+    """The state that has all or none of the unsynced `names`, and of the unsynced `data`."""
 
+    def make(moment: Moment, _rng: random.Random) -> State:
+        lost = frozenset() if names else frozenset(moment.unsynced)
+        return State(
+            moment.cut, lost, _nothing_unsynced(moment, () if data else moment.files), label
+        )
 
-def names_without_data(moment: Moment, _rng: random.Random) -> State:
-    """All names are there, and no unsynced data."""
-    kept = _nothing_unsynced(moment, moment.files)
-    return State(moment.cut, kept=kept, label="names without unsynced data")
-
-
-def data_without_names(moment: Moment, _rng: random.Random) -> State:
-    """All data is there, and no unsynced name."""
-    return State(moment.cut, frozenset(moment.unsynced), label="data without unsynced names")
+    return make
 
 
 def sizes_without_data(moment: Moment, _rng: random.Random) -> State:
@@ -112,9 +107,7 @@ def ordered_least(moment: Moment, _rng: random.Random) -> State:
 
 def ordered_names(moment: Moment, _rng: random.Random) -> State:
     """All names, and the least of the data that a journal in order leaves."""
-    return _ordered(
-        moment, moment.cut.records, lambda least, _count: least, "all names, least data"
-    )
+    return _ordered(moment, moment.cut.records, _least, "all names, least data")
 
 
 def ordered_drawn(moment: Moment, rng: random.Random) -> State:
@@ -167,9 +160,9 @@ def _scattered(moment: Moment, file: int, rng: random.Random) -> Kept:
 # What a journal in order leaves decides, and is every other state.
 ORDERED_MAKERS: tuple[Make, ...] = (ordered_drawn, ordered_drawn, ordered_least, ordered_names)
 POSIX_MAKERS: tuple[Make, ...] = (
-    synced_only,
-    names_without_data,
-    data_without_names,
+    _corner("only what was synced", names=False, data=False),
+    _corner("names without unsynced data", names=True, data=False),
+    _corner("data without unsynced names", names=False, data=True),
     sizes_without_data,
     blocks_in_any_order,
     all_but_one,
