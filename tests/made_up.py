@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lsmtune.model.measurement import PhaseMeasurement
+from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Measurement, PhaseMeasurement
 
 
 def made_up_phase(name: str = "fillrandom", **fields: Any) -> PhaseMeasurement:
@@ -31,3 +33,20 @@ def made_up_phase(name: str = "fillrandom", **fields: Any) -> PhaseMeasurement:
         "finished_unix_us": 1,
     }
     return PhaseMeasurement(name=name, **others | fields)
+
+
+def add_run(
+    store: MeasurementStore,
+    role: Role,
+    measurement: Measurement,
+    *,
+    config: Config,
+    wall_s: float | None = None,
+    trial: int | None = None,
+    pair: int | None = None,
+    **place: Any,
+) -> int:
+    """Store a run and return its id; `wall_s` None is the time of the run itself."""
+    wall_s = measurement.elapsed_s if wall_s is None else wall_s
+    run = StoredMeasurement(0, role, trial, pair, config, measurement, wall_s, **place)
+    return store.insert(run).id

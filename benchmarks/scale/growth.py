@@ -30,7 +30,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import pairwise
@@ -51,7 +51,7 @@ from lsmtune.dashboard.watch import Watched
 from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.schedule import Arm, Slot
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Build, Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Interval, Latency, Measurement, Outcome
 from lsmtune.model.request import RunRequest
@@ -151,6 +151,11 @@ class SimulatedRunner:
 _PERCENTILES = [f"latency_us_{name}" for name in ("p50", "p95", "p99", "p999")]
 
 
+def stored(role: Role, number: int | None, config: Config, run: Measurement) -> StoredMeasurement:
+    """`run` as a row of trial `number`."""
+    return StoredMeasurement(0, role, number, None, config, run, run.elapsed_s)
+
+
 @cache
 def _histogram() -> str:
     """One of some thousand latencies, as the driver stores it."""
@@ -219,12 +224,12 @@ def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -
     for number in range(len(first), count):
         if number % ANCHOR_EVERY == 0:
             run = runner.measured(baseline, draws.getrandbits(32))
-            store.add(Role.ANCHOR, run, config=baseline, repeat=anchors)
+            store.insert(replace(stored(Role.ANCHOR, None, baseline, run), repeat=anchors))
             anchors += 1
         drawn = random_point(spec, draws)
         config = candidate_config(spec, number, drawn.values)
         run = runner.measured(config, draws.getrandbits(32))
-        store.add(Role.TRIAL, run, config=config, trial=number)
+        store.insert(stored(Role.TRIAL, number, config, run))
         at = began + timedelta(seconds=10 * number)
         trial = {"trial_id": number + 1, "number": number, "study_id": 1}
         trial |= {"state": TrialState.COMPLETE, "_datetime_start_utc": at}
@@ -305,7 +310,7 @@ def of_row(path: Path, count: int, repeat: int = 50) -> dict[str, Any]:
             config = candidate_config(spec, number, {})
             run = runner.measured(config, number)
             began_s = time.process_time()
-            folder.measurements.add(Role.TRIAL, run, config=config, trial=number)
+            folder.measurements.insert(stored(Role.TRIAL, number, config, run))
             took_s.append(time.process_time() - began_s)
     return {"row_s": took_s[1:]}
 

@@ -16,6 +16,7 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study.build import load_spec
+from made_up import add_run
 
 STUDY = """\
 version: 1
@@ -50,9 +51,9 @@ def write_study(path: Path, engine_name: str) -> Path:
                 )
             )
             done = Measurement(Outcome.OK, engine, {}, "fillrandom", 1, 0.0, 1.0)
-            folder.measurements.add(Role.TRIAL, done, config=Config(options), trial=number)
+            add_run(folder.measurements, Role.TRIAL, done, config=Config(options), trial=number)
         baseline = Config({"write_buffer_size": 50_000})
-        folder.measurements.add(Role.BASELINE, done, config=baseline)
+        add_run(folder.measurements, Role.BASELINE, done, config=baseline)
     return path
 
 

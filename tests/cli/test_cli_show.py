@@ -16,6 +16,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.study.build import load_spec
+from made_up import add_run
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
 STUDY = """\
@@ -64,13 +65,13 @@ def study(home: Path) -> Path:
                 (replace(phase, latency_us_p99=latency_us),),
             )
             if number is None:
-                folder.measurements.add(Role.BASELINE, run, config=Config())
+                add_run(folder.measurements, Role.BASELINE, run, config=Config())
                 continue
             trial = optuna.trial.create_trial(
                 value=latency_us, params=options, distributions={"write_buffer_size": size}
             )
             folder.optuna_study().add_trial(trial)
-            folder.measurements.add(Role.TRIAL, run, config=Config(options), trial=number)
+            add_run(folder.measurements, Role.TRIAL, run, config=Config(options), trial=number)
     return path
 
 

@@ -18,6 +18,7 @@ from lsmtune.model.config import Config
 from lsmtune.space.parameter import make_number
 from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
+from made_up import add_run
 
 PAGE = 4096
 
@@ -33,7 +34,7 @@ def study(tmp_path: Path) -> Path:
             trial.suggest_int("write_buffer_size", 2, 16)
             folder.annotate_trial(number, {"outcome": "ok"})
             study.tell(trial, float(number))
-            folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=number)
+            add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=number)
     return path
 
 

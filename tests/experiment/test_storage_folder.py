@@ -21,6 +21,7 @@ from lsmtune.machine.files import write_whole
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Outcome
+from made_up import add_run
 from troubles import disk_is_full
 
 NOBODY = 65534
@@ -59,7 +60,7 @@ def test_the_folder_has_its_files_and_its_place(tmp_path: Path) -> None:
 
 def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder:
-        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=0)
+        add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
     with create(tmp_path / "s", text="budget: {trials: 9}\n") as folder:
         assert len(folder.measurements.all()) == 1
     assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
@@ -73,16 +74,16 @@ def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: P
 
 def test_a_study_file_that_means_something_else_now_is_not_called_changed(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder:
-        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=0)
+        add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
     with pytest.raises(InputError, match=r"changed since: space; .*a lsmtune of another version"):
         create(tmp_path / "s", space=("what a newer lsmtune reads in the same text",))
 
 
 def test_a_study_of_which_no_candidate_ran_well_may_be_corrected(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder:
-        folder.measurements.add(Role.BASELINE, measurement(), config=Config())
+        add_run(folder.measurements, Role.BASELINE, measurement(), config=Config())
         invalid = measurement(Outcome.INVALID)
-        folder.measurements.add(Role.TRIAL, invalid, config=Config(), trial=0)
+        add_run(folder.measurements, Role.TRIAL, invalid, config=Config(), trial=0)
         folder.optuna_study().enqueue_trial({"x": 1})
     objective = Objective("latency_us_p99", Direction.MINIMIZE)
     for _ in range(2):
@@ -128,7 +129,7 @@ def test_a_reader_sees_what_a_tuner_writes(tmp_path: Path) -> None:
         trial = study.ask()
         folder.annotate_trial(trial.number, {"outcome": "ok"})
         study.tell(trial, 2.0)
-        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=0)
+        add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
         assert [row.trial for row in reader.measurements.all()] == [0]
         told = reader.optuna_study().trials
         assert [(t.value, t.user_attrs) for t in told] == [(2.0, {"outcome": "ok"})]
@@ -195,7 +196,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error() -> None:
 def test_a_read_only_copy_of_a_study_can_be_read_but_not_tuned() -> None:
     with unprivileged() as home:
         with create(home / "s") as folder:
-            folder.measurements.add(Role.BASELINE, measurement(), config=Config())
+            add_run(folder.measurements, Role.BASELINE, measurement(), config=Config())
         for entry in (home / "s").iterdir():
             entry.chmod(0o555 if entry.is_dir() else 0o444)
         (home / "s").chmod(0o555)

@@ -17,6 +17,7 @@ from lsmtune.experiment.store import VERSION, MeasurementStore, Role, StoredMeas
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
+from made_up import add_run
 
 
 @pytest.fixture
@@ -30,8 +31,8 @@ CONFIG = Config({"write_buffer_size": 4096, "sync": True}, "x#0")
 
 
 def test_what_is_added_is_there_after_reopening(store: MeasurementStore, tmp_path: Path) -> None:
-    first = store.add(Role.BASELINE, measurement(), config=Config())
-    second = store.add(Role.TRIAL, measurement(seed=9), config=CONFIG, trial=0, wall_s=3.5)
+    first = add_run(store, Role.BASELINE, measurement(), config=Config())
+    second = add_run(store, Role.TRIAL, measurement(seed=9), config=CONFIG, trial=0, wall_s=3.5)
     store.close()
     reader = MeasurementStore(tmp_path / "measurements.db", read_only=True)
     rows = reader.all()
@@ -96,13 +97,13 @@ def test_what_sqlite_keeps_to_itself_the_operating_system_is_asked(
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(
     store: MeasurementStore, tmp_path: Path
 ) -> None:
-    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=0)
+    add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=0)
     # SQLite reports a database at its page limit exactly as a disk without space.
     store._connection.execute("PRAGMA max_page_count = 1")
 
     def fill() -> None:
         for trial in range(1, 50):
-            store.add(Role.TRIAL, measurement(), config=CONFIG, trial=trial)
+            add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=trial)
 
     full = r"measurements\.db: the disk is full; what was stored is kept"
     with pytest.raises(LsmtuneError, match=full):
@@ -120,7 +121,7 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(
 def test_a_row_that_is_not_ours_names_itself(
     store: MeasurementStore, tmp_path: Path, text: str
 ) -> None:
-    store.add(Role.BENCH, measurement(), config=CONFIG)
+    add_run(store, Role.BENCH, measurement(), config=CONFIG)
     store.set_fact("x", 1)
     store.close()
     with sqlite3.connect(tmp_path / "measurements.db") as connection:
@@ -148,9 +149,9 @@ def test_a_row_that_is_not_ours_names_itself(
 
 def test_a_trial_an_anchor_and_a_side_have_one_run_per_repeat(store: MeasurementStore) -> None:
     for repeat in (0, 1):
-        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, repeat=repeat)
-        store.add(Role.ANCHOR, measurement(), config=Config(), repeat=repeat)
-        store.add(Role.CALIBRATION, measurement(), config=Config(), pair=0, repeat=repeat)
+        add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=3, repeat=repeat)
+        add_run(store, Role.ANCHOR, measurement(), config=Config(), repeat=repeat)
+        add_run(store, Role.CALIBRATION, measurement(), config=Config(), pair=0, repeat=repeat)
     places: list[tuple[Role, dict[str, int]]] = [
         (Role.TRIAL, {"trial": 3}),
         (Role.ANCHOR, {}),
@@ -158,16 +159,16 @@ def test_a_trial_an_anchor_and_a_side_have_one_run_per_repeat(store: Measurement
     ]
     for role, place in places:
         with pytest.raises(ValueError, match="is measured already"):
-            store.add(role, measurement(), config=CONFIG, repeat=1, **place)
+            add_run(store, role, measurement(), config=CONFIG, repeat=1, **place)
     assert [row.repeat for row in store.of(Role.ANCHOR)] == [0, 1]
     assert [row.repeat for row in store.of(Role.TRIAL)] == [0, 1]
 
 
 def test_runs_of_the_baseline_alone_are_no_reason_to_keep_a_study(store: MeasurementStore) -> None:
     for role in (Role.BASELINE, Role.CALIBRATION, Role.ANCHOR):
-        store.add(role, measurement(), config=Config())
+        add_run(store, role, measurement(), config=Config())
     assert not store.any_ok()
-    store.add(Role.CRASH, measurement(), config=CONFIG)
+    add_run(store, Role.CRASH, measurement(), config=CONFIG)
     assert store.any_ok()
 
 
@@ -175,11 +176,17 @@ def test_a_trial_has_one_run_per_workload_and_rung(tmp_path: Path) -> None:
     with closing(MeasurementStore(tmp_path / "measurements.db")) as store:
         for workload in (0, 1):
             for rung in (0, 1):
-                store.add(
-                    Role.RUNG, measurement(), config=CONFIG, trial=5, workload=workload, rung=rung
+                add_run(
+                    store,
+                    Role.RUNG,
+                    measurement(),
+                    config=CONFIG,
+                    trial=5,
+                    workload=workload,
+                    rung=rung,
                 )
         with pytest.raises(ValueError, match="measured already"):
-            store.add(Role.RUNG, measurement(), config=CONFIG, trial=5, workload=1, rung=0)
+            add_run(store, Role.RUNG, measurement(), config=CONFIG, trial=5, workload=1, rung=0)
         assert [(r.workload, r.rung) for r in store.of(Role.RUNG)] == [
             (0, 0),
             (0, 1),
@@ -190,10 +197,10 @@ def test_a_trial_has_one_run_per_workload_and_rung(tmp_path: Path) -> None:
 
 def test_the_last_pair_is_that_of_a_proof(store: MeasurementStore) -> None:
     assert store.last_pair() is None
-    store.add(Role.CALIBRATION, measurement(), config=Config(), pair=9)
+    add_run(store, Role.CALIBRATION, measurement(), config=Config(), pair=9)
     assert store.last_pair() is None
-    store.add(Role.PROOF_BASELINE, measurement(), config=Config(), pair=0)
-    store.add(Role.PROOF_CANDIDATE, measurement(), config=Config(), pair=3)
+    add_run(store, Role.PROOF_BASELINE, measurement(), config=Config(), pair=0)
+    add_run(store, Role.PROOF_CANDIDATE, measurement(), config=Config(), pair=3)
     assert store.last_pair() == 3
 
 
@@ -224,7 +231,7 @@ def test_every_field_of_a_row_comes_back(store: MeasurementStore) -> None:
     assert store.all() == [stored]
     assert stored.seed == 8
     # An arm without a name has that of its configuration; its time is that of the run itself.
-    store.add(Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=6, arm="", round=2)
+    add_run(store, Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=6, arm="", round=2)
     (side,) = store.of(Role.PROOF_BASELINE)
     assert (side.arm, side.pair, side.trial, side.round) == (CONFIG.label, 6, None, 2)
     assert (side.wall_s, side.library, side.rung) == (2.5, None, None)
@@ -234,24 +241,24 @@ def test_every_field_of_a_row_comes_back(store: MeasurementStore) -> None:
 
 def test_what_is_measured_already_is_named(store: MeasurementStore) -> None:
     place = {"trial": 3, "pair": 2, "repeat": 1}
-    store.add(Role.TRIAL, measurement(), config=CONFIG, **place)
+    add_run(store, Role.TRIAL, measurement(), config=CONFIG, **place)
     with pytest.raises(ValueError, match=r"^trial \(trial 3, pair 2, repeat 1\) is measured alrea"):
-        store.add(Role.TRIAL, measurement(), config=CONFIG, **place)
-    store.add(Role.ROUND, measurement(), config=CONFIG, round=1)
-    store.add(Role.ROUND, measurement(), config=CONFIG, round=2)
+        add_run(store, Role.TRIAL, measurement(), config=CONFIG, **place)
+    add_run(store, Role.ROUND, measurement(), config=CONFIG, round=1)
+    add_run(store, Role.ROUND, measurement(), config=CONFIG, round=2)
     with pytest.raises(ValueError, match="is measured already"):
-        store.add(Role.ROUND, measurement(), config=CONFIG, round=2)
+        add_run(store, Role.ROUND, measurement(), config=CONFIG, round=2)
     for side in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE):
-        store.add(side, measurement(), config=CONFIG, pair=3)
+        add_run(store, side, measurement(), config=CONFIG, pair=3)
     with pytest.raises(ValueError, match="is measured already"):
-        store.add(Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=3)
+        add_run(store, Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=3)
     for _ in range(2):
-        store.add(Role.BENCH, measurement(Outcome.CRASHED), config=CONFIG)
+        add_run(store, Role.BENCH, measurement(Outcome.CRASHED), config=CONFIG)
     assert len(store.all()) == 7
 
 
 def test_what_is_cleared_is_gone_for_good(store: MeasurementStore, tmp_path: Path) -> None:
-    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1)
+    add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=1)
     store.set_fact("x", [1, "two", None])
     store.set_fact("x", {"later": 3})
     assert store.fact("x") == {"later": 3}
@@ -260,7 +267,7 @@ def test_what_is_cleared_is_gone_for_good(store: MeasurementStore, tmp_path: Pat
     with closing(MeasurementStore(tmp_path / "measurements.db", read_only=True)) as reader:
         assert (reader.all(), reader.fact("x"), reader.spent_s()) == ([], None, 0.0)
         assert not reader.any_ok()
-    assert store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1) == 1
+    assert add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=1) == 1
 
 
 def test_a_row_is_on_the_disk_when_it_is_stored(store: MeasurementStore, tmp_path: Path) -> None:
@@ -268,7 +275,7 @@ def test_a_row_is_on_the_disk_when_it_is_stored(store: MeasurementStore, tmp_pat
     assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     assert store._connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
-    store.add(Role.BENCH, measurement(), config=CONFIG)
+    add_run(store, Role.BENCH, measurement(), config=CONFIG)
     store.set_fact("x", 1)
     # Another program sees both at once, before the store is closed.
     with closing(sqlite3.connect(tmp_path / "measurements.db")) as other:
@@ -277,16 +284,16 @@ def test_a_row_is_on_the_disk_when_it_is_stored(store: MeasurementStore, tmp_pat
 
 
 def test_a_run_that_failed_is_none_that_went_well(store: MeasurementStore) -> None:
-    store.add(Role.TRIAL, measurement(Outcome.CRASHED), config=CONFIG, trial=0)
+    add_run(store, Role.TRIAL, measurement(Outcome.CRASHED), config=CONFIG, trial=0)
     assert not store.any_ok()
-    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1)
+    add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=1)
     assert store.any_ok()
 
 
 def test_a_file_that_was_damaged_meanwhile_is_named(
     store: MeasurementStore, tmp_path: Path
 ) -> None:
-    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=0)
+    add_run(store, Role.TRIAL, measurement(), config=CONFIG, trial=0)
     (tmp_path / "measurements.db").write_bytes(b"no database at all " * 2000)
     for use in (store.all, store.spent_s, store.clear):
         with pytest.raises(LsmtuneError, match=r"measurements\.db: damaged database"):

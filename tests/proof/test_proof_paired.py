@@ -26,6 +26,7 @@ from lsmtune.model.measurement import Measurement, Outcome, Verification
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.paired import ProofPlan
+from made_up import add_run
 
 A, B = Role.PROOF_BASELINE, Role.PROOF_CANDIDATE
 
@@ -201,7 +202,7 @@ def test_an_interrupted_proof_goes_on_with_its_complete_pairs(folder: StudyFolde
 def test_a_pair_that_a_kill_cut_in_half_is_run_anew_on_another_seed(folder: StudyFolder) -> None:
     proof(folder, equal(), plan=ProofPlan(pairs=6))
     half = folder.measurements.of(A)[0]
-    folder.measurements.add(A, half.measurement, config=BASELINE, pair=6)
+    add_run(folder.measurements, A, half.measurement, config=BASELINE, pair=6)
     runner = equal()
     assert proved(folder, runner, plan=ProofPlan(pairs=7)).pairs == 7
     assert {request.seed for request in runner.requests} == {derive_seed(1, Stream.PROOF, 7)}
@@ -228,7 +229,7 @@ def test_pairs_of_an_older_lsmtune_open_and_do_not_count(folder: StudyFolder) ->
         for pair in range(6, 11):
             run = folder.measurements.of(role)[0].measurement
             old = replace(run, paired_by="")
-            folder.measurements.add(role, old, config=config, pair=pair)
+            add_run(folder.measurements, role, old, config=config, pair=pair)
     folder.measurements.set_fact("proof_plan", {"first_pair": 0, "pairs": 5})
     runner = equal()
     assert proved(folder, runner, plan=ProofPlan(pairs=7)).pairs == 7

@@ -33,7 +33,7 @@ from lsmtune.search.sampler import suggestion_of
 from lsmtune.search.searcher import OUTCOME
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
-from made_up import made_up_phase
+from made_up import add_run, made_up_phase
 
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", "/opt/lsmtune/librocksdb.so", Build.RELEASE)
 LEVELDB = EngineIdentity("leveldb", "1.23", "/usr/lib/libleveldb.so.1d", Build.ASSERTIONS_ON)
@@ -150,7 +150,8 @@ class SampleStudy:
         rung: int | None = None,
         repeat: int = 0,
     ) -> int:
-        return self.folder.measurements.add(
+        return add_run(
+            self.folder.measurements,
             role,
             measurement,
             config=config,

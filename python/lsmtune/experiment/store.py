@@ -214,25 +214,6 @@ class MeasurementStore:
         """Close the file. May be called more than once."""
         self._connection.close()
 
-    def add(
-        self,
-        role: Role,
-        measurement: Measurement,
-        *,
-        config: Config,
-        wall_s: float | None = None,
-        trial: int | None = None,
-        pair: int | None = None,
-        **place: Any,
-    ) -> int:
-        """As `insert`, and returns the id; `wall_s` None is the time of the run itself.
-
-        `place` has other fields of `StoredMeasurement`: `workload`, `rung`, `repeat`.
-        """
-        wall_s = measurement.elapsed_s if wall_s is None else wall_s
-        run = StoredMeasurement(0, role, trial, pair, config, measurement, wall_s, **place)
-        return self.insert(run).id
-
     def insert(self, run: StoredMeasurement) -> StoredMeasurement:
         """`run` with the id of its row; it is on the disk when this returns.
 

@@ -17,7 +17,7 @@ from typing import SupportsFloat
 
 from lsmtune.errors import InputError, check_name, nearest_name
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
@@ -375,7 +375,8 @@ class Search:
                 for step, value in running.reports.items()
             ),
         )
-        folder.measurements.add(Role.TRIAL, measurement, config=config, trial=told.number)
+        run = StoredMeasurement(0, Role.TRIAL, told.number, None, config, measurement, elapsed_s)
+        folder.measurements.insert(run)
 
 
 @dataclass
