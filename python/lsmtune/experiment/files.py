@@ -274,8 +274,6 @@ def why_kept(directory: Path, purpose: str, owner: Path) -> str:
 
     It may where its name and its marker say so, no link leads to it, and it is on the file system
     of its owner. A kill before the marker leaves an empty directory, or an empty marker in it.
-
-    Example: where `runs` is a link to a folder with other studies, nothing there is deleted.
     """
     if directory.is_symlink() or not directory.is_dir():
         return "is no folder"

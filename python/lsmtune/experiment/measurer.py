@@ -42,11 +42,9 @@ class Databases(Protocol):
 
     def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:
         """`request` with a loaded database in its folder, or as it is where none is of use."""
-        ...
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether both would start from copies of one database."""
-        ...
 
 
 class Lengths(Protocol):
@@ -54,11 +52,9 @@ class Lengths(Protocol):
 
     def of(self, config: Config) -> float:
         """How many times as long as the experiment's they are, at least 1."""
-        ...
 
     def workloads(self, config: Config, workloads: Sequence[Workload]) -> Sequence[Workload]:
         """The experiment's `workloads` at the length of `config`."""
-        ...
 
 
 def loaded_databases(

@@ -87,13 +87,11 @@ class Killer(Protocol):
         after_s: float = math.inf,
     ) -> KilledRun:
         """Kill the run in its first phase, a load."""
-        ...
 
     def check_after_crash(
         self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
     ) -> CrashCheck:
         """What the database of the killed run holds."""
-        ...
 
 
 def strictest(workloads: Sequence[Workload]) -> Workload:
