@@ -152,11 +152,11 @@ def _write_amplification(phases: Sequence[PhaseMeasurement]) -> float | None:
 def baseline_observations(runs: Sequence[Measurement]) -> list[dict[str, OptionValue]]:
     """What each measure phase of the baseline observed under one workload: the mean over `runs`."""
     phases = zip(*(observations(run) for run in runs), strict=True)
-    means = []
+    means: list[dict[str, OptionValue]] = []
     for observed in phases:
         known = set.intersection(*(set(values) for values in observed))
         means.append({name: fmean(float(v[name]) for v in observed) for name in sorted(known)})
-    return [dict(mean) for mean in means]
+    return means
 
 
 @dataclass(frozen=True)
