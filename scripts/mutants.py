@@ -43,7 +43,7 @@ ROOMS = {
     "store": ("experiment", ["store"], "tests/experiment", ["storage_measurements"]),
     "proof": (
         "proof",
-        ["calibration", "minimise", "paired", "paired_steps", "pairs", "standalone", "verdict"],
+        ["calibration", "minimise", "paired", "pairs", "standalone", "verdict"],
         "tests/proof",
         ["proof_[!cfps]*", "proof_calibration", "proof_paired", "proof_s[et]*"],
     ),

@@ -20,18 +20,21 @@ from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof import paired_steps
+from lsmtune.proof import minimise as minimise_file
 from lsmtune.proof.crash_test import CrashOutcome
-from lsmtune.proof.minimise import Comparison, Kind, Step, minimise
-from lsmtune.proof.paired import ProofPlan
-from lsmtune.proof.paired_steps import (
+from lsmtune.proof.minimise import (
+    Comparison,
+    Kind,
     Minimised,
     PairedSteps,
+    Step,
     StepObserver,
     StepOverError,
+    minimise,
     minimised,
     told_apart,
 )
+from lsmtune.proof.paired import ProofPlan
 from lsmtune.proof.standalone import Verification
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.units import format_duration
@@ -255,13 +258,13 @@ def test_an_option_that_no_catalogue_has_is_as_risky_as_any(tmp_path: Path) -> N
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[ProofPlan]:
     """What each step may take."""
     seen: list[ProofPlan] = []
-    prove = paired_steps.prove
+    prove = minimise_file.prove
 
     def noted(*arguments: Any, **named: Any) -> Verdict | None:
         seen.append(named["plan"])
         return prove(*arguments, **named)
 
-    monkeypatch.setattr(paired_steps, "prove", noted)
+    monkeypatch.setattr(minimise_file, "prove", noted)
     return seen
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
-from lsmtune.proof.minimise import differing_options
-from lsmtune.proof.paired_steps import told_apart
+from lsmtune.proof.minimise import differing_options, told_apart
 from lsmtune.report.words import option
 
 # None: the other one sets the option, and what it is otherwise is not known.

@@ -36,8 +36,8 @@ from lsmtune.machine.files import write_output
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
+    from lsmtune.proof.minimise import Minimised
     from lsmtune.proof.paired import ProofPlan
-    from lsmtune.proof.paired_steps import Minimised
     from lsmtune.proof.standalone import Verification
 
 EXAMPLES = (
@@ -79,8 +79,7 @@ def _minimise(
         result_lines,
     )
     from lsmtune.machine.interrupts import interrupted
-    from lsmtune.proof.minimise import Minimisation, differing_options
-    from lsmtune.proof.paired_steps import Minimised, told_apart
+    from lsmtune.proof.minimise import Minimisation, Minimised, differing_options, told_apart
 
     started_s = time.monotonic()
     err = check_outputs([("--output", output)], force=force, as_json=as_json)
@@ -149,8 +148,7 @@ def _carry_out(
     from lsmtune.cli.proof_progress import MinimisationObserver, proof_display
     from lsmtune.engines.safety import doubts
     from lsmtune.machine.interrupts import stop_on_interrupt
-    from lsmtune.proof.minimise import differing_options, steps_of
-    from lsmtune.proof.paired_steps import minimised
+    from lsmtune.proof.minimise import differing_options, minimised, steps_of
 
     def refusal(arm: Arm) -> str:
         """A mixture may be refused although both wholes may be recommended."""

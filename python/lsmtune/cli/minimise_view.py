@@ -17,8 +17,7 @@ from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.minimise import OptionEffect
-from lsmtune.proof.paired_steps import Minimised
+from lsmtune.proof.minimise import Minimised, OptionEffect
 from lsmtune.proof.standalone import Verification
 from lsmtune.report.document import NOT_KNOWN, Column, Paragraph, Table
 from lsmtune.report.terminal import blocks_view

@@ -11,8 +11,7 @@ from lsmtune.cli.tune_progress import Plan, TuneProgress
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.goal import Goal, WeightedWorkload
 from lsmtune.model.measurement import Outcome
-from lsmtune.proof.minimise import Kind, Step
-from lsmtune.proof.paired_steps import StepObserver, StepOverError
+from lsmtune.proof.minimise import Kind, Step, StepObserver, StepOverError
 from lsmtune.proof.standalone import Verification
 
 
