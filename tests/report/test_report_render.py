@@ -46,7 +46,7 @@ def document(text: str) -> Document:
     series = Series(Form.STAR, "tuned", [Point(1.0, text, text)], text)
     chart = Chart(Axis(text), Axis(text, names=[text]), [series], [Rule(1.0, text, upright=True)])
     blocks: list[Block] = [
-        Answer(text, text, text),
+        Answer("", text, text, text),
         Paragraph(text, "detail", code=text),
         Heading(text),
         Notices([Notice(text, text, "danger"), Notice(text, label=text)]),

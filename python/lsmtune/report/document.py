@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from lsmtune.report.chart import Chart
 
@@ -102,7 +102,6 @@ class Table:
     header: bool = True
     sortable: bool = False
     style: str = ""
-    kind: ClassVar[str] = "table"
 
     def cells(self) -> list[list[tuple[Column, Cell]]]:
         """Each row with what is to be shown of it."""
@@ -127,7 +126,6 @@ class Paragraph:
     text: str
     tone: str = ""
     code: str = ""
-    kind: ClassVar[str] = "paragraph"
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,6 @@ class Heading:
     """The heading of a part of a section."""
 
     text: str
-    kind: ClassVar[str] = "heading"
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,6 @@ class Notices:
     """A list of what to mind."""
 
     items: Sequence[Notice]
-    kind: ClassVar[str] = "notices"
 
 
 @dataclass(frozen=True)
@@ -167,7 +163,6 @@ class Facts:
 
     rows: Sequence[tuple[str, str]]
     wide: frozenset[str] = frozenset()
-    kind: ClassVar[str] = "facts"
 
 
 @dataclass(frozen=True)
@@ -176,7 +171,6 @@ class Files:
 
     paths: Sequence[str]
     label: str
-    kind: ClassVar[str] = "files"
 
 
 @dataclass(frozen=True)
@@ -185,7 +179,6 @@ class Plot:
 
     label: str
     chart: Chart
-    kind: ClassVar[str] = "plot"
 
 
 @dataclass(frozen=True)
@@ -194,7 +187,6 @@ class Copy:
 
     text: str
     label: str
-    kind: ClassVar[str] = "copy"
 
 
 @dataclass(frozen=True)
@@ -205,17 +197,20 @@ class Download:
     type: str
     content: bytes
     about: str
-    kind: ClassVar[str] = "download"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the report comes to: a word or two, one figure, and a sentence that goes on."""
+    """What the report comes to: a word or two, one figure, and a sentence that goes on.
 
+    `tone` is that of its Section; `detail` says more, in a paragraph of its own.
+    """
+
+    tone: str
     label: str
     figure: str
     lead: str
-    kind: ClassVar[str] = "answer"
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +219,6 @@ class Beside:
 
     groups: Sequence[Sequence[Block]]
     style: str
-    kind: ClassVar[str] = "beside"
 
 
 Block = (

@@ -66,6 +66,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters.update(breakable=_breakable, sort_key=_sort_key, draw=_draw, encoded=_encoded)
+    made.filters["kind"] = lambda block: type(block).__name__
     return made
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsmtune.model.goal import Direction
@@ -13,6 +12,7 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import GuardResult, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
+from lsmtune.report.document import Answer
 from lsmtune.report.tables import (
     AnchorSeries,
     Censored,
@@ -32,18 +32,7 @@ if TYPE_CHECKING:  # it brings scipy's statistics, which no other sentence needs
     from lsmtune.report.analysis import StudyAnalysis
 
 
-@dataclass(frozen=True)
-class Headline:
-    """`tone` is one of good, bad, neutral, open; `figure` is the big text, `lead` goes with it."""
-
-    tone: str
-    label: str
-    figure: str
-    lead: str
-    detail: str = ""
-
-
-def headline(analysis: StudyAnalysis) -> Headline:
+def headline(analysis: StudyAnalysis) -> Answer:
     """What to say first."""
     verdict, history = analysis.verdict, analysis.history
     if verdict is None:
@@ -55,7 +44,7 @@ def headline(analysis: StudyAnalysis) -> Headline:
                 "the baseline by the runs of the search: a promise, not a proof."
             )
         lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
-        return Headline("open", "Unfinished", "No verdict yet", lead, detail)
+        return Answer("open", "Unfinished", "No verdict yet", lead, detail)
     metric = text.metric_label(verdict.metric)
     interval, measured = _interval(verdict), ""
     if verdict.ratio is not None:
@@ -66,19 +55,19 @@ def headline(analysis: StudyAnalysis) -> Headline:
         lead = f"the baseline's {metric}"
         if verdict.share_of_target < 1.0:
             lead = f"{lead}, at {verdict.share_of_target:.2g} of the target's size"
-        return Headline("good", "Proven gain", text.ratio(verdict.ratio), lead, interval)
+        return Answer("good", "Proven gain", text.ratio(verdict.ratio), lead, interval)
     if verdict.outcome is VerdictOutcome.WORSE:
         lead = f"the baseline's {metric}: do not deploy the candidate"
         figure = text.ratio(verdict.ratio) if verdict.ratio is not None else "Worse"
-        return Headline("bad", "Worse than the baseline", figure, lead, with_why)
+        return Answer("bad", "Worse than the baseline", figure, lead, with_why)
     if verdict.outcome is VerdictOutcome.EQUIVALENT:
         lead = f"{metric} does not differ enough to matter"
-        return Headline("neutral", "Equivalent", text.ratio(verdict.ratio), lead, interval)
+        return Answer("neutral", "Equivalent", text.ratio(verdict.ratio), lead, interval)
     if verdict.breaks_guard and verdict.ratio is not None:
         lead = f"the baseline's {metric}, at a price that a guard forbids: keep the baseline"
-        return Headline("bad", "Not recommended", text.ratio(verdict.ratio), lead, with_why)
+        return Answer("bad", "Not recommended", text.ratio(verdict.ratio), lead, with_why)
     lead = "Keep the baseline, or search longer."
-    return Headline("neutral", "Not proven", "No proven gain", lead, with_why)
+    return Answer("neutral", "Not proven", "No proven gain", lead, with_why)
 
 
 _GUARD = re.compile(r"([\w.]+) <= ([0-9.]+) \* baseline$")
@@ -90,11 +79,11 @@ def guard_limit(guard: str) -> tuple[str, float] | None:
     return None if match is None else (match[1], float(match[2]))
 
 
-def price(verdict: Verdict) -> Headline:
+def price(verdict: Verdict) -> Answer:
     """What the gain costs, in the words of the guards: the dearest of them first."""
     if not verdict.guards:
         lead = "no guard was asked for: what the objective does not see may have any price"
-        return Headline("neutral", "The price", "Not guarded", lead)
+        return Answer("neutral", "The price", "Not guarded", lead)
     broken = [guard for guard in verdict.guards if guard.held is False]
     # The one that is furthest over its limit, or nearest to it.
     dearest = max(broken or verdict.guards, key=_share_of_limit)
@@ -105,10 +94,10 @@ def price(verdict: Verdict) -> Headline:
     limit = guard_limit(dearest.guard)
     if limit is None or dearest.ratio is None:
         figure = "Guard broken" if broken else "Guards hold" if dearest.held else "Not observed"
-        return Headline(tone, "The price", figure, f"{dearest.guard}: {hold}")
+        return Answer(tone, "The price", figure, f"{dearest.guard}: {hold}")
     allowed = f"the guard allows {text.ratio(limit[1])}"
     lead = f"the baseline's {text.metric_label(limit[0])} ({allowed}): {hold}"
-    return Headline(tone, "The price", text.ratio(dearest.ratio), lead)
+    return Answer(tone, "The price", text.ratio(dearest.ratio), lead)
 
 
 def _share_of_limit(guard: GuardResult) -> float:

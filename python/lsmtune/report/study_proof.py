@@ -35,11 +35,11 @@ _RATIO = Column("ratio", text.ratio, "ratio")
 # --- The verdict, its price, and where it was proved
 
 
-def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Section:
+def verdict_section(analysis: StudyAnalysis, head: Answer) -> Section:
     """What was proved, how, and at which size."""
     details = [head.detail, *sentences.proof_lines(analysis.verdict, analysis.proof)]
     blocks: list[Block] = [
-        Answer(head.label, head.figure, head.lead),
+        head,
         *(Paragraph(line, "detail") for line in details),
         *_size_blocks(analysis.verdict),
     ]
@@ -50,7 +50,7 @@ def price_section(analysis: StudyAnalysis, verdict: Verdict) -> Section:
     """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
     head = sentences.price(verdict)
     blocks: list[Block] = [
-        Answer(head.label, head.figure, head.lead),
+        head,
         *plot_blocks("Every metric, tuned over baseline", figures.forest_chart(verdict)),
         *_guard_blocks(verdict),
     ]
