@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.report.front import edges, proposed_range, side_of
+from lsmtune.report.notices import edges, proposed_range, side_of
 from lsmtune.space.parameter import make_categorical, make_number
 from lsmtune.space.prior import Prior
 from lsmtune.space.range import Range

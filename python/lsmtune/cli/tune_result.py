@@ -14,7 +14,7 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.report.front import front
+from lsmtune.report.history import front
 from lsmtune.report.notices import notices
 from lsmtune.report.source import StudyRecords, read_study
 from lsmtune.report.tables import Severity

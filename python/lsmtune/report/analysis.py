@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lsmtune.report.front import front, workload_rows
 from lsmtune.report.history import (
     failures,
+    front,
     history,
     option_rows,
     outcome_counts,
@@ -24,6 +24,7 @@ from lsmtune.report.proof import (
     performance_rows,
     proof_facts,
     survival,
+    workload_rows,
 )
 from lsmtune.report.source import StudyRecords, chosen, counted_pairs, metric_of, run_row
 from lsmtune.report.tables import Status

@@ -1,4 +1,4 @@
-"""The search as tables: trials in order, statistics, failures, slices, repeats, options.
+"""The search as tables: trials in order, the front, statistics, failures, slices, repeats, options.
 
 Values are as the machine was in the beginning; a pruned trial is a bound, not a value.
 """
@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
-from lsmtune.report.source import StudyRecords, Trial, best_trial, chosen, value_of
+from lsmtune.report.source import StudyRecords, Trial, best_trial, chosen, metric_of, value_of
 from lsmtune.report.tables import (
+    GAIN,
     Censored,
+    Front,
+    FrontRow,
     History,
     Place,
     Row,
@@ -25,7 +29,9 @@ from lsmtune.report.tables import (
     TrialRow,
     TrialRun,
 )
+from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
+from lsmtune.stats.pareto import front as front_of
 from lsmtune.study.spec import DataRungs, TimeRungs
 from lsmtune.study.stored import time_reports
 
@@ -99,6 +105,49 @@ def _trial_row(
         spread=(max(counted) - min(counted)) / 2 / level if level > 0 else None,
         told=told,
         run_again_after_change=trial.moved and len(runs) > 1,
+    )
+
+
+# --- The front, of a study with several objectives
+
+
+def front(records: StudyRecords) -> Front | None:
+    """The trials that no other beats, in the order of the first objective; None with one alone.
+
+    A trial that broke a constraint is not on the front, and keeps no other off it.
+    """
+    goal, rounds = records.spec.goal, records.baseline_values
+    if not goal.several:
+        return None
+    ended = [(trial, trial.values) for trial in records.trials if trial.values]
+    valued = [(trial, values) for trial, values in ended if all(map(math.isfinite, values))]
+    allowed = [(trial, values) for trial, values in valued if not trial.broken]
+    maximize = [direction is Direction.MAXIMIZE for direction in goal.directions]
+    on = [allowed[k] for k in front_of([values for _, values in allowed], maximize)]
+    on.sort(key=lambda entry: entry[1][0], reverse=maximize[0])
+    kept = {trial.number for trial, _ in on}
+    baseline = tuple(median(column) for column in zip(*rounds, strict=True)) if rounds else None
+    known = baseline or (None,) * len(goal.objectives)
+    tuned, picked = chosen(records), best_trial(records)
+    return Front(
+        objectives=tuple(objective.label for objective in goal.objectives),
+        metrics=tuple(objective.metric for objective in goal.objectives),
+        directions=tuple(direction.value for direction in goal.directions),
+        weights=goal.weights,
+        baseline=baseline,
+        rows=tuple(
+            FrontRow(
+                trial=trial.number,
+                values=values,
+                ratios=tuple(map(ratio, values, known)),
+                gain=value_of(records, values) if metric_of(records) == GAIN else None,
+                is_picked=picked is not None and trial.number == picked.number,
+                is_tuned=tuned is not None and trial.number == tuned.trial,
+                options=dict(trial.config.options),
+            )
+            for trial, values in on
+        ),
+        others=tuple((t.number, values) for t, values in valued if t.number not in kept),
     )
 
 
@@ -249,6 +298,14 @@ def slices(records: StudyRecords) -> tuple[Slice, ...]:
         best = None if tuned is None else tuned.config.options.get(parameter.name)
         plotted.append(Slice(parameter, tuple(points), baseline, best))
     return tuple(plotted)
+
+
+def share_of_range(numbers: Range, value: float) -> float:
+    """Where `value` is in its range, from 0 to 1, on the range's own scale."""
+    low, high, at = float(numbers.low), float(numbers.high), float(value)
+    if numbers.log and at > 0:
+        low, high, at = math.log(low), math.log(high), math.log(at)
+    return (at - low) / (high - low)
 
 
 # --- What runs of the same configuration under the same workload come to: medians, ranges, noise

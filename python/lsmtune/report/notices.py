@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lsmtune.engines.safety import flattened, unsafe_option
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.config import Build, option_text
+from lsmtune.model.config import Build, OptionValue, option_text
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Durability
 from lsmtune.report import words
-from lsmtune.report.front import Edge, edges
+from lsmtune.report.history import share_of_range
 from lsmtune.report.source import StudyRecords, arms, chosen, workload_label
 from lsmtune.report.tables import Arm, Conditions, Notice, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, conditions
+from lsmtune.space.parameter import Parameter
+from lsmtune.space.range import Range
 from lsmtune.units import format_bytes
 from lsmtune.workloads.stated import sizes_for
 
@@ -192,7 +196,116 @@ def condition_notices(under: Conditions) -> Iterator[Notice]:
         )
 
 
-# --- Values on the edge of a range, and what failed
+# --- Values on the edge of a range, and a wider range to try: the optimum may lie beyond
+
+# How far a range is widened on the side of the edge: by a factor on a log scale, else by a share
+# of its width. Two doublings reach a new region without leaving most of the old one behind.
+_FACTOR = 4
+_SHARE = 0.5
+# A sampler that wants to go beyond an edge stops short of it by a little: so near is on it.
+_NEAR = 0.01  # of the range, on its own scale
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`value` of `parameter` is on a `side` (`low` or `high`) of its range, `numbers`.
+
+    On the side is also what is within 1 % of the range of it, on the range's scale. `proposed` is
+    the range to try, None where nothing sensible lies beyond (a range that begins at zero or one,
+    or next to a special value).
+    """
+
+    parameter: Parameter
+    numbers: Range
+    side: str
+    value: float
+    proposed: tuple[float, float] | None
+
+    def bound(self) -> float:
+        """The bound of the range on that side."""
+        return self.numbers.low if self.side == "low" else self.numbers.high
+
+    def needs_finer_step(self) -> bool:
+        """Whether the proposed range does not lie on the grid of the parameter's step."""
+        if self.numbers.step is None or self.proposed is None:
+            return False
+        steps = (self.numbers.low - self.proposed[0]) / self.numbers.step
+        return not math.isclose(steps, round(steps), abs_tol=1e-6)
+
+
+def edges(parameters: tuple[Parameter, ...], options: Mapping[str, OptionValue]) -> list[Edge]:
+    """The parameters whose value in `options` lies on a bound of its range, or next to it.
+
+    A special value is on no edge: it lies outside the range.
+    """
+    on_edge = []
+    for parameter in parameters:
+        value, numbers = options.get(parameter.name), parameter.numbers
+        if numbers is None or isinstance(value, str | bool) or value is None:
+            continue
+        side = side_of(numbers, value)
+        if side is not None:
+            specials = [special.value for special in parameter.specials]
+            proposed = proposed_range(numbers, side, specials)
+            on_edge.append(Edge(parameter, numbers, side, value, proposed))
+    return on_edge
+
+
+def side_of(numbers: Range, value: float) -> str | None:
+    """`low` or `high` when `value` lies on that bound or within 1 % of the range of it."""
+    if not numbers.low <= value <= numbers.high:
+        return None
+    place = share_of_range(numbers, value)
+    if place <= _NEAR:
+        return "low"
+    return "high" if place >= 1 - _NEAR else None
+
+
+def proposed_range(
+    numbers: Range, side: str, specials: Sequence[float] = ()
+) -> tuple[float, float] | None:
+    """`numbers` widened on `side`, on the grid of its step, or None where it cannot be.
+
+    A wider range stops before the next of the `specials`, which mean something else.
+    """
+    if side == "high":
+        step = numbers.step or (1 if numbers.integer else 0)
+        beyond = numbers.high + max(step, (numbers.high - numbers.low) * _SHARE)
+        beyond = numbers.high * _FACTOR if numbers.log else beyond
+        first = min((special for special in specials if special > numbers.high), default=None)
+        if first is not None and beyond >= first:
+            beyond = first - _gap(numbers)
+        high = _on_grid(numbers, beyond)
+        return (numbers.low, high) if high > numbers.high else None
+    if numbers.low == 0:
+        return None
+    # Sizes and counts stay above zero: beyond it lies another meaning, not a smaller one.
+    wider = numbers.low - (numbers.high - numbers.low) * _SHARE
+    beyond = numbers.low / _FACTOR if numbers.low > 0 else wider
+    last = max((special for special in specials if special < numbers.low), default=None)
+    if last is not None and beyond <= last:
+        beyond = last + _gap(numbers)
+    low = _on_grid(numbers, beyond)
+    if low >= numbers.low and numbers.step is not None:
+        # A range that begins at its own step has no grid point below; a finer step has.
+        low = _on_grid(replace(numbers, step=None), beyond)
+    return (low, numbers.high) if low < numbers.low else None
+
+
+def _gap(numbers: Range) -> float:
+    """How far from a special value a range keeps: one step, or a hundredth of its width."""
+    return numbers.step or (1 if numbers.integer else _NEAR * (numbers.high - numbers.low))
+
+
+def _on_grid(numbers: Range, bound: float) -> float:
+    """`bound` moved towards the range onto the grid of its step, and onto integers."""
+    step = numbers.step or (1 if numbers.integer else 0)
+    if not step:
+        return bound
+    inward = math.ceil if bound < numbers.low else math.floor
+    origin = 0 if numbers.log else numbers.low
+    moved = origin + inward(round((bound - origin) / step, 9)) * step
+    return int(moved) if numbers.integer else moved
 
 
 def _edges(records: StudyRecords) -> Iterator[Notice]:
@@ -222,6 +335,9 @@ def _shown(edge: Edge, value: object) -> str:
     if edge.parameter.unit == "bytes" and isinstance(value, int):
         return format_bytes(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# --- What failed
 
 
 def _of_failures(records: StudyRecords) -> Iterator[Notice]:

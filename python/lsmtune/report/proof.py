@@ -1,4 +1,4 @@
-"""The proof as tables: pairs, what the engine sustained, the trees, series, and how it ended."""
+"""The proof as tables: pairs, workloads, what was sustained, the trees, series, how it ended."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lsmtune.report.source import (
     StudyRecords,
     arms,
     chosen,
+    counted_pairs,
     counts,
     method_of,
     proof_runs,
@@ -144,6 +145,39 @@ def medians(rows: Sequence[PairRow]) -> dict[Arm, float]:
         Arm.TUNED: middle(row.tuned_value for row in whole),
     }
     return {arm: value for arm, value in sides.items() if value is not None}
+
+
+def workload_rows(records: StudyRecords) -> list[Row]:
+    """Each objective under each workload, on both arms; empty for a single workload.
+
+    Medians over the pairs of the proof that are whole on both sides; before any proof, over the
+    runs of the search. The ratio is of these medians.
+    """
+    goal, workloads = records.spec.goal, records.spec.workloads
+    if len(workloads) == 1:
+        return []
+    whole = [pair for pair in counted_pairs(records) if len(pair) == len(Arm)]
+    sides = {arm: [run for pair in whole for run in pair[arm]] for arm in Arm}
+    sides = sides if whole else arms(records)
+    rows = []
+    for index, workload in enumerate(workloads):
+        for objective in goal.objectives:
+            baseline, tuned = (
+                middle(objective.value(r.measurement) for r in sides[arm] if r.workload == index)
+                for arm in Arm
+            )
+            rows.append(
+                {
+                    "workload": workload.label,
+                    "share": goal.shares[index],
+                    "objective": objective.label,
+                    "metric": objective.metric,
+                    "baseline": baseline,
+                    "tuned": tuned,
+                    "ratio": ratio(tuned, baseline),
+                }
+            )
+    return rows
 
 
 # --- How the proof was made, beside what its verdict says

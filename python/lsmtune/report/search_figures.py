@@ -14,6 +14,7 @@ from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
 from lsmtune.report.figures import bytes_told, chart_of, ratio_axis, value_axis, whole
+from lsmtune.report.history import share_of_range
 from lsmtune.report.tables import (
     GAIN,
     AnchorSeries,
@@ -251,12 +252,7 @@ def _share_of_range(plotted: Slice) -> Callable[[OptionValue], float | None]:
         if numbers is None:
             last = max(len(choices) - 1, 1)
             return choices.index(value) / last if value in choices else None
-        if isinstance(value, str | bool) or numbers.high == numbers.low:
-            return None
-        low, high, at = float(numbers.low), float(numbers.high), float(value)
-        if numbers.log and min(low, at) > 0:
-            low, high, at = math.log(low), math.log(high), math.log(at)
-        return (at - low) / (high - low)
+        return None if isinstance(value, str | bool) else share_of_range(numbers, value)
 
     return share
 
