@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from lsmtune.model.config import OptionValue
-from lsmtune.report.importance import Method, importance
-from lsmtune.report.importance_methods import ScoredTrial, encoded, encoding_of
+from lsmtune.report.importance import Method, Scored, encoded, encoding_of, importance
 from lsmtune.report.tables import Importance, ImportanceRow
 from lsmtune.space.parameter import Parameter, make_categorical, make_condition, make_number
 from lsmtune.space.prior import Prior
@@ -47,10 +46,10 @@ def drawn(space: Space, draws: random.Random) -> dict[str, OptionValue]:
 
 def trials_of(
     space: Space, value: Callable[[Options], float | None], count: int, seed: int = 1
-) -> list[ScoredTrial]:
+) -> list[Scored]:
     draws = random.Random(seed)
     options = [drawn(space, draws) for _ in range(count)]
-    return [ScoredTrial(o, value(o)) for o in options]
+    return [(o, value(o)) for o in options]
 
 
 def assessed(
@@ -166,8 +165,8 @@ def test_the_size_of_the_values_does_not_matter(method: Method, factor: float) -
 def test_a_parameter_that_never_varied_has_no_importance(method: Method) -> None:
     space = make_space([number("a"), number("b")])
     trials = [
-        ScoredTrial({**trial.options, "b": 7}, trial.value)
-        for trial in trials_of(space, lambda o: float(o["a"]), 60)
+        ({**options, "b": 7}, value)
+        for options, value in trials_of(space, lambda o: float(o["a"]), 60)
     ]
     found = importance(space.parameters, trials, metric="m", maximize=True, method=method)
     b = rows_of(found)["b"]
@@ -206,11 +205,8 @@ def test_fanova_leaves_trials_without_a_value_out() -> None:
 def test_trials_outside_the_space_and_values_that_are_no_number_are_left_out() -> None:
     space = make_space([number("a"), number("b")])
     trials = trials_of(space, lambda o: float(o["a"]), 30)
-    strangers = [
-        ScoredTrial({"a": 10**6, "b": 1}, 9.0),
-        ScoredTrial({"a": "much", "b": 1}, 9.0),
-    ]
-    broken = [ScoredTrial({"a": 1, "b": 1}, math.nan), ScoredTrial({"a": 1, "b": 2}, math.inf)]
+    strangers: list[Scored] = [({"a": 10**6, "b": 1}, 9.0), ({"a": "much", "b": 1}, 9.0)]
+    broken: list[Scored] = [({"a": 1, "b": 1}, math.nan), ({"a": 1, "b": 2}, math.inf)]
     found = importance(space.parameters, [*trials, *strangers, *broken], metric="m", maximize=True)
     assert (found.trials, found.trials_without_value) == (30, 2)
 
