@@ -33,7 +33,7 @@ from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of
 from lsmtune.study.spec import DataRungs, TimeRungs
-from lsmtune.study.stored import time_reports
+from lsmtune.study.stored import Round, time_reports
 
 
 def history(records: StudyRecords) -> History:
@@ -71,22 +71,17 @@ def _trial_row(
 ) -> TrialRow:
     """One trial by itself: without what the trials before it came to."""
     value = value_of(records, trial.values)
-    runs = tuple(
-        TrialRun(value_of(records, each.values), value_of(records, each.judged), each.counts)
-        for each in trial.rounds
-    )
+    runs = tuple(_trial_run(records, trial, each) for each in trial.rounds)
     counted = [run.judged for run in runs if run.counts and run.judged is not None]
     level = median(counted) if len(counted) > 1 else 0.0
-    errors = (run.measurement.error for run in trial.all)
-    told = None
-    if trial.told is not None:
-        noise = trial.told.noise
-        told = Told(
-            state=trial.told.state.name.lower(),
-            values=trial.told.values,
-            sd=None if noise is None else math.sqrt(noise.variance),
-            runs=None if noise is None else noise.runs,
-        )
+    errors = (run.measurement.error for run in trial.ran.all)
+    noise = trial.told.noise
+    told = Told(
+        state=trial.told.state.name.lower(),
+        values=trial.told.values,
+        sd=None if noise is None else math.sqrt(noise.variance),
+        runs=None if noise is None else noise.runs,
+    )
     return TrialRow(
         trial=trial.number,
         outcome=trial.outcome,
@@ -95,7 +90,7 @@ def _trial_row(
         ratio_to_baseline=ratio(value, baseline),
         is_best=is_best,
         is_tuned=False,
-        elapsed_s=sum(run.measurement.elapsed_s for run in trial.all),
+        elapsed_s=sum(run.measurement.elapsed_s for run in trial.ran.all),
         options=dict(trial.config.options),
         error=next((error.message for error in errors if error), ""),
         values=trial.values,
@@ -151,6 +146,15 @@ def front(records: StudyRecords) -> Front | None:
     )
 
 
+def _trial_run(records: StudyRecords, trial: Trial, each: Round) -> TrialRun:
+    if each.values is None:
+        return TrialRun(None, None, False)
+    placed = trial.unplaced or records.drift.segment_of(each.first, each.host) is not None
+    judged = records.drift.judged(each.values, each.first, each.host)
+    counts = trial.values is not None and placed
+    return TrialRun(value_of(records, each.values), value_of(records, judged), counts)
+
+
 # --- Pruned trials: how far each came, and what it had shown by then. A bound, not a value
 
 
@@ -161,7 +165,7 @@ def censored(records: StudyRecords, trial: Trial) -> Censored | None:
         return None
     match spec.pruner.rungs:
         case TimeRungs() as rungs:
-            metric, runs = spec.objective.metric, [run.measurement for run in trial.runs]
+            metric, runs = spec.objective.metric, [run.measurement for run in trial.ran.runs]
             reports = [report for run in runs for report in time_reports(rungs, run, metric)]
             if not reports:
                 return None
@@ -170,9 +174,9 @@ def censored(records: StudyRecords, trial: Trial) -> Censored | None:
             own = any(run.intermediate for run in runs)
             reached_s = None if own else last.step * rungs.every_s
             return Censored(last.step, reached_s=reached_s, value=last.value)
-        case DataRungs() as sizes if trial.rungs:
-            rung = max(trial.rungs)
-            value = spec.goal.value([run.measurement for run in trial.rungs[rung]])
+        case DataRungs() as sizes if trial.ran.rungs:
+            rung = max(trial.ran.rungs)
+            value = spec.goal.value([run.measurement for run in trial.ran.rungs[rung]])
             return Censored(rung, reached_keys=sizes.num[rung], value=value)
     return None
 

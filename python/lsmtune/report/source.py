@@ -36,59 +36,47 @@ from lsmtune.study.session import REFUSED
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
-from lsmtune.study.stored import Round, TrialRounds, anchor_rounds, trial_rounds, trial_runs
+from lsmtune.study.stored import (
+    Round,
+    TrialRounds,
+    TrialRuns,
+    anchor_rounds,
+    trial_rounds,
+    trial_runs,
+)
 
 MACHINE_FACT = "machine"
 _NOT_DEPLOYABLE = ("report.", "result.json")
 
 
 @dataclass(frozen=True)
-class TrialRound:
-    """One run of a trial under every workload: the objectives' values, None unless it ended `ok`.
-
-    `values` are as measured, `judged` as they would have been in the beginning of the study.
-    `counts`: the trial's value is a mean over this one.
-    """
-
-    values: tuple[float, ...] | None
-    judged: tuple[float, ...] | None
-    counts: bool
-
-
-@dataclass(frozen=True)
 class Trial:
-    """One trial that ended: its runs under each workload, and the smaller runs of each rung.
+    """One trial that ended: `ran` has its stored runs, `rounds` what they came to as measured.
 
-    `runs` are those that it began with, `repeats` what came later. `values` has one value per
-    objective, a mean over all `rounds` that count, as the machine was in the beginning; None unless
-    the trial ended `ok`. `broken` are the constraints on outcomes that it broke. `eligible`: it may
-    be the best, or be picked. `first` is the row of the store in which it began, `moved` whether
-    the machine changed during its first round. `told` is what the sampler is told of it.
+    `values` has one value per objective, a mean over all rounds that count, as the machine was in
+    the beginning; None unless the trial ended `ok`. `broken` are the constraints on outcomes that
+    it broke. `eligible`: it may be the best, or be picked. `first` is the row of the store in which
+    it began, `moved` whether the machine changed during its first round, `unplaced` during every
+    one. `told` is what the sampler is told of it.
     """
 
     number: int
     config: Config
     outcome: Outcome
-    runs: tuple[StoredMeasurement, ...] = ()
-    rungs: Mapping[int, tuple[StoredMeasurement, ...]] = field(default_factory=dict)
-    repeats: tuple[StoredMeasurement, ...] = ()
-    values: tuple[float, ...] | None = None
-    broken: tuple[str, ...] = ()
-    eligible: bool = False
-    rounds: tuple[TrialRound, ...] = ()
-    first: int = 0
-    moved: bool = False
-    told: TrialJudgement | None = None
-
-    @property
-    def all(self) -> tuple[StoredMeasurement, ...]:
-        """Every run of the trial, in the order of rungs and repeats."""
-        return (*(run for runs in self.rungs.values() for run in runs), *self.runs, *self.repeats)
+    ran: TrialRuns
+    rounds: tuple[Round, ...]
+    values: tuple[float, ...] | None
+    broken: tuple[str, ...]
+    eligible: bool
+    first: int
+    moved: bool
+    unplaced: bool
+    told: TrialJudgement
 
     @property
     def wall_s(self) -> float:
         """Seconds that it cost, preparation and clean-up included."""
-        return sum(run.wall_s for run in self.all)
+        return sum(run.wall_s for run in self.ran.all)
 
 
 @dataclass(frozen=True)
@@ -155,18 +143,16 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)
     records = study_records(spec, folder.path.absolute(), measurements, trials)
-    refused, machine = store.fact(REFUSED), store.fact(MACHINE_FACT)
-    counts = refused.items() if isinstance(refused, Mapping) else ()
-    noted = machine.items() if isinstance(machine, Mapping) else ()
+    machine: Mapping[str, object] = store.fact(MACHINE_FACT) or {}
     files = [path for path in results.iterdir() if path.is_file()] if results.is_dir() else []
     return replace(
         records,
-        refused={str(reason): count for reason, count in counts if isinstance(count, int)},
+        refused=store.fact(REFUSED) or {},
         verdict=store.verdict(),
         result_files=tuple(
             sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
         ),
-        machine={str(name): str(value) for name, value in noted if value is not None},
+        machine={name: str(value) for name, value in machine.items() if value is not None},
         crash_tests=tuple(kept_tests(store, CRASH_TESTS, CrashTest)),
         power_tests=tuple(kept_tests(store, POWER_TESTS, PowerTest)),
     )
@@ -194,29 +180,19 @@ def study_records(
     judgement = judge(ended.values(), anchors, spec.goal, promoted)
     told, drift = judgement.for_searcher(), judgement.drift
 
-    def trial_round(each: Round, unplaced: bool, has_value: bool) -> TrialRound:
-        if each.values is None:
-            return TrialRound(None, None, False)
-        counts = has_value and (unplaced or drift.segment_of(each.first, each.host) is not None)
-        return TrialRound(each.values, drift.judged(each.values, each.first, each.host), counts)
-
     trials = tuple(
         Trial(
             number=number,
             config=runs[number].config,
             outcome=judged.end.outcome,
-            runs=tuple(runs[number].runs),
-            rungs={rung: tuple(smaller) for rung, smaller in runs[number].rungs.items()},
-            repeats=tuple(run for _, more in sorted(runs[number].repeats.items()) for run in more),
+            ran=runs[number],
+            rounds=tuple(ended[number].rounds),
             values=judged.end.values,
             broken=tuple(text for text, over in judged.end.violations.items() if over > 0),
             eligible=judged.end.eligible,
-            rounds=tuple(
-                trial_round(each, judged.unplaced, judged.end.values is not None)
-                for each in ended[number].rounds
-            ),
             first=judged.first,
             moved=drift.segment_of(judged.first, ended[number].rounds[0].host) is None,
+            unplaced=judged.unplaced,
             told=told[number],
         )
         for number, judged in judgement.trials.items()
@@ -332,10 +308,11 @@ def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
     if pairs:
         return {arm: [run for pair in pairs for run in pair.get(arm, ())] for arm in Arm}
     best = best_trial(records)
+    ran = [] if best is None else best.ran.all
     alone = (Role.BASELINE, Role.ANCHOR)
     return {
         Arm.BASELINE: [s for s in records.measurements if s.role in alone],
-        Arm.TUNED: [] if best is None else [*best.runs, *best.repeats],
+        Arm.TUNED: [run for run in ran if run.role is not Role.RUNG],
     }
 
 
