@@ -57,7 +57,7 @@ def _report(
             method = METHODS[importance]
             path, analysis = write_as(folder, format_name, output, method, on_progress)
     if as_json:
-        verdict, status = analysis.verdict, analysis.status.value
+        verdict, status = analysis.verdict, analysis.status
         told = None
         if verdict is not None:
             told = {name: getattr(verdict, name) for name in VERDICT_KEYS}

@@ -27,7 +27,6 @@ from lsmtune.report.proof import (
     workload_rows,
 )
 from lsmtune.report.source import StudyRecords, chosen, counted_pairs, metric_of, run_row
-from lsmtune.report.tables import Status
 from lsmtune.report.trust import anchor_series, conditions, noise_rows
 
 
@@ -58,7 +57,7 @@ class StudyAnalysis:
         curves, problems = latency_curves(records)
         self.name = spec.name
         self.path = records.path
-        self.status = Status.UNFINISHED if records.verdict is None else Status.FINISHED
+        self.status = "unfinished" if records.verdict is None else "finished"
         self.metric = metric_of(records)
         self.direction = spec.goal.direction
         self.objective = spec.objective

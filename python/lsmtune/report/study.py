@@ -34,7 +34,7 @@ def study_document(analysis: StudyAnalysis) -> Document:
         f"{text.metric_label(o.label)}, {sentences.direction_words(o.direction)}"
         for o in analysis.objectives
     )
-    unfinished = " The study is unfinished." if analysis.status.value == "unfinished" else ""
+    unfinished = " The study is unfinished." if analysis.status == "unfinished" else ""
     verdict, failed = analysis.verdict, bool(analysis.failures)
     sections = [
         study_proof.verdict_section(analysis, head),

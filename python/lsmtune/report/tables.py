@@ -29,13 +29,6 @@ class Arm(StrEnum):
     TUNED = "tuned"
 
 
-class Status(StrEnum):
-    """Whether the study came to a verdict."""
-
-    FINISHED = "finished"
-    UNFINISHED = "unfinished"
-
-
 class Severity(StrEnum):
     """How much a notice matters: for reading, for acting, or against deploying."""
 
