@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -26,11 +27,10 @@ from lsmtune.traces.fit import TraceFit
 from lsmtune.traces.sizes import FittedPart
 from lsmtune.traces.summary import Histogram, TraceSummary
 
+Rows = Sequence[Sequence[float]]
 _PREFIXES = 40
 # The trace is what is compared with; the model, which is new, is `tuned`.
 _TONES = ("baseline", "info", "warn", "muted", "ink")
-
-
 _TITLES = {
     "rate": "Operations over time",
     "rate-fit": "The rate, and its model",
@@ -127,7 +127,7 @@ def _mix(summary: TraceSummary) -> Section:
 
 def trace_charts(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dict[str, Chart]:
     """Every plot there is something to draw for, by name; with the models of `parts`."""
-    fitted = {part.name: part for part in parts if part.curve}
+    fitted: Mapping[str, Rows] = defaultdict(tuple, {part.name: part.curve for part in parts})
     operations = ("gets", "writes", "seeks")
     window_s, steps = summary.windows.window_s, summary.windows.steps
     times = [round(number * window_s, 6) for number in range(len(steps))]
@@ -148,50 +148,36 @@ def trace_charts(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dic
         name: [Point(each.hex, getattr(each, name)) for each in top if getattr(each, name)]
         for name in operations
     }
-    seconds, per_s, share = (
-        Axis("seconds"),
-        Axis("operations per second", zero=True),
-        "share of accesses",
-    )
+    hottest = {name: _columns(curve.points, 0, 2) for name, curve in summary.hotness.items()}
+    misses = {name: _columns(reuse.miss_ratio, 0, 1) for name, reuse in summary.reuse.items()}
+    modelled_misses = [Point(row[0], 1 - row[2]) for row in fitted["hit_rate"]]
+    seconds, per_s = Axis("seconds"), Axis("operations per second", zero=True)
+    many, share = Axis("operations", zero=True), "share of accesses"
     first_bytes = Axis("first bytes of the key, hexadecimal", names=[each.hex for each in top])
-    rows = {"sizes": fitted.get("value_sizes"), "hits": fitted.get("hit_rate")}
-    hot = fitted.get("hotness")
     drawn = {
         "rate": chart_of(seconds, per_s, _lines(rates)),
         "working-set": chart_of(seconds, Axis("distinct keys", zero=True), _lines(asked)),
         "hotness": chart_of(
             Axis("hottest keys", log=True),
             Axis(share, zero=True),
-            [
-                *_lines(
-                    {n: [Point(p[0], p[2]) for p in c.points] for n, c in summary.hotness.items()}
-                ),
-                *_model(Form.LINE, [] if hot is None else [Point(r[0], r[2]) for r in hot.curve]),
-            ],
+            [*_lines(hottest), *_model(Form.LINE, _columns(fitted["hotness"], 0, 2))],
         ),
         "ranges": chart_of(
             Axis("part of the key space"),
             Axis("operations", log=True),
             _lines(in_ranges, Form.STEPS),
         ),
-        "prefixes": chart_of(
-            first_bytes, Axis("operations", zero=True), _lines(by_prefix, Form.DOT)
-        ),
+        "prefixes": chart_of(first_bytes, many, _lines(by_prefix, Form.DOT)),
         "miss-ratio": chart_of(
             Axis("keys that a cache holds", log=True),
             Axis("share of misses", zero=True),
-            [
-                *_lines(
-                    {n: _pairs(reuse.miss_ratio) for n, reuse in sorted(summary.reuse.items())}
-                ),
-                *_model(Form.DOT, [Point(r[0], 1 - r[2]) for r in _curve(rows["hits"])]),
-            ],
+            [*_lines(dict(sorted(misses.items()))), *_model(Form.DOT, modelled_misses)],
         ),
-        "value-sizes": _sizes(summary.value_sizes, "bytes of a value", rows["sizes"]),
+        "value-sizes": _sizes(summary.value_sizes, "bytes of a value", fitted["value_sizes"]),
         "key-sizes": _sizes(summary.key_sizes, "bytes of a key"),
-        "rate-fit": _compared(fitted.get("rate"), seconds, per_s),
+        "rate-fit": _compared(fitted["rate"], seconds, per_s),
         "ranges-fit": _compared(
-            fitted.get("ranges"), Axis("range, the hottest first"), Axis(share, log=True)
+            fitted["ranges"], Axis("range, the hottest first"), Axis(share, log=True)
         ),
     }
     if summary.inter_arrival_us is not None:
@@ -200,12 +186,8 @@ def trace_charts(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dic
     return {name: chart for name, chart in drawn.items() if chart is not None}
 
 
-def _curve(part: FittedPart | None) -> Sequence[Sequence[float]]:
-    return () if part is None else part.curve
-
-
-def _pairs(rows: Sequence[Sequence[float]]) -> list[Point]:
-    return [Point(row[0], row[1]) for row in rows]
+def _columns(rows: Rows, x: int, y: int) -> list[Point]:
+    return [Point(row[x], row[y]) for row in rows]
 
 
 def _points(x: Sequence[float], y: Sequence[float]) -> list[Point]:
@@ -228,11 +210,7 @@ def _model(form: Form, points: Sequence[Point], name: str = "model, all") -> lis
 
 
 def _sizes(
-    groups: Mapping[str, Histogram],
-    title: str,
-    fitted: FittedPart | None = None,
-    *,
-    log: bool = False,
+    groups: Mapping[str, Histogram], title: str, fitted: Rows = (), *, log: bool = False
 ) -> Chart | None:
     """The share of sizes of at most x, for each group."""
     lines = {}
@@ -240,16 +218,10 @@ def _sizes(
         shares = [so_far / histogram.count for so_far in accumulate(histogram.counts)]
         highs = [high for _, high, _ in histogram.buckets]
         lines[name] = [Point(high, share) for high, share in zip(highs, shares, strict=True)]
-    model = _model(Form.DOT, [Point(row[2], row[0]) for row in _curve(fitted)], "model")
-    across = Axis(title, log=log)
-    return chart_of(
-        across, Axis("share of at most", zero=True), [*_lines(lines, Form.STEPS), *model]
-    )
+    series = [*_lines(lines, Form.STEPS), *_model(Form.DOT, _columns(fitted, 2, 0), "model")]
+    return chart_of(Axis(title, log=log), Axis("share of at most", zero=True), series)
 
 
-def _compared(part: FittedPart | None, x: Axis, y: Axis) -> Chart | None:
-    rows = _curve(part)
-    of_trace = Series(Form.LINE, "baseline", _pairs(rows), "trace")
-    return chart_of(
-        x, y, [of_trace, *_model(Form.LINE, [Point(r[0], r[2]) for r in rows], "model")]
-    )
+def _compared(rows: Rows, x: Axis, y: Axis) -> Chart | None:
+    of_trace = Series(Form.LINE, "baseline", _columns(rows, 0, 1), "trace")
+    return chart_of(x, y, [of_trace, *_model(Form.LINE, _columns(rows, 0, 2), "model")])
