@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lsmtune
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.report import sentences, study_proof
 from lsmtune.report import words as text
@@ -41,17 +42,17 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A study as a live page has it: `live` is None, or of a tuner that is gone, when it rests."""
+    """A study as a live page has it: `fragments` are the sections of its `report` as HTML.
+
+    `live` is None, or of a tuner that is gone, when it rests.
+    """
 
     place: str
     path: Path
     analysis: StudyAnalysis
-    live: Live | None
-
-    @property
-    def state(self) -> State:
-        """What the tuner does."""
-        return State.ENDED if self.live is None else self.live.state
+    report: Document
+    fragments: Mapping[str, str]
+    live: Live | None = None
 
 
 def now_section(live: Live | None, spent_s: float) -> Section:
@@ -118,10 +119,11 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
         engine = next((each.title for each in analysis.engines), "")
         labels = ", ".join(weighted.label for weighted in analysis.workloads)
         best = text.ratio(analysis.history.best_ratio)
+        state = State.ENDED if shown.live is None else shown.live.state
         rows.append(
             (
                 Cell(shown.analysis.name, below=(str(shown.path),)),
-                *(engine, labels, _STATES[shown.state]),
+                *(engine, labels, _STATES[state]),
                 *(len(analysis.history.trials), best, f"{head.label}: {head.figure}"),
             )
         )
@@ -145,22 +147,21 @@ def compared_document(one: Shown, other: Shown) -> Document:
         {row["name"]: row["tuned"] for row in shown.analysis.options} for shown in (one, other)
     ]
     names = [shown.analysis.name for shown in (one, other)]
-    table = _options_table(values[0], values[1], names, "Options that differ")
-    metrics = [(one.analysis.metric, other.analysis.metric)]
-    notes: list[Block] = []
-    if metrics[0][0] != metrics[0][1] or one.analysis.workloads != other.analysis.workloads:
+    blocks: list[Block] = [_options_table(values[0], values[1], names)]
+    asked = [(shown.analysis.metric, shown.analysis.workloads) for shown in (one, other)]
+    if asked[0] != asked[1]:
         line = "These studies ask different questions: another workload, size or objective."
-        notes = [Notices([Notice(line)])]
-    sections.append(Section("options", "Options that differ", [*notes, table]))
+        blocks.insert(0, Notices([Notice(line)]))
+    sections.append(Section("options", "Options that differ", blocks))
     return _document(" and ".join(names), "two studies", sections)
 
 
-def diff_document(shown: Shown, one: int, other: int) -> Document | None:
-    """Two trials of a study; None where it has not both."""
+def diff_document(shown: Shown, one: int, other: int) -> Document:
+    """Two trials of a study. Raises InputError where it has not both."""
     analysis = shown.analysis
     rows = {row.trial: row for row in analysis.history.trials}
     if one not in rows or other not in rows:
-        return None
+        raise InputError("diff", why=f"the study has not both trials {[one, other]}")
     both, metric = (rows[one], rows[other]), analysis.metric
     names = [f"trial {row.trial}" for row in both]
     facts = [
@@ -171,7 +172,7 @@ def diff_document(shown: Shown, one: int, other: int) -> Document | None:
         ("took", *(text.seconds(row.elapsed_s) for row in both)),
     ]
     table = Table(words("", *names), facts, "Both trials")
-    options = _options_table(both[0].options, both[1].options, names, "Options that differ")
+    options = _options_table(both[0].options, both[1].options, names)
     errors = [Notice(row.error, f"trial {row.trial}") for row in both if row.error]
     blocks: list[Block] = [table, *([Notices(errors)] if errors else [])]
     sections = [Section("both", "Both trials", blocks), Section("options", "Options", [options])]
@@ -182,7 +183,6 @@ def _options_table(
     one: Mapping[str, OptionValue | None],
     other: Mapping[str, OptionValue | None],
     names: Sequence[str],
-    label: str,
 ) -> Table | Paragraph:
     def told(value: OptionValue | None) -> str:
         return "default" if value is None else option_text(value)
@@ -194,7 +194,7 @@ def _options_table(
     ]
     if not rows:
         return Paragraph("No option differs.", "quiet")
-    return Table(words("option", *names), rows, label, style="options")
+    return Table(words("option", *names), rows, "Options that differ", style="options")
 
 
 def _document(title: str, subtitle: str, sections: Sequence[Section]) -> Document:

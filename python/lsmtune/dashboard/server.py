@@ -221,10 +221,7 @@ class _Server:
             if _NUMBER.fullmatch(given) is None:
                 raise InputError("diff", name, found=given, allowed="the number of a trial")
             numbers.append(int(given))
-        document = diff_document(await self._studies.read(study.shown), numbers[0], numbers[1])
-        if document is None:
-            raise InputError("diff", why=f"the study has not both trials {numbers}")
-        return _page(document)
+        return _page(diff_document(await self._studies.read(study.shown), *numbers))
 
     async def events(self, request: Request) -> Response:
         """A stream of server-sent events: each section's HTML as it changes."""

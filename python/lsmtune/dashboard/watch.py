@@ -42,12 +42,9 @@ class Watched:
 
     def __init__(self, place: str, path: Path, clock: Clock = time.monotonic) -> None:
         self.place, self.path, self._clock = place, path, clock
-        self._shown: Shown | None = None
-        self._report: Document | None = None
-        self._trouble: LsmtuneError | None = None
+        self._known: Shown | LsmtuneError | None = None
         self._changed: float | None = None
         self._not_before_s = float("-inf")
-        self._fragments: dict[str, str] = {}
 
     def shown(self) -> Shown:
         """The study as it was when it was last read, and what its tuner says now.
@@ -55,28 +52,25 @@ class Watched:
         Raises InputError when it cannot be read.
         """
         changed, began_s = _changed_at(self.path / MEASUREMENTS_DB), self._clock()
-        if changed != self._changed and began_s >= self._not_before_s:
-            self._changed, self._trouble = changed, None
-            try:
-                self._read()
-            except OSError as error:
-                self._trouble = disk_trouble(error, self.path)
-            except LsmtuneError as error:
-                self._trouble = error
+        if self._known is None or (changed != self._changed and began_s >= self._not_before_s):
+            self._changed, self._known = changed, self._read()
             self._not_before_s = self._clock() + (self._clock() - began_s) / SHARE_MAX
-        if self._trouble is not None:
-            raise self._trouble.with_traceback(None)
-        if self._shown is None:
-            raise RuntimeError("a study without trouble was read")
-        return replace(self._shown, live=self.live())
+        if isinstance(self._known, LsmtuneError):
+            raise self._known.with_traceback(None)
+        return replace(self._known, live=self.live())
 
-    def _read(self) -> None:
-        # Opened anew: the folder may be another one of the same name.
-        with StudyFolder.open(self.path) as folder:
-            analysis = StudyAnalysis(read_study(folder), None)
-        self._shown = Shown(self.place, self.path, analysis, None)
-        self._report = study_document(analysis)
-        self._fragments = {s.id: section_html(s) for s in self._report.sections}
+    def _read(self) -> Shown | LsmtuneError:
+        try:
+            # Opened anew: the folder may be another one of the same name.
+            with StudyFolder.open(self.path) as folder:
+                analysis = StudyAnalysis(read_study(folder), None)
+            report = study_document(analysis)
+            fragments = {section.id: section_html(section) for section in report.sections}
+        except OSError as error:
+            return disk_trouble(error, self.path)
+        except LsmtuneError as error:
+            return error
+        return Shown(self.place, self.path, analysis, report, fragments)
 
     def live(self) -> Live | None:
         """What the tuner says; None where it is gone."""
@@ -89,11 +83,8 @@ class Watched:
         """What happens now, and the report; as a document, and as HTML by the sections' ids."""
         shown = self.shown()
         now = now_section(shown.live, shown.analysis.measured_s)
-        report = self._report
-        if report is None:
-            raise RuntimeError("a study that was read has a report")
-        fragments = {now.id: section_html(now), **self._fragments}
-        return replace(report, sections=[now, *report.sections]), fragments
+        fragments = {now.id: section_html(now), **shown.fragments}
+        return replace(shown.report, sections=[now, *shown.report.sections]), fragments
 
     def stamp(self) -> tuple[float | None, float]:
         """Changes when there may be something new to see."""
