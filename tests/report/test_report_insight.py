@@ -16,7 +16,7 @@ from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import BOTTOM, Chart, Form, Series
-from lsmtune.report.search_figures import (
+from lsmtune.report.figures import (
     front_chart,
     history_chart,
     importance_chart,

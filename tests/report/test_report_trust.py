@@ -21,7 +21,7 @@ from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Span
-from lsmtune.report.search_figures import anchor_chart
+from lsmtune.report.figures import anchor_chart
 from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import (
     AnchorPoint,

@@ -1,19 +1,35 @@
-"""What plots of results share, and those of a proof, from the tables of an analysis."""
+"""The plots of a study's results, from the tables of an analysis, and what all plots share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median, quantiles
 from typing import Any
 
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.chart import Axis, Chart, Form, Point, Rule, Series
+from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
+from lsmtune.report.history import share_of_range
 from lsmtune.report.sentences import guard_limit
-from lsmtune.report.tables import Arm, PairRow
+from lsmtune.report.tables import (
+    GAIN,
+    AnchorSeries,
+    Arm,
+    FrontRow,
+    Importance,
+    PairRow,
+    Slice,
+    SlicePoint,
+    TrialRow,
+)
+from lsmtune.report.tables import Place as SlicePlace
 
 _TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
 
@@ -50,8 +66,9 @@ def forest_chart(verdict: Verdict) -> Chart | None:
     A guard's limit is a red tick. Metrics without an interval are left out: a table has them.
     """
     higher = {"maximize": True, "minimize": False}
-    rows: list[tuple[str, Verdict | MetricRatio | GuardResult, bool | None]] = []
-    rows.append((verdict.metric, verdict, higher.get(verdict.direction)))
+    rows: list[tuple[str, Verdict | MetricRatio | GuardResult, bool | None]] = [
+        (verdict.metric, verdict, higher.get(verdict.direction))
+    ]
     limits = {}
     for guard in verdict.guards:
         limit = guard_limit(guard.guard)
@@ -188,3 +205,296 @@ def series_chart(analysis: StudyAnalysis) -> Chart | None:
 
 
 _STEPS_OF_TIME = 60
+
+
+# --- The search: history, anchors
+
+
+def history_chart(analysis: StudyAnalysis) -> Chart | None:
+    """Each trial's ratio to the baseline as it was then, the best so far, and what was proved.
+
+    Values where there are no ratios.
+    """
+    rows, base = analysis.history.trials, analysis.history.baseline_value
+    as_ratio = base is not None and base > 0 and analysis.metric != GAIN
+    scale = base if as_ratio and base else 1.0
+
+    def level(value: float | None) -> float | None:
+        return None if value is None or not math.isfinite(value) else value / scale
+
+    marks: dict[_Mark, list[Point]] = {}
+    for row in rows:
+        mark, at = _trial_mark(analysis, row)
+        y = BOTTOM if at is None else level(at)
+        point = Point(row.trial, y, _trial_hover(analysis.metric, row))
+        marks.setdefault(mark, []).append(point)
+    best = [Point(row.trial, level(row.best_so_far)) for row in rows if row.best_so_far is not None]
+    series = [
+        Series(Form.STEPS, "tuned", best, "best so far"),
+        *(
+            Series(form, tone, points, name, style)
+            for (form, tone, name, style), points in marks.items()
+        ),
+    ]
+    rules = [Rule(1.0 if as_ratio else base, "baseline")] if base is not None else []
+    verdict = analysis.verdict
+    if as_ratio and verdict is not None and verdict.ratio and verdict.ratio > 0:
+        rules.append(Rule(verdict.ratio, f"proved: {text.ratio(verdict.ratio)}", "ink"))
+    y_axis = ratio_axis() if as_ratio else value_axis(analysis.metric)
+    ends = (rows[0].trial - 0.5, rows[-1].trial + 0.5) if rows else (0.0, 1.0)
+    across = Axis("trial", low=ends[0], high=ends[1], told=whole)
+    return chart_of(across, y_axis, series, rules=rules, height=320)
+
+
+_Mark = tuple[Form, str, str, str]  # form, tone, what the legend says, style
+
+
+def _trial_mark(analysis: StudyAnalysis, row: TrialRow) -> tuple[_Mark, float | None]:
+    """How a trial is drawn, and at which value.
+
+    What a pruned trial had come to is on the scale of the plot where it is a rate among rates, or
+    what a program reported of the objective; the value of a smaller run is not.
+    """
+    if row.value is not None:
+        if row.is_tuned:
+            return (Form.STAR, "tuned", "the candidate", ""), row.value
+        if row.broken:
+            return (Form.RING, "tuned", "breaks a constraint", ""), row.value
+        return (Form.DOT, "tuned", "trial", "faint"), row.value
+    if row.outcome is not Outcome.PRUNED:
+        return (Form.CROSS, "bad", "failed", ""), None
+    at, rates = row.censored, analysis.direction == Direction.MAXIMIZE
+    shown = at is not None and at.reached_keys is None and (at.reached_s is None or rates)
+    if at is None or at.value is None or not shown:
+        return (Form.DIAMOND, "muted", "pruned", ""), None
+    return (Form.DIAMOND, "muted", "pruned: the value when stopped", ""), at.value
+
+
+def _trial_hover(metric: str, row: TrialRow) -> str:
+    ended = f"{text.outcome(row.outcome)} {text.reached(row.censored)}".strip()
+    told = ended if row.value is None else text.quantity(metric, row.value)
+    lines = [f"trial {row.trial}: {told}", *(f"breaks {constraint}" for constraint in row.broken)]
+    return "\n".join([*lines, text.options_line(row.options).replace(", ", "\n")])
+
+
+def anchor_chart(series: AnchorSeries) -> Chart | None:
+    """A mark per anchor, a line at each segment's level, a band where the machine changed."""
+    levels: list[Point] = []
+    for segment in series.segments:
+        levels += [Point(segment.from_s, segment.level), Point(segment.to_s, segment.level)]
+        levels.append(Point(segment.to_s, None))
+    marks = []
+    for role in dict.fromkeys(point.role for point in series.points):
+        points = []
+        for point in (point for point in series.points if point.role == role):
+            after = f"{role} after {text.count(point.trials_before, 'trial')}"
+            hover = f"{after}: {text.quantity(series.metric, point.value)}"
+            points.append(Point(point.at_s, point.value, hover))
+        marks.append(Series(_ROLES.get(role, Form.DOT), "baseline", points, role))
+    lines = [Series(Form.LINE, "baseline", levels, "level of a segment", "dash")] if levels else []
+    spans = [Span(each.from_s, each.to_s, text.ratio(each.ratio)) for each in series.changes]
+    time = Axis("seconds that the study worked", zero=True)
+    return chart_of(time, value_axis(series.metric), [*lines, *marks], spans=spans, height=240)
+
+
+_ROLES = {"baseline": Form.DIAMOND, "calibration": Form.RING, "anchor": Form.DOT}
+
+
+# --- What mattered: importance, the front, parallel coordinates, slices
+
+
+def importance_chart(importance: Importance) -> Chart | None:
+    """A bar per parameter with its interval; grey where chance alone gives as much."""
+    series = []
+    for row in importance.rows:
+        tone = "tuned" if row.above_chance else "baseline"
+        point = Point(
+            row.importance, row.parameter, low=row.importance_low, high=row.importance_high
+        )
+        series += [
+            Series(Form.BAR, tone, [point]),
+            Series(Form.WHISKER, "ink", [point], style="thin"),
+        ]
+    names = [row.parameter for row in importance.rows]
+    share = Axis("share of the importance of all", zero=True, told=text.percent)
+    return chart_of(share, Axis(names=names), series, height=40 + 36 * len(names))
+
+
+def front_chart(analysis: StudyAnalysis) -> Chart | None:
+    """The first two objectives against each other: the front, the other trials, the baseline."""
+    front = analysis.front
+    if front is None:
+        return None
+
+    def at(values: Sequence[float], hover: str = "") -> Point:
+        x, y = (v if math.isfinite(v) else None for v in values[:2])
+        return Point(x, y, hover)
+
+    def told(row: FrontRow) -> str:
+        lines = [f"trial {row.trial}"]
+        for label, metric, value in zip(front.objectives, front.metrics, row.values, strict=True):
+            lines.append(f"{text.metric_label(label)}: {text.quantity(metric, value)}")
+        return "\n".join([*lines, text.options_line(row.options).replace(", ", "\n")])
+
+    off = [at(values, f"trial {number}, not on the front") for number, values in front.others]
+    picked = [at(row.values, told(row)) for row in front.rows if row.is_picked]
+    others = [at(row.values, told(row)) for row in front.rows if not row.is_picked]
+    base = [] if front.baseline is None else [at(front.baseline, "baseline")]
+    series = [
+        Series(Form.DOT, "baseline", off, "other trials", "faint"),
+        Series(Form.DOT, "tuned", others, "front"),
+        Series(Form.STAR, "tuned", picked, "picked"),
+        Series(Form.DIAMOND, "ink", base, "baseline"),
+    ]
+    axes = []
+    for label, direction in zip(front.objectives[:2], front.directions, strict=False):
+        better = "higher" if direction == Direction.MAXIMIZE else "lower"
+        axes.append(
+            replace(value_axis(label), title=f"{value_axis(label).title}, {better} is better")
+        )
+    return chart_of(axes[0], axes[1], series, height=400)
+
+
+def best_first(analysis: StudyAnalysis) -> list[TrialRow]:
+    """The trials with a value."""
+    rows = [row for row in analysis.history.trials if row.value is not None]
+    turned = analysis.direction == Direction.MAXIMIZE
+    return sorted(rows, key=lambda row: row.value or 0.0, reverse=turned)
+
+
+def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
+    """A line per trial through its options, each from the least to the greatest of its range.
+
+    The best tenth of the trials is in colour, the candidate above all.
+    """
+    shown = [each for each in analysis.slices if any(p.value is not None for p in each.points)]
+    if len(shown) < 2:
+        return None
+    short = _short_names([each.parameter.name for each in shown])
+    lines: dict[int, list[Point]] = {}
+    for plotted in shown:
+        place = _share_of_range(plotted)
+        for point in plotted.points:
+            value = point.option_value if point.place is SlicePlace.RANGE else None
+            y = None if value is None else place(value)
+            lines.setdefault(point.trial, []).append(Point(short[plotted.parameter.name], y))
+    rows = best_first(analysis)
+    tuned = [row.trial for row in rows if row.is_tuned]
+    ranked = [row.trial for row in rows if not row.is_tuned][:_LINES_MAX]
+    tenth = max(1, len(rows) // 10)
+
+    def of(trials: Sequence[int]) -> list[Point]:
+        points: list[Point] = []
+        for trial in trials:
+            points += [*lines[trial], Point("", None)]
+        return points
+
+    series = [
+        Series(Form.LINE, "muted", of(ranked[tenth:]), "other trials", "thin faint"),
+        Series(Form.LINE, "info", of(ranked[:tenth]), "the best tenth", "thin"),
+        Series(Form.LINE, "tuned", of(tuned), "the candidate"),
+    ]
+    names = [short[each.parameter.name] for each in shown]
+    level = Axis(low=0.0, high=1.0, ticks=[(0.0, "least"), (1.0, "greatest")])
+    return chart_of(Axis(names=names), level, series, height=320)
+
+
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """`block_based_table_factory.block_size` as `block_size` where no other ends so."""
+    last = {name: name.rpartition(".")[2] for name in names}
+    ends = Counter(last.values())
+    return {name: end if ends[end] == 1 else name for name, end in last.items()}
+
+
+_LINES_MAX = 300  # of the parallel coordinates; the best ones, since more are a grey area
+
+
+def _share_of_range(plotted: Slice) -> Callable[[OptionValue], float | None]:
+    """Where a value is in its range, from 0 to 1, on the range's own scale."""
+    numbers, choices = plotted.parameter.numbers, [*plotted.parameter.choices]
+
+    def share(value: OptionValue) -> float | None:
+        if numbers is None:
+            last = max(len(choices) - 1, 1)
+            return choices.index(value) / last if value in choices else None
+        return None if isinstance(value, str | bool) else share_of_range(numbers, value)
+
+    return share
+
+
+def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Chart | None:
+    """The objective over one parameter, one mark per trial; specials and inactive ones apart."""
+    if all(point.value is None for point in plotted.points):
+        return None
+    place, across = _slice_axis(plotted)
+    # The tuned trial is drawn last, on top of the others.
+    points = sorted(plotted.points, key=lambda point: (point.is_tuned, point.trial))
+    marks: dict[tuple[Form, str, str], list[Point]] = {}
+    for point in points:
+        form = Form.STAR if point.is_tuned else Form.DOT
+        kind = (form, "tuned", "" if point.is_tuned else "faint")
+        if point.value is None:
+            pruned = point.outcome is Outcome.PRUNED
+            kind = (Form.DIAMOND, "muted", "") if pruned else (Form.CROSS, "bad", "")
+        y = BOTTOM if point.value is None else point.value
+        hover = _point_hover(analysis, plotted, point)
+        marks.setdefault(kind, []).append(Point(place(point), y, hover))
+    series = [Series(form, tone, at, style=style) for (form, tone, style), at in marks.items()]
+    level = analysis.history.baseline_value
+    rules = [] if level is None or not math.isfinite(level) else [Rule(level)]
+    axis = replace(value_axis(analysis.metric), title="")
+    return chart_of(across, axis, series, rules=rules, height=190)
+
+
+def _point_hover(analysis: StudyAnalysis, plotted: Slice, point: SlicePoint) -> str:
+    value = point.option_value
+    told = "inactive" if value is None else text.option(value, plotted.parameter.unit)
+    ended = text.outcome(point.outcome)
+    came_to = ended if point.value is None else text.quantity(analysis.metric, point.value)
+    return f"trial {point.trial}: {told}\n{came_to}"
+
+
+def byte_ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
+    """At most four ticks at round sizes: powers of two on a log scale, else even steps of one."""
+    if log:
+        first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
+        ticks = [
+            2.0**power for power in range(first, last + 1, max(1, math.ceil((last - first) / 3)))
+        ]
+    else:
+        step = 2 ** math.ceil(math.log2(max((high - low) / 3, 1)))
+        ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [(tick, bytes_told(tick)) for tick in ticks]
+
+
+def _slice_axis(plotted: Slice) -> tuple[Callable[[SlicePoint], Place], Axis]:
+    """Where a trial stands along x, and that axis: numbers as such, all else by name."""
+    numbers = plotted.parameter.numbers
+    within = [point for point in plotted.points if point.place is SlicePlace.RANGE]
+    values = [point.option_value for point in within]
+    real = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    if numbers is None or len(real) < len(values):
+        names = [option_text(choice) for choice in plotted.parameter.choices]
+        inactive = [point for point in plotted.points if point.place is SlicePlace.INACTIVE]
+        names += ["inactive"] if inactive else []
+        seen = {_name(point) for point in plotted.points}
+        return _name, Axis(names=[*names, *sorted(seen - set(names))])
+    log = numbers.log and all(value > 0 for value in real)
+    ticks = (
+        byte_ticks(numbers.low, numbers.high, log=log) if plotted.parameter.unit == "bytes" else []
+    )
+    aside = sorted({_name(p) for p in plotted.points if p.place is not SlicePlace.RANGE})
+    told = whole if numbers.integer else Axis().told
+    axis = Axis(log=log, aside=aside, low=numbers.low, high=numbers.high, ticks=ticks, told=told)
+    return _at, axis
+
+
+def _at(point: SlicePoint) -> Place:
+    value = point.option_value
+    if point.place is not SlicePlace.RANGE or value is None or isinstance(value, bool):
+        return _name(point)
+    return value
+
+
+def _name(point: SlicePoint) -> str:
+    return "inactive" if point.option_value is None else option_text(point.option_value)

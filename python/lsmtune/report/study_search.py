@@ -7,7 +7,7 @@ from functools import partial
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.report import search_figures, sentences
+from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import (
@@ -56,7 +56,7 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
             note += f", {text.ratio(history.best_ratio)} the baseline's {of}"
         note += f": {sentences.searched(analysis.verdict)}"
     label = "Each trial over the baseline, and the best so far"
-    plot = plot_blocks(label, search_figures.history_chart(analysis))
+    plot = plot_blocks(label, figures.history_chart(analysis))
     lines = [Paragraph(f"{note}. The proof decides, not this plot.", "note")]
     # What of a search on a model was seen at both sizes.
     notes = () if analysis.verdict is None else analysis.verdict.notes
@@ -97,7 +97,7 @@ def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:
     return [
         Heading("Front"),
         Paragraph(note, "quiet"),
-        *plot_blocks("The front of the first two objectives", search_figures.front_chart(analysis)),
+        *plot_blocks("The front of the first two objectives", figures.front_chart(analysis)),
         Table.of(columns, front.rows, "Front", marks=marks, header=False, sortable=True),
     ]
 
@@ -117,7 +117,7 @@ def _importance_blocks(analysis: StudyAnalysis) -> list[Block]:
         ]
         if of_objective.rows:
             plot = plot_blocks(
-                "Importance of each parameter", search_figures.importance_chart(of_objective)
+                "Importance of each parameter", figures.importance_chart(of_objective)
             )
             label, fold = "Parameter importance", "Figures" if plot else ""
             table = Table.of(_IMPORTANCE, of_objective.rows, label, fold=fold, sortable=True)
@@ -146,7 +146,7 @@ _IMPORTANCE = (
 def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
     """All options at once, and the objective over each parameter."""
     label = "A line per trial through its options, each from the least to the greatest of its range"
-    blocks = plot_blocks(label, search_figures.parallel_chart(analysis))
+    blocks = plot_blocks(label, figures.parallel_chart(analysis))
     if blocks:
         blocks = [Heading("All options at once"), Paragraph(f"{label}.", "quiet"), *blocks]
     note = (
@@ -158,7 +158,7 @@ def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
     groups: list[list[Block]] = []
     for plotted in analysis.slices:
         name = plotted.parameter.name
-        plot = plot_blocks(f"Objective over {name}", search_figures.slice_chart(analysis, plotted))
+        plot = plot_blocks(f"Objective over {name}", figures.slice_chart(analysis, plotted))
         groups.append([Heading(name), *(plot or [Paragraph("No trial has a value.", "quiet")])])
     return [
         *blocks,
@@ -236,7 +236,7 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     ]
     shown, fold = rows, f"All {text.count(len(rows), 'trial')}"
     if len(rows) > TRIALS_MAX:
-        best = {row.trial for row in search_figures.best_first(analysis)[:TRIALS_MAX]}
+        best = {row.trial for row in figures.best_first(analysis)[:TRIALS_MAX]}
         shown = tuple(row for row in rows if row.is_tuned or row.trial in best)
         fold = f"The best {len(shown)} of {len(rows):,} trials; the raw figures have all of them"
     marks = {number: "tuned" for number, row in enumerate(shown) if row.is_tuned}

@@ -8,7 +8,7 @@ from functools import partial
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome
 from lsmtune.proof.power_loss import power_sentences
-from lsmtune.report import search_figures, sentences
+from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import (
@@ -76,7 +76,7 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
         several = len(analysis.anchors) > 1
         blocks += [Heading(text.metric_label(series.objective))] if several else []
         label = "The anchors over the time of the study"
-        plot = plot_blocks(label, search_figures.anchor_chart(series))
+        plot = plot_blocks(label, figures.anchor_chart(series))
         columns = (
             Column("run", key="role", number=False),
             Column("at", text.seconds, "at_s"),
