@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lsmtune.report.history import (
-    failures,
-    front,
-    history,
-    option_rows,
-    outcome_counts,
-    slices,
-    statistics,
-)
+from lsmtune.report import history, proof, trust
 from lsmtune.report.importance import Method, importances
 from lsmtune.report.latencies import latency_curves
 from lsmtune.report.notices import notices
-from lsmtune.report.proof import (
-    interval_series,
-    level_rows,
-    medians,
-    pairs,
-    performance_rows,
-    proof_facts,
-    survival,
-    workload_rows,
-)
 from lsmtune.report.source import StudyRecords, chosen, counted_pairs, metric_of, run_row
-from lsmtune.report.trust import anchor_series, conditions, noise_rows
 
 
 class StudyAnalysis:
@@ -71,28 +52,28 @@ class StudyAnalysis:
         self.started_unix_s = min((run.started_unix_s for run in runs), default=None)
         self.measured_s = sum(run.elapsed_s for run in runs)
         self.machine = records.machine
-        self.options = option_rows(records)
+        self.options = history.option_rows(records)
         self.result_files = records.result_files
-        self.history = history(records)
-        self.pairs = pairs(records)
-        self.medians = medians(self.pairs)
+        self.history = history.history(records)
+        self.pairs = proof.pairs(records)
+        self.medians = proof.medians(self.pairs)
         self.latencies = curves
-        self.series = interval_series(records)
-        self.slices = slices(records)
-        self.front = front(records)
-        self.by_workload = workload_rows(records)
+        self.series = proof.interval_series(records)
+        self.slices = history.slices(records)
+        self.front = history.front(records)
+        self.by_workload = proof.workload_rows(records)
         self.importances = () if method is None else importances(records, method, on_progress)
-        self.statistics = statistics(records)
-        self.outcomes = outcome_counts(records)
-        self.failures = failures(records)
+        self.statistics = history.statistics(records)
+        self.outcomes = history.outcome_counts(records)
+        self.failures = history.failures(records)
         self.notices = notices(records, problems)
         self.runs = [run_row(records, stored) for stored in records.measurements]
-        self.anchors = anchor_series(records)
-        self.noise = noise_rows(records)
-        self.proof = proof_facts(records)
-        survived = survival(records)
+        self.anchors = trust.anchor_series(records)
+        self.noise = trust.noise_rows(records)
+        self.proof = proof.proof_facts(records)
+        survived = proof.survival(records)
         self.crash_test = survived.crash
         self.power_test = survived.power
-        self.performance = performance_rows(records)
-        self.levels = level_rows(records)
-        self.conditions = conditions(records)
+        self.performance = proof.performance_rows(records)
+        self.levels = proof.level_rows(records)
+        self.conditions = trust.conditions(records)
