@@ -87,7 +87,7 @@ def markdown(told: Told) -> str:
             "trust", "How far it can be trusted", [Paragraph(t, "detail") for t in _trust(told)]
         ),
     ]
-    page = Document(title, verdict_line(verdict), sections, title, "")
+    page = Document(title, verdict_line(verdict), sections)
     return f"{MARKER}\n{to_markdown(page)}"
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import lsmtune
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.report import sentences, study_proof
@@ -198,5 +197,4 @@ def _options_table(
 
 
 def _document(title: str, subtitle: str, sections: Sequence[Section]) -> Document:
-    footer = f"lsmtune {lsmtune.__version__}"
-    return Document(title, subtitle, sections, f"{title} · lsmtune", footer)
+    return Document(title, subtitle, sections, f"{title} · lsmtune")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import lsmtune
 from lsmtune.report.chart import Chart
 
 NOT_KNOWN = "\N{EN DASH}"
@@ -248,13 +249,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report."""
+    """A whole report; `page_title` and `footer` are a page's."""
 
     title: str
     subtitle: str
     sections: Sequence[Section]
-    page_title: str
-    footer: str
+    page_title: str = ""
+    footer: str = f"lsmtune {lsmtune.__version__}"
 
 
 def plot_blocks(label: str, chart: Chart | None) -> list[Block]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-import lsmtune
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.experiment.contest import Broken, Disqualified
 from lsmtune.experiment.standings import (
@@ -86,7 +84,6 @@ def board_document(board: Leaderboard) -> Document:
         subtitle=subtitle(board),
         sections=sections,
         page_title=f"{headline(board)} · lsmtune contest",
-        footer=f"lsmtune {lsmtune.__version__}",
     )
 
 
@@ -136,9 +133,7 @@ def headline(board: Leaderboard) -> str:
 
 def subtitle(board: Leaderboard) -> str:
     """What was measured, in one line."""
-    parts = []
-    if board.engine is not None:
-        parts.append(board.engine.title)
+    parts = [] if board.engine is None else [board.engine.title]
     parts.append(board.workload if board.workload is not None else "logs of YCSB-cpp")
     better = "higher" if board.direction is Direction.MAXIMIZE else "lower"
     parts.append(f"{text.metric_label(board.metric)}, {better} is better")
@@ -312,14 +307,12 @@ def _ranked(standings: Standings) -> Iterator[dict[str, object]]:
 
 # --- The forms, by the suffix of the file that is written
 
-FORMATS: Mapping[str, Callable[[Leaderboard], str]] = MappingProxyType(
-    {
-        ".html": lambda board: to_html(board_document(board)),
-        ".md": lambda board: to_markdown(board_document(board)),
-        ".json": lambda board: to_json(document(board)),
-        ".csv": _csv,
-    }
-)
+FORMATS: Mapping[str, Callable[[Leaderboard], str]] = {
+    ".html": lambda board: to_html(board_document(board)),
+    ".md": lambda board: to_markdown(board_document(board)),
+    ".json": lambda board: to_json(document(board)),
+    ".csv": _csv,
+}
 
 
 def check_board(path: Path, flag: str) -> None:

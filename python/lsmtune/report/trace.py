@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
-import lsmtune
 from lsmtune.machine.files import write_output
 from lsmtune.report import words as text
 from lsmtune.report.chart import Axis, Chart, Form, Point, Series
@@ -80,7 +79,6 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
         f"{text.count(summary.operations, 'operation')} · {text.seconds(summary.duration_s)}",
         sections=sections,
         page_title=f"{file} · trace · lsmtune",
-        footer=f"lsmtune {lsmtune.__version__}",
     )
 
 
