@@ -166,9 +166,6 @@ def test_the_noise_of_a_proof_says_what_it_could_show(study: SampleStudy) -> Non
     )
     assert row.smallest_effect is not None
     assert 0 < row.smallest_effect < 0.1
-    # Pairs of a lsmtune that judged them by another test say nothing of this one.
-    study.folder.measurements.set_verdict(verdict(method=""))
-    assert analysed(study).noise[0].smallest_effect is None
 
 
 @pytest.mark.parametrize(

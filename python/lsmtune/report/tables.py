@@ -388,7 +388,7 @@ class ProofFacts:
 
     `pairs_max` and `smallest_effect` are those of the study file. `pairs_least_each` is how many
     pairs the intervals of the other metrics need at the least, None where these were not corrected.
-    `ended` is None for a verdict of a lsmtune that planned a fixed number of pairs.
+    `ended` is None for a verdict without a pair.
     """
 
     ended: Ended | None

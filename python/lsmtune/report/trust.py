@@ -158,8 +158,7 @@ def _proof_noise(verdict: Verdict | None) -> list[NoiseRow]:
     if len(ratios) < verdict.pairs or not all(r > 0 and math.isfinite(r) for r in ratios):
         return []
     noise, pairs, effect = noise_of(ratios), verdict.pairs, None
-    # In the pairs of old, the order was not drawn by lot, and another test judged them.
-    if verdict.method and pairs >= pairs_at_least(verdict.confidence):
+    if pairs >= pairs_at_least(verdict.confidence):
         effect = detectable_effect(pairs, noise.log_sd, verdict.confidence)
     scatter = (noise.log_sd, noise.log_sd_low, noise.log_sd_high, noise.autocorrelation)
     return [
