@@ -123,17 +123,14 @@ def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
     """Every pair of the latest proof, those with a failed or missing run included."""
     rows = []
     for number, sides in proof_runs(records).items():
-        values: list[float | None] = []
-        outcomes: list[Outcome | None] = []
-        for arm in Arm:
-            # A side has a run under each workload.
-            runs = [run.measurement for run in sides.get(arm, ())]
-            values.append(value_of(records, records.spec.goal.values(runs)) if runs else None)
-            outcomes.append(outcome_of(runs) if runs else None)
-        baseline, tuned = values
+        # A side has a run under each workload.
+        runs = [[run.measurement for run in sides.get(arm, ())] for arm in Arm]
+        baseline, tuned = (
+            value_of(records, records.spec.goal.values(side)) if side else None for side in runs
+        )
+        one, other = (outcome_of(side) if side else None for side in runs)
         quotient, method, counted = ratio(tuned, baseline), method_of(sides), counts(records, sides)
-        ended = outcomes[0], outcomes[1]
-        rows.append(PairRow(number, baseline, tuned, quotient, *ended, method, counted))
+        rows.append(PairRow(number, baseline, tuned, quotient, one, other, method, counted))
     return tuple(rows)
 
 

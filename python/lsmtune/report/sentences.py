@@ -162,17 +162,15 @@ def _interval(verdict: Verdict) -> str:
 
 # --- Sentences that the page and the Markdown report share
 
-_QUESTIONS = {
-    "ped-anova": "how much each parameter tells the best trials from all trials",
-    "fanova": "which share of the variance each parameter explains by itself",
+_METHODS = {
+    "ped-anova": "PED-ANOVA: how much each parameter tells the best trials from all trials",
+    "fanova": "fANOVA: which share of the variance each parameter explains by itself",
 }
-_METHODS = {"ped-anova": "PED-ANOVA", "fanova": "fANOVA"}
 
 
 def importance_note(table: Importance) -> str:
     """What the table of importance says, and what it does not."""
-    name = _METHODS.get(table.method, table.method)
-    head = f"{name}: {_QUESTIONS.get(table.method, 'importance')}"
+    head = _METHODS[table.method]
     if table.why:
         needs = table.why if table.why.startswith("needs") else f"cannot be had, as {table.why}"
         return f"{head}. No figures: it {needs}."

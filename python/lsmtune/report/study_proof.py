@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import groupby
+from itertools import groupby, repeat
 
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import PERCENTILES
@@ -27,7 +27,7 @@ from lsmtune.report.document import (
     plot_blocks,
     words,
 )
-from lsmtune.report.tables import Arm, ImportanceRow, LatencyCurve, PairRow, Row
+from lsmtune.report.tables import Arm, ImportanceRow, PairRow, Row
 
 _RATIO = Column("ratio", text.ratio, "ratio")
 
@@ -175,20 +175,15 @@ _OPTIONS = (
 
 def compared_section(analysis: StudyAnalysis) -> Section:
     """Both configurations beside each other: over time, latencies, stalls, costs, pair by pair."""
-    blocks: list[Block] = []
     plot = plot_blocks("Throughput over time of both", figures.series_chart(analysis))
-    if plot:
-        blocks += [
-            Heading("Throughput over time"),
-            Paragraph(f"{text.sentence(_source(analysis))}.", "quiet"),
-            *plot,
-        ]
-    blocks += [
+    source = Paragraph(f"{text.sentence(_source(analysis))}.", "quiet")
+    blocks = [
+        *([Heading("Throughput over time"), source, *plot] if plot else []),
         *_latency_blocks(analysis),
         *_performance_blocks(analysis),
         *_workload_blocks(analysis),
+        *_pair_blocks(analysis),
     ]
-    blocks += _pair_blocks(analysis)
     return Section("compared", "Tuned against baseline", blocks, "Compared")
 
 
@@ -275,36 +270,25 @@ _LEVELS = (
 )
 
 
-def _statistic(metric: str) -> str:
-    """`median` or `p99`, of a latency."""
-    return text.metric_label(metric).removesuffix(" latency")
-
-
-def _latency_rows(analysis: StudyAnalysis) -> list[tuple[str, dict[Arm, LatencyCurve]]]:
-    """The curves by operation type, then by arm."""
-    rows: dict[str, dict[Arm, LatencyCurve]] = {}
-    for curve in analysis.latencies:
-        rows.setdefault(curve.operation, {})[curve.arm] = curve
-    return sorted(rows.items())
-
-
 def _latency_blocks(analysis: StudyAnalysis) -> list[Block]:
     """Percentiles of both arms, by operation type."""
-    all_rows = _latency_rows(analysis)
-    if not all_rows:
+    operations = sorted({curve.operation for curve in analysis.latencies})
+    if not operations:
         return [Paragraph("No run has stored a latency histogram yet.", "quiet")]
     note = f"Whole histograms of the {_source(analysis)}, merged per configuration."
     groups: list[list[Block]] = []
     shown = (*PERCENTILES, "latency_us_max")
-    for operation, curves in all_rows:
-        columns = (
-            Column("", key="arm", number=False),
-            Column("operations", text.number, "count"),
-            *(Column(_statistic(metric), text.duration_us, metric) for metric in shown),
-        )
+    labels = (text.metric_label(metric).removesuffix(" latency") for metric in shown)
+    columns = (
+        Column("", key="arm", number=False),
+        Column("operations", text.number, "count"),
+        *map(Column, labels, repeat(text.duration_us), shown),
+    )
+    for operation in operations:
+        curves = [curve for curve in analysis.latencies if curve.operation == operation]
         label = f"Latency of {operation}"
         plot = plot_blocks(f"{label}, percentiles", figures.latency_chart(analysis, operation))
-        table = Table.of(columns, list(curves.values()), label, fold="Figures" if plot else "")
+        table = Table.of(columns, curves, label, fold="Figures" if plot else "")
         groups.append([Heading(label), *plot, table])
     return [Heading("Latency"), Paragraph(note, "quiet"), Beside(groups, "pair")]
 

@@ -27,17 +27,13 @@ from lsmtune.report.tables import Front, FrontRow, ImportanceRow, TrialRow
 
 def found_section(analysis: StudyAnalysis) -> Section:
     """The search: history, front, what mattered, where the time went."""
-    title, blocks = "How it was found", _history_blocks(analysis)
-    if not analysis.history.trials:
-        return Section("found", title, blocks, "Search")
-    if analysis.front is not None:
-        blocks += _front_blocks(analysis, analysis.front)
-    blocks += [
-        *_importance_blocks(analysis),
-        *_slice_blocks(analysis),
-        *_statistics_blocks(analysis),
-    ]
-    return Section("found", title, blocks, "Search")
+    blocks = _history_blocks(analysis)
+    if analysis.history.trials:
+        blocks += [] if analysis.front is None else _front_blocks(analysis, analysis.front)
+        blocks += _importance_blocks(analysis)
+        blocks += _slice_blocks(analysis)
+        blocks += _statistics_blocks(analysis)
+    return Section("found", "How it was found", blocks, "Search")
 
 
 def _history_blocks(analysis: StudyAnalysis) -> list[Block]:

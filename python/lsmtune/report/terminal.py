@@ -43,9 +43,7 @@ def blocks_view(blocks: Sequence[Block]) -> RenderableType:
 
 def _terminal(block: Block) -> Iterator[RenderableType]:
     if isinstance(block, Paragraph):
-        text = (
-            f"{block.text} {block.code}" if block.text and block.code else block.text or block.code
-        )
+        text = " ".join(filter(None, (block.text, block.code)))
         yield Text(text, style=_STYLES.get(block.tone.split(" ")[-1], ""))
     elif isinstance(block, Heading):
         yield Text(block.text, style="dim")

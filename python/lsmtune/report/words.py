@@ -187,5 +187,6 @@ def outcome(name: str) -> str:
 
 def seconds(elapsed_s: float | None) -> str:
     """A duration."""
-    known = elapsed_s is not None and math.isfinite(elapsed_s) and elapsed_s >= 0
-    return format_duration(elapsed_s) if known and elapsed_s is not None else NOT_KNOWN
+    if elapsed_s is None or not math.isfinite(elapsed_s) or elapsed_s < 0:
+        return NOT_KNOWN
+    return format_duration(elapsed_s)
