@@ -133,10 +133,6 @@ class Chart:
     spans: Sequence[Span] = ()
     height: int = 280
 
-    def is_empty(self) -> bool:
-        """Whether no series has a point with a place."""
-        return not any(point.y is not None for series in self.series for point in series.points)
-
 
 # --- Where things are
 
@@ -322,26 +318,32 @@ def _bounds(chart: Chart, point: Point, way: str) -> tuple[float | None, ...]:
 
 def _grid(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
     """Lines at the ticks, shaded spans, and rules."""
-    for span in chart.spans:
-        low, high = _ends(span, x)
-        if low is not None and high is not None:
-            width = max(1000 * (high - low), 3.0)
-            place = f'x="{1000 * low:.0f}" y="0" width="{width:.0f}" height="1000"'
-            yield f'<rect class="span" {place}/>'
+    for _, low, high in _spans(chart, x):
+        width = max(1000 * (high - low), 3.0)
+        place = f'x="{1000 * low:.0f}" y="0" width="{width:.0f}" height="1000"'
+        yield f'<rect class="span" {place}/>'
     horizontal = [] if chart.y.names else [f"M0 {_down(at)}H1000" for at, _ in y.ticks()]
     upright = [f"M{1000 * at:.0f} 0V1000" for at, _ in x.ticks()] if chart.y.names else []
     yield f'<path class="grid" d="{"".join(horizontal + upright)}M0 1000H1000"/>'
+    for rule, at in _rules(chart, x, y):
+        path = f"M{1000 * at:.0f} 0V1000" if rule.upright else f"M0 {_down(at)}H1000"
+        yield f'<path class="line dash {rule.tone}" d="{path}"/>'
+
+
+def _spans(chart: Chart, x: _Scale) -> Iterator[tuple[Span, float, float]]:
+    """The spans that have a place, and where each begins and ends."""
+    for span in chart.spans:
+        low, high = x.share(span.low), x.share(span.high)
+        if low is not None and high is not None:
+            yield span, min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)
+
+
+def _rules(chart: Chart, x: _Scale, y: _Scale) -> Iterator[tuple[Rule, float]]:
+    """The rules that lie within the plot, and where."""
     for rule in chart.rules:
         at = (x if rule.upright else y).share(rule.at)
         if at is not None and _is_inside(at):
-            path = f"M{1000 * at:.0f} 0V1000" if rule.upright else f"M0 {_down(at)}H1000"
-            yield f'<path class="line dash {rule.tone}" d="{path}"/>'
-
-
-def _ends(span: Span, x: _Scale) -> list[float | None]:
-    """Where a span begins and ends; None where it has no place."""
-    shares = (x.share(span.low), x.share(span.high))
-    return [None if share is None else min(max(share, 0.0), 1.0) for share in shares]
+            yield rule, at
 
 
 def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
@@ -360,15 +362,13 @@ def _words(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
         yield _text(0.0, 1 - number / len(chart.y.names), name, 'class="name" dy="1em"')
     for at, label in [] if chart.y.names else y.ticks():
         yield _text(0.0, at, label, 'class="tick" text-anchor="end" dx="-8" dy="0.32em"')
-    for rule in (rule for rule in chart.rules if rule.text):
-        share = (x if rule.upright else y).share(rule.at)
-        if share is not None and _is_inside(share):
-            place = (share, 1.0) if rule.upright else (1.0, share)
-            anchor = "middle" if rule.upright else "end"
+    for rule, share in _rules(chart, x, y):
+        place = (share, 1.0) if rule.upright else (1.0, share)
+        anchor = "middle" if rule.upright else "end"
+        if rule.text:
             yield _text(*place, rule.text, f'class="tick" text-anchor="{anchor}" dy="-0.4em"')
-    for span in chart.spans:
-        low, high = _ends(span, x)
-        if span.text and low is not None and high is not None:
+    for span, low, high in _spans(chart, x):
+        if span.text:
             style = 'class="tick warn" text-anchor="middle" dy="1.1em"'
             yield _text((low + high) / 2, 1.0, span.text, style)
 

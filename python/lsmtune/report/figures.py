@@ -53,8 +53,8 @@ def ratio_axis(title: str = "ratio to the baseline, log scale") -> Axis:
 
 def chart_of(x: Axis, y: Axis, series: Sequence[Series], **more: Any) -> Chart | None:
     """The chart of the series that have points, with `more` of its attributes; None without any."""
-    chart = Chart(x, y, [each for each in series if each.points], **more)
-    return None if chart.is_empty() else chart
+    shown = any(point.y is not None for each in series for point in each.points)
+    return Chart(x, y, [each for each in series if each.points], **more) if shown else None
 
 
 # --- The proof
