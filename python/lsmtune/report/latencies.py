@@ -12,7 +12,7 @@ import binascii
 import math
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,9 +87,8 @@ def decode(text: str) -> Histogram:
     if len(payload) != length:
         raise ValueError(f"not an HDR histogram: {len(payload)} bytes of counts of {length}")
     # Index and count of every bucket that is not empty; a negative number skips empty ones.
-    indices, counts, index, position = [], [], 0, 0
-    while position < len(payload):
-        number, position = _zigzag(payload, position)
+    indices, counts, index = [], [], 0
+    for number in _numbers(payload):
         if number > 0:
             indices.append(index)
             counts.append(number)
@@ -108,19 +107,18 @@ def _inflated(stream: bytes, length: int) -> bytes:
     return plain
 
 
-def _zigzag(payload: bytes, position: int) -> tuple[int, int]:
-    """One signed number and the position after it; the ninth byte carries eight bits."""
-    number = 0
-    for shift in range(0, 63, 7):
-        if position >= len(payload):
-            raise ValueError("not an HDR histogram: its last count is cut off")
-        byte = payload[position]
-        position += 1
+def _numbers(payload: bytes) -> Iterator[int]:
+    """The signed numbers, of up to nine bytes each; the ninth carries eight bits."""
+    number = shift = 0
+    for byte in payload:
         last = shift == 56
         number |= (byte if last else byte & 0x7F) << shift
+        shift += 7
         if last or byte < 0x80:
-            break
-    return (number >> 1) ^ -(number & 1), position
+            yield (number >> 1) ^ -(number & 1)
+            number = shift = 0
+    if shift:
+        raise ValueError("not an HDR histogram: its last count is cut off")
 
 
 def _highest_equivalent(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:
@@ -154,9 +152,8 @@ def percentile_grid() -> tuple[float, ...]:
 def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tuple[str, ...]]:
     """One curve per operation type and arm, and a line for each histogram that is not readable.
 
-    With several workloads the operation's name begins with the workload's label.
-
-    A curve stops at the percentile beyond which fewer than one operation would lie.
+    With several workloads the operation's name begins with the workload's label. A curve stops at
+    the percentile beyond which fewer than one operation would lie.
     """
     curves, problems = [], []
     for arm, runs in arms(records).items():
