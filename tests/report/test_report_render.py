@@ -29,7 +29,6 @@ from lsmtune.report.document import (
     Plot,
     Section,
     Table,
-    headed,
     plot_blocks,
     words,
 )
@@ -60,7 +59,7 @@ def document(text: str) -> Document:
     ]
     sections = [
         Section("first", text, blocks, text, tone="good", top=True),
-        Section("second", text, headed(Table(columns, rows, text)), terminal=False),
+        Section("second", text, [Heading(text), Table(columns, rows, text)], terminal=False),
     ]
     return Document(text, text, sections, text, text)
 
@@ -101,8 +100,7 @@ def test_a_terminal_takes_any_text_literally_and_leaves_columns_out() -> None:
     assert "hidden" not in said
 
 
-def test_a_table_without_rows_and_a_plot_without_data_leave_nothing() -> None:
-    assert headed(Table(words("a"), [], "title")) == []
+def test_a_plot_without_data_leaves_nothing() -> None:
     assert plot_blocks("label", None) == []
 
 

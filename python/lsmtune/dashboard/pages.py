@@ -130,7 +130,7 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
     blocks += [Notices([Notice(why, path) for path, why in broken.items()])] if broken else []
     section = Section("studies", "Studies", blocks)
     count = "1 study" if len(studies) == 1 else f"{len(studies):,} studies"
-    return _document("Studies", count, [section])
+    return Document("Studies", count, [section])
 
 
 def compared_document(one: Shown, other: Shown) -> Document:
@@ -152,7 +152,7 @@ def compared_document(one: Shown, other: Shown) -> Document:
         line = "These studies ask different questions: another workload, size or objective."
         blocks.insert(0, Notices([Notice(line)]))
     sections.append(Section("options", "Options that differ", blocks))
-    return _document(" and ".join(names), "two studies", sections)
+    return Document(" and ".join(names), "two studies", sections)
 
 
 def diff_document(shown: Shown, one: int, other: int) -> Document:
@@ -175,7 +175,7 @@ def diff_document(shown: Shown, one: int, other: int) -> Document:
     errors = [Notice(row.error, f"trial {row.trial}") for row in both if row.error]
     blocks: list[Block] = [table, *([Notices(errors)] if errors else [])]
     sections = [Section("both", "Both trials", blocks), Section("options", "Options", [options])]
-    return _document(" and ".join(names), analysis.name, sections)
+    return Document(" and ".join(names), analysis.name, sections)
 
 
 def _options_table(
@@ -194,7 +194,3 @@ def _options_table(
     if not rows:
         return Paragraph("No option differs.", "quiet")
     return Table(words("option", *names), rows, "Options that differ", style="options")
-
-
-def _document(title: str, subtitle: str, sections: Sequence[Section]) -> Document:
-    return Document(title, subtitle, sections, f"{title} · lsmtune")

@@ -249,7 +249,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report; `page_title` and `footer` are a page's."""
+    """A whole report; a page has `footer`, and `page_title` if that is not `title · lsmtune`."""
 
     title: str
     subtitle: str
@@ -263,18 +263,7 @@ def plot_blocks(label: str, chart: Chart | None) -> list[Block]:
     return [] if chart is None else [Plot(label, chart)]
 
 
-def headed(table: Table) -> list[Block]:
-    """A table below a heading, its label; nothing without rows."""
-    return [Heading(table.label), table] if table.rows else []
-
-
 def flat(blocks: Sequence[Block]) -> list[Block]:
     """`blocks`, with those that stand side by side one after the other."""
-    one_by_one: list[Block] = []
-    for block in blocks:
-        if isinstance(block, Beside):
-            for group in block.groups:
-                one_by_one += flat(group)
-        else:
-            one_by_one.append(block)
-    return one_by_one
+    groups = (b.groups if isinstance(b, Beside) else [[b]] for b in blocks)
+    return [block for beside in groups for group in beside for block in group]

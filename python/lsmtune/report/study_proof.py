@@ -23,7 +23,6 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
-    headed,
     plot_blocks,
     words,
 )
@@ -195,7 +194,8 @@ def _workload_blocks(analysis: StudyAnalysis) -> list[Block]:
         Column("objective", text.metric_label, "objective", number=False),
         *(*both, _RATIO),
     )
-    return headed(Table.of(by_workload, analysis.by_workload, "By workload"))
+    table = Table.of(by_workload, analysis.by_workload, "By workload")
+    return [Heading(table.label), table] if table.rows else []
 
 
 def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
