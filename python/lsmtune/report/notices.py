@@ -27,7 +27,6 @@ from lsmtune.workloads.stated import sizes_for
 _danger = partial(Notice, Severity.DANGER)
 _warning = partial(Notice, Severity.WARNING)
 _info = partial(Notice, Severity.INFO)
-_ORDER = (Severity.DANGER, Severity.WARNING, Severity.INFO)
 
 
 def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tuple[Notice, ...]:
@@ -44,7 +43,7 @@ def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tu
             for problem in histogram_problems
         ),
     ]
-    return tuple(sorted(of_study, key=lambda notice: _ORDER.index(notice.severity)))
+    return tuple(sorted(of_study, key=lambda notice: -list(Severity).index(notice.severity)))
 
 
 def _of_safety(records: StudyRecords) -> Iterator[Notice]:

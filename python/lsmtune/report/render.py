@@ -32,7 +32,6 @@ from lsmtune.report.document import (
     Heading,
     Notices,
     Paragraph,
-    Plot,
     Section,
     Table,
     flat,
@@ -65,8 +64,13 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(breakable=_breakable, sort_key=_sort_key, draw=_draw, encoded=_encoded)
-    made.filters["kind"] = lambda block: type(block).__name__
+    made.filters.update(
+        breakable=_breakable,
+        draw=lambda plot: Markup(draw(plot.chart, plot.label)),
+        encoded=lambda content: base64.b64encode(content).decode(),
+        kind=lambda block: type(block).__name__,
+        sort_key=_sort_key,
+    )
     return made
 
 
@@ -82,14 +86,6 @@ def _hashes(style: str, script: str) -> Markup:
         for text in (style, script)
     )
     return Markup("style-src 'sha256-{}'; script-src 'sha256-{}'").format(*digests)
-
-
-def _draw(plot: Plot) -> Markup:
-    return Markup(draw(plot.chart, plot.label))
-
-
-def _encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def _breakable(name: str) -> Markup:

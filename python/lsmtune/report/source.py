@@ -45,7 +45,6 @@ from lsmtune.study.stored import (
     trial_runs,
 )
 
-MACHINE_FACT = "machine"
 _NOT_DEPLOYABLE = ("report.", "result.json")
 
 
@@ -143,7 +142,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)
     records = study_records(spec, folder.path.absolute(), measurements, trials)
-    machine: Mapping[str, object] = store.fact(MACHINE_FACT) or {}
+    machine: Mapping[str, object] = store.fact("machine") or {}
     files = [path for path in results.iterdir() if path.is_file()] if results.is_dir() else []
     return replace(
         records,

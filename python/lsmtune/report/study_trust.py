@@ -87,20 +87,15 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
         line = f"{text.sentence(sentences.drift_line(series))}."
         table = Table.of(columns, series.points, "Anchors", fold="Figures" if plot else "")
         blocks += [Paragraph(line, "finding"), *plot, table]
-    if not analysis.noise:
-        why = "There was no calibration, so that it is not known how much runs scatter."
-        return [Heading("Noise and drift"), *blocks, Paragraph(why, "quiet")]
+    why = "There was no calibration, so that it is not known how much runs scatter."
     scatter = (
         "Standard deviations of the logarithm, with intervals at 95 %. Provable is the smallest "
         "difference that so many pairs show with a probability of 80 %."
     )
-    return [
-        Heading("Noise and drift"),
-        *blocks,
-        Heading("How much runs scatter"),
-        Paragraph(scatter, "quiet"),
-        Table.of(_NOISE, analysis.noise, "Noise"),
-    ]
+    table = Table.of(_NOISE, analysis.noise, "Noise")
+    known = [Heading("How much runs scatter"), Paragraph(scatter, "quiet"), table]
+    end = known if analysis.noise else [Paragraph(why, "quiet")]
+    return [Heading("Noise and drift"), *blocks, *end]
 
 
 def _autocorrelation(row: NoiseRow) -> str:

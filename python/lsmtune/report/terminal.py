@@ -23,7 +23,6 @@ from lsmtune.report.document import (
 )
 
 _STYLES = {"title": "bold", "note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
-_MARKS = {"best": "green", "tuned": "green"}
 
 
 def to_terminal(document: Document) -> RenderableType:
@@ -87,5 +86,5 @@ def terminal_table(table: Table) -> RenderableType:
             )
     for number, row in enumerate(table.cells()):
         shown = ("; ".join((cell.text, *cell.below)) for column, cell in row if column.terminal)
-        drawn.add_row(*map(Text, shown), style=_MARKS.get(table.marks.get(number, ""), ""))
+        drawn.add_row(*map(Text, shown), style="green" if number in table.marks else "")
     return drawn
