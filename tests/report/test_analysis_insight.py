@@ -17,7 +17,7 @@ from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
-from lsmtune.report.tables import GAIN, Place
+from lsmtune.report.tables import GAIN, SlicePlace
 from lsmtune.search.searcher import PUT_BACK
 from lsmtune.study.session import REFUSED
 
@@ -261,11 +261,15 @@ def test_slices_keep_specials_inactive_and_unmeasured_trials_apart(make: Make) -
     study.add_trial(2, {**BEST, "max_open_files": 900}, pruned)
     slices = {plotted.parameter.name: plotted for plotted in analysed(study).slices}
     files = slices["max_open_files"].points
-    assert [point.place for point in files] == [Place.SPECIAL, Place.RANGE, Place.RANGE]
+    assert [point.place for point in files] == [
+        SlicePlace.SPECIAL,
+        SlicePlace.RANGE,
+        SlicePlace.RANGE,
+    ]
     assert [point.value is None for point in files] == [False, False, True]
     assert files[2].outcome is Outcome.PRUNED
     inactive = slices["bottommost_compression"].points
-    assert {point.place for point in inactive} == {Place.INACTIVE}
+    assert {point.place for point in inactive} == {SlicePlace.INACTIVE}
     assert {point.option_value for point in inactive} == {None}
 
 

@@ -26,10 +26,10 @@ from lsmtune.report.tables import (
     Importance,
     PairRow,
     Slice,
+    SlicePlace,
     SlicePoint,
     TrialRow,
 )
-from lsmtune.report.tables import Place as SlicePlace
 
 _TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
 

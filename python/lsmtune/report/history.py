@@ -21,9 +21,9 @@ from lsmtune.report.tables import (
     Front,
     FrontRow,
     History,
-    Place,
     Row,
     Slice,
+    SlicePlace,
     SlicePoint,
     Told,
     TrialRow,
@@ -41,15 +41,15 @@ def history(records: StudyRecords) -> History:
     anchors = (value_of(records, values) for values in records.baseline_values)
     values = tuple(value for value in anchors if value is not None)
     baseline = median(values) if values else None
-    tuned, top, rows = chosen(records), best_trial(records), []
+    tuned, rows = chosen(records), []
     so_far: float | None = None
     for trial in records.trials:
-        row = _trial_row(records, trial, baseline, is_best=trial is top)
-        if row.value is not None and trial.eligible:
-            best_yet = so_far is None or records.spec.goal.direction.better(row.value, so_far)
-            so_far = row.value if best_yet else so_far
+        value = value_of(records, trial.values)
+        if value is not None and trial.eligible:
+            best_yet = so_far is None or records.spec.goal.direction.better(value, so_far)
+            so_far = value if best_yet else so_far
         is_tuned = tuned is not None and trial.number == tuned.trial
-        rows.append(replace(row, best_so_far=so_far, is_tuned=is_tuned))
+        rows.append(_trial_row(records, trial, baseline, so_far, is_tuned=is_tuned))
     best = next((row for row in rows if row.is_best), None)
     return History(
         trials=tuple(rows),
@@ -67,9 +67,13 @@ def ratio(value: float | None, baseline: float | None) -> float | None:
 
 
 def _trial_row(
-    records: StudyRecords, trial: Trial, baseline: float | None, *, is_best: bool
+    records: StudyRecords,
+    trial: Trial,
+    baseline: float | None,
+    so_far: float | None,
+    *,
+    is_tuned: bool,
 ) -> TrialRow:
-    """One trial by itself: without what the trials before it came to."""
     value = value_of(records, trial.values)
     runs = tuple(_trial_run(records, trial, each) for each in trial.rounds)
     counted = [run.judged for run in runs if run.counts and run.judged is not None]
@@ -86,10 +90,10 @@ def _trial_row(
         trial=trial.number,
         outcome=trial.outcome,
         value=value,
-        best_so_far=None,
+        best_so_far=so_far,
         ratio_to_baseline=ratio(value, baseline),
-        is_best=is_best,
-        is_tuned=False,
+        is_best=trial.number == records.best,
+        is_tuned=is_tuned,
         elapsed_s=sum(run.measurement.elapsed_s for run in trial.ran.all),
         options=dict(trial.config.options),
         error=next((error.message for error in errors if error), ""),
@@ -287,14 +291,14 @@ def slices(records: StudyRecords) -> tuple[Slice, ...]:
         specials, points = {special.value for special in parameter.specials}, []
         for trial in records.trials:
             value = trial.config.options.get(parameter.name)
-            place = Place.SPECIAL if value in specials else Place.RANGE
+            place = SlicePlace.SPECIAL if value in specials else SlicePlace.RANGE
             points.append(
                 SlicePoint(
                     trial=trial.number,
                     option_value=value,
                     value=value_of(records, trial.values),
                     outcome=trial.outcome,
-                    place=Place.INACTIVE if value is None else place,
+                    place=SlicePlace.INACTIVE if value is None else place,
                     is_tuned=tuned is not None and trial.number == tuned.trial,
                 )
             )

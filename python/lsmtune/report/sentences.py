@@ -102,8 +102,7 @@ def price(verdict: Verdict) -> Answer:
 
 def _share_of_limit(guard: GuardResult) -> float:
     limit = guard_limit(guard.guard)
-    known = limit is not None and limit[1] > 0 and guard.ratio is not None
-    return guard.ratio / limit[1] if known and limit and guard.ratio else 0.0
+    return guard.ratio / limit[1] if limit and limit[1] > 0 and guard.ratio else 0.0
 
 
 def size_line(at: ProvedAt, *, named: bool) -> str:

@@ -240,8 +240,9 @@ def _rounded(value: float) -> float:
 
 def _median(mean: MeanInterval | None) -> str:
     """Of two values it is their mean, and says nothing more."""
-    few = mean is None or mean.runs < _RUNS_WITH_A_MEDIAN
-    return NOT_KNOWN if few or mean is None else text.number(_rounded(mean.median))
+    if mean is None or mean.runs < _RUNS_WITH_A_MEDIAN:
+        return NOT_KNOWN
+    return text.number(_rounded(mean.median))
 
 
 def _time(seconds: float | None) -> str:

@@ -156,7 +156,7 @@ class LatencyCurve(Percentiles):
     latency_us_max: float
 
 
-class Place(StrEnum):
+class SlicePlace(StrEnum):
     """Where a trial stands in the slice of a parameter."""
 
     RANGE = "range"  # a number of the range, or one of the choices
@@ -175,7 +175,7 @@ class SlicePoint:
     option_value: OptionValue | None
     value: float | None
     outcome: Outcome
-    place: Place
+    place: SlicePlace
     is_tuned: bool
 
 
