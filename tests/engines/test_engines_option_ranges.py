@@ -44,10 +44,10 @@ class Bench:
         self._folder = folder
         self._runner = NativeRunner(driver)
         found = probe(driver, "rocksdb", library, folder)
-        self.engine = found.identity
+        self.engine = found.engine
         self.compressions = found.compressions
         self.probed = {option.name: option.default for option in found.options}
-        self.rules = rules_of(CATALOGUE, found.identity.version or "")
+        self.rules = rules_of(CATALOGUE, found.engine.version or "")
         self.results = self._run_all(self.rules)
 
     def _run_all(self, rules: Rules) -> dict[tuple[str, str], str]:

@@ -192,10 +192,10 @@ class SampleStudy:
         rows = self.folder.measurements.all()
         options = next(row.config.options for row in rows if row.trial == number)
         space = self.spec.space
-        ran = suggestion_of(
-            space, space.distributions(), space.variables_of(space.point_of(options) or {})
-        )
-        of_trial = {"params": dict(ran.params), "distributions": dict(ran.distributions)}
+        known = space.distributions()
+        ran = suggestion_of(space, known, space.variables_of(space.point_of(options) or {}))
+        distributions = {name: known[name] for name in ran.params}
+        of_trial = {"params": dict(ran.params), "distributions": distributions}
         begun = self.folder.begin_trial(create_trial(state=TrialState.RUNNING, **of_trial))
         assert begun == number
         self.folder.annotate_trial(number, {OUTCOME: outcome})

@@ -191,7 +191,7 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
     values = " or ".join(known or sorted(unsafe.values))
     classes = " or ".join(sorted(durability.value for durability in unsafe.under))
-    under = "" if unsafe.under == frozenset(Durability) else f" with durability {classes}"
+    under = "" if set(unsafe.under) == set(Durability) else f" with durability {classes}"
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
 
 
