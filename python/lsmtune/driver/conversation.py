@@ -105,10 +105,10 @@ class Conversation(Closing):
 
     A context manager: when it is left, the process and its whole group are gone. `clock` is a
     monotonic clock in seconds; time during which the driver is frozen, or this process asleep,
-    counts for nothing. `cpus` are the cores that it
-    may use, all when empty. `group` holds it to a memory limit; without one, or when the kernel
-    refuses to put it there (`group_refused` says why), its resident memory is watched. `wrapper` is
-    the beginning of the command that starts it. Not thread-safe.
+    counts for nothing. `cpus` are the cores that it may use, all when empty. `group` holds it to a
+    memory limit; without one, or when the kernel refuses to put it there (`group_refused` says
+    why), its resident memory is watched. `wrapper` is the beginning of the command that starts it.
+    Not thread-safe.
     """
 
     def __init__(

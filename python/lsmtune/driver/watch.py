@@ -166,10 +166,18 @@ class Watch(Generic[Line]):
 def disk_bytes(directory: Path) -> int:
     """Bytes that files under `directory` take on the device; files may vanish meanwhile."""
     total = 0
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            with suppress(FileNotFoundError):
-                # st_blocks counts 512-byte units on every system (POSIX: stat.h on Linux and the
-                # BSDs)
-                total += Path(folder, name).lstat().st_blocks * 512
+    pending = [os.fspath(directory)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+                        continue
+                    with suppress(FileNotFoundError):
+                        # st_blocks counts 512-byte units on every system (POSIX: stat.h on Linux
+                        # and the BSDs)
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except FileNotFoundError:
+            continue
     return total
