@@ -1,8 +1,9 @@
-"""What all tuners are given: three workloads, one space of eight options, one baseline.
+"""What all tuners are given: cases, one space of eight options, one baseline.
 
-The machine is a small one: memory of 256 MiB holds the process and the page cache of its files.
-Memtables are small, so that even the largest flush 5 times in a run (`docs/searching.md`, "How long
-runs have to be"), and no configuration of the space takes more memory than there is.
+A case is a workload on a machine of some size. The small machine has 256 MiB, which hold the
+process and the page cache of its files; its runs take seconds. On the large one (`Case.scale`)
+data, memory, memtables, levels, files and caches are so many times as large, and runs take a
+minute. No configuration of the space takes more memory than there is.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from lsmtune.study.spec import Spec
 
 KIB, MIB = 2**10, 2**20
 METRIC = "sustained_throughput_ops_s"
-MEMORY, DEADLINE = "256MiB", "60s"
 Options = Mapping[str, OptionValue]
-Key = tuple[str, str, int]  # workload, tuner, seed
+Key = tuple[str, str, int]  # case, tuner, seed
 _TABLE = "block_based_table_factory"
 
 
 @dataclass(frozen=True)
 class Knob:
-    """An option that is tuned: whole numbers of `unit` from `low` to `high`, or `choices`."""
+    """An option that is tuned: whole numbers of `unit` from `low` to `high`, or `choices`.
+
+    On a machine that is larger by `Case.scale` the unit of an option that `scales` is, too.
+    """
 
     name: str
     low: int = 0
@@ -38,15 +41,16 @@ class Knob:
     unit: int = 1
     log: bool = False
     choices: tuple[str, ...] = ()
+    scales: bool = False
 
 
 KNOBS = (
-    Knob("write_buffer_size", 1, 8, MIB, log=True),
+    Knob("write_buffer_size", 1, 8, MIB, log=True, scales=True),
     Knob("level0_file_num_compaction_trigger", 2, 12),
-    Knob("max_bytes_for_level_base", 8, 128, MIB, log=True),
+    Knob("max_bytes_for_level_base", 8, 128, MIB, log=True, scales=True),
     Knob("max_background_jobs", 1, 4),
     Knob(f"{_TABLE}.block_size", 1, 32, KIB, log=True),
-    Knob(f"{_TABLE}.block_cache", 4, 96, MIB, log=True),
+    Knob(f"{_TABLE}.block_cache", 4, 96, MIB, log=True, scales=True),
     Knob(f"{_TABLE}.filter_policy", choices=("nullptr", "bloomfilter:10:false")),
     Knob(
         "compression",
@@ -65,33 +69,115 @@ BASELINE: Options = {
     "compression": "kSnappyCompression",
 }
 FIXED: Options = {"target_file_size_base": 4 * MIB}
-WORKLOADS: Mapping[str, Mapping[str, int | float]] = {
-    "ycsb-a": {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
-    "ycsb-b": {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
-    "overwrite": {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5},
-}
+MEMORY_BYTES = 256 * MIB
+_SCALED = {*FIXED, *(knob.name for knob in KNOBS if knob.scales)}
 _COUNTS = ("recordcount", "operationcount", "num")
 
 
-def parameters_of(workload: str, share: float = 1.0) -> dict[str, int | float]:
-    """The parameters of a workload with `share` of its records and operations."""
-    stated = WORKLOADS[workload].items()
-    return {k: max(100, round(v * share)) if k in _COUNTS else v for k, v in stated}
+@dataclass(frozen=True)
+class Case:
+    """A workload on a machine that is `scale` times the small one.
+
+    Runs are as long as stated where `burst` is set, for everybody; whether the baseline's are
+    steady, `lsmtune bench` says. Else lsmtune may make the runs of its models as long as they have
+    to be.
+    """
+
+    workload: str
+    sizes: Mapping[str, int | float]
+    scale: int = 1
+    burst: bool = True
+    deadline_s: int = 60
+
+    @property
+    def memory(self) -> str:
+        """What a run may take."""
+        return f"{self.scale * MEMORY_BYTES}"
+
+    @property
+    def baseline(self) -> Options:
+        """What the tuned options are worth before anybody tunes them."""
+        return self._scaled(BASELINE)
+
+    @property
+    def fixed(self) -> Options:
+        """Options that nobody tunes."""
+        return self._scaled(FIXED)
+
+    def parameters(self, share: float = 1.0, operations: float = 1.0) -> dict[str, int | float]:
+        """Those of the workload with `share` of its records.
+
+        Args:
+            operations: What is left of the operations for each record.
+
+        Raises:
+            ValueError: Nothing states how many operations there are, but for its records.
+        """
+        if operations != 1.0 and "operationcount" not in self.sizes:
+            raise ValueError(f"{self.workload} has as many operations as records: no -short")
+        shares = dict.fromkeys(_COUNTS, share) | {"operationcount": share * operations}
+        return {
+            name: max(100, round(value * shares[name])) if name in shares else value
+            for name, value in self.sizes.items()
+        }
+
+    def to_options(self, values: Mapping[str, Any]) -> dict[str, OptionValue]:
+        """The options of what a library proposes for the knobs."""
+        return {
+            k.name: values[k.name] if k.choices else int(values[k.name]) * self._unit(k)
+            for k in KNOBS
+        }
+
+    def to_values(self, options: Options) -> dict[str, Any]:
+        """What a library would have to propose for `options`."""
+        return {
+            k.name: options[k.name] if k.choices else int(options[k.name]) // self._unit(k)
+            for k in KNOBS
+        }
+
+    def space(self) -> dict[str, object]:
+        """As a study file states it."""
+        space: dict[str, object] = {}
+        for knob in KNOBS:
+            unit = self._unit(knob)
+            size = {"low": knob.low * unit, "high": knob.high * unit, "log": knob.log}
+            number = {"type": "int", **size, "step": unit}
+            space[knob.name] = (
+                {"type": "categorical", "choices": list(knob.choices)} if knob.choices else number
+            )
+        return space
+
+    def _unit(self, knob: Knob) -> int:
+        return knob.unit * (self.scale if knob.scales else 1)
+
+    def _scaled(self, options: Options) -> Options:
+        return {k: self.scale * int(v) if k in _SCALED else v for k, v in options.items()}
 
 
-def to_options(values: Mapping[str, Any]) -> dict[str, OptionValue]:
-    """The options of what a library proposes for the knobs."""
-    return {k.name: values[k.name] if k.choices else int(values[k.name]) * k.unit for k in KNOBS}
-
-
-def to_values(options: Options) -> dict[str, Any]:
-    """What a library would have to propose for `options`."""
-    return {k.name: options[k.name] if k.choices else int(options[k.name]) // k.unit for k in KNOBS}
+CASES: Mapping[str, Case] = {
+    "ycsb-a": Case(
+        "ycsb-a",
+        {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
+    ),
+    "ycsb-b": Case(
+        "ycsb-b",
+        {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
+    ),
+    "overwrite": Case("overwrite", {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5}),
+    # 1.2 GB in 1 GiB. Its runs write 1 GB, so that what they say is sustained.
+    "ycsb-a-large": Case(
+        "ycsb-a",
+        {"recordcount": 1_200_000, "operationcount": 2_000_000, "compression_ratio": 0.5},
+        scale=4,
+        burst=False,
+        deadline_s=300,
+    ),
+}
 
 
 def study_spec(
     folder: Path,
-    workload: str,
+    case: Case,
     share: float,
     sampler: Mapping[str, object],
     seed: int,
@@ -108,31 +194,22 @@ def study_spec(
     - There is no calibration, because it serves the proof alone. Anchors and repeats are part of
       the search, and its time.
     - There are no guards: the other tuners see nothing but the objective.
-    - The runs are as long as stated (`burst`), for everybody. Whether the baseline's are steady,
-      `lsmtune bench` says.
     """
-    space: dict[str, object] = {}
-    for knob in KNOBS:
-        size = {"low": knob.low * knob.unit, "high": knob.high * knob.unit, "log": knob.log}
-        number = {"type": "int", **size, "step": knob.unit}
-        space[knob.name] = (
-            {"type": "categorical", "choices": list(knob.choices)} if knob.choices else number
-        )
     study = {
         "version": 1,
         "name": "against-tuners",
         "engine": {"name": "rocksdb"},
-        "workload": {"name": workload, **parameters_of(workload, share)},
+        "workload": {"name": case.workload, **case.parameters(share)},
         "objective": {"metric": METRIC},
-        "baseline": dict(BASELINE),
-        "options": dict(FIXED),
-        "space": space,
+        "baseline": dict(case.baseline),
+        "options": dict(case.fixed),
+        "space": case.space(),
         "start": [dict(options) for options in start],
         "sampler": dict(sampler),
         "noise": {"calibration": 0},
         "guards": [],
-        "burst": True,
-        "limits": {"deadline": DEADLINE, "memory": MEMORY, "disk": "20GiB"},
+        "burst": case.burst,
+        "limits": {"deadline": f"{case.deadline_s}s", "memory": case.memory, "disk": "20GiB"},
         "budget": {"time": f"{3 * seconds:.0f}s"} if models else {"trials": 10_000},
         "seed": seed,
     }
@@ -185,7 +262,7 @@ class Search:
     def at(self, seconds: float) -> Options:
         """What it recommends after so many seconds; the baseline before it knows anything."""
         known = [options for at_s, options in self.incumbents if at_s <= seconds]
-        return known[-1] if known else BASELINE
+        return known[-1] if known else CASES[self.key[0]].baseline
 
 
 def searches(lines: Sequence[Mapping[str, Any]]) -> list[Search]:

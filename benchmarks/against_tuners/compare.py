@@ -43,9 +43,7 @@ from random import Random
 from typing import Any
 
 from cases import (
-    BASELINE,
-    FIXED,
-    WORKLOADS,
+    CASES,
     Key,
     Options,
     Search,
@@ -56,7 +54,7 @@ from cases import (
     searches,
     study_spec,
 )
-from tuners import NEEDS, PRESET, TUNERS, WITH_OURS, value_of
+from tuners import NEEDS, PRESET, SHORT, TUNERS, alone, value_of
 
 from lsmtune.cli.tune import tune_runner
 from lsmtune.experiment.measurer import DATABASES, loaded_databases
@@ -70,18 +68,19 @@ from lsmtune.model.measurement import Outcome
 PATIENCE_S = 150.0  # for the last trial of a tuner, before it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
 GUARDED = ("write_amplification", "space_amplification", "latency_us_p99")
+UNSHORTENED = [name for name in TUNERS if not name.endswith(SHORT)]
 RUN_S = 8.0  # of a run of `verify` on two cores, its share of a load among them
 
 
 def available(names: Sequence[str]) -> list[str]:
     """The tuners whose packages are there; says which are not."""
     for name in names:
-        if name.removesuffix(WITH_OURS) not in (*TUNERS, PRESET):
+        if name not in TUNERS:
             raise SystemExit(f"--tuners: {name} is none of {', '.join(TUNERS)}")
-        package = NEEDS.get(name.removesuffix(WITH_OURS))
+        package = NEEDS.get(alone(name))
         if package is not None and importlib.util.find_spec(package) is None:
             print(f"{name} is left out: pip install {package}", file=sys.stderr)
-    needed = {name: NEEDS.get(name.removesuffix(WITH_OURS)) for name in names}
+    needed = {name: NEEDS.get(alone(name)) for name in names}
     return [n for n, p in needed.items() if p is None or importlib.util.find_spec(p) is not None]
 
 
@@ -182,11 +181,12 @@ def gains(lines: Iterable[Mapping[str, Any]], workload: str) -> dict[str, float]
     The baseline of a round is the geometric mean of its runs. Where a configuration was in the
     final, its rounds before it do not count: by them it was chosen. One that failed gains nothing.
     """
+    baseline = name_of(CASES[workload].baseline)
     base: dict[object, list[float]] = defaultdict(list)
     logs: dict[str, dict[bool, list[float]]] = defaultdict(lambda: defaultdict(list))
     own = verified(lines, workload)
     for line in own:
-        if line["config"] == name_of(BASELINE) and line["value"] > 0:
+        if line["config"] == baseline and line["value"] > 0:
             base[line["batch"], line["round"]].append(math.log(line["value"]))
     for line in own:
         beside = statistics.fmean(base[line["batch"], line["round"]])
@@ -201,14 +201,14 @@ def verify(arguments: argparse.Namespace) -> int:
         lines = read_lines(arguments.output)
         found = [s for s in searches(lines) if s.key[0] == workload]
         configs = recommended(found, arguments.marks)
-        known = {x["config"] for x in verified(lines, workload)}
-        known.add(name_of(BASELINE))
+        baseline = name_of(CASES[workload].baseline)
+        known = {baseline, *(x["config"] for x in verified(lines, workload))}
         new = {name: options for name, options in configs.items() if name not in known}
         if new:
             side_by_side(arguments, workload, new, arguments.rounds, final=False)
         gained = gains(read_lines(arguments.output), workload)
         ranked = sorted(configs.keys() & gained.keys(), key=lambda n: gained[n], reverse=True)
-        best = [n for n in ranked if n != name_of(BASELINE)][: arguments.finalists]
+        best = [n for n in ranked if n != baseline][: arguments.finalists]
         finals = {x["batch"] for x in verified(lines, workload) if x["final"]}
         if best and batch_of(workload, best, final=True) not in finals:
             final = {name: configs[name] for name in best}
@@ -234,22 +234,24 @@ def side_by_side(
 
     The folder keeps the runs, so that a batch that was cut off goes on.
     """
+    case = CASES[workload]
     batch = batch_of(workload, configs, final=final)
     folder = arguments.rounds_folder.resolve() / batch
     folder.parent.mkdir(parents=True, exist_ok=True)
     print(f"{batch}: {len(configs)} configurations, {rounds} rounds", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        spec = study_spec(Path(scratch), workload, arguments.share, {"name": "random"}, 0, 60.0)
+        spec = study_spec(Path(scratch), case, arguments.share, {"name": "random"}, 0, 60.0)
     chosen, observer = tune_runner(spec), Observer()
-    named = {**dict.fromkeys(BASELINES, BASELINE), **configs}
+    named = {**dict.fromkeys(BASELINES, case.baseline), **configs}
     cells = [
-        Cell(name, chosen.engine, Config({**FIXED, **options}, name), spec.workload)
+        Cell(name, chosen.engine, Config({**case.fixed, **options}, name), spec.workload)
         for name, options in named.items()
     ]
+    limits = replace(spec.limits, deadline_s=2.0 * case.deadline_s)
     # No run of a final has the seed of one before it.
     seed = 1001 if final else 1
     runs = perform(
-        *(cells, rounds, folder, chosen.runner, replace(spec.limits, deadline_s=120.0), seed),
+        *(cells, rounds, folder, chosen.runner, limits, seed),
         *(observer, threading.Event()),
         databases=loaded_databases(folder, chosen.runner, 20 << 30, observer),
     )
@@ -292,8 +294,8 @@ def main() -> None:
     )
     parser.add_argument("step", choices=("plan", "search", "verify"))
     parser.add_argument("--output", type=Path, default=Path("runs.jsonl"))
-    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
-    parser.add_argument("--tuners", nargs="+", default=list(TUNERS))
+    parser.add_argument("--workloads", nargs="+", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--tuners", nargs="+", default=UNSHORTENED)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=240.0, help="of each search")
     parser.add_argument("--share", type=float, default=1.0, help="of records and operations")

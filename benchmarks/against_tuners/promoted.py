@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cases import BASELINE, FIXED, WORKLOADS, Options, name_of, read_lines, study_spec
+from cases import CASES, FIXED, Options, name_of, read_lines, study_spec
 from compare import gains as verified_gains
 from compare import side_by_side, verified
 
@@ -59,19 +59,20 @@ def best_first(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> 
         return (statistics.fmean(runs) - middle) * len(runs) / (len(runs) + DRAWN)
 
     ranked = sorted(logs, key=drawn, reverse=True)
-    return [options[name] for name in ranked if name != name_of(BASELINE)]
+    baseline = name_of(CASES[workload].baseline)
+    return [options[name] for name in ranked if name != baseline]
 
 
 def fours_of(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> Fours:
     """The best four, and the best of four kinds."""
     with TemporaryDirectory() as scratch:
-        space = study_spec(Path(scratch), workload, 1.0, {"name": "random"}, 0, 60.0).space
+        space = study_spec(Path(scratch), CASES[workload], 1.0, {"name": "random"}, 0, 60.0).space
     ranked = best_first(lines, workload, seed)
-    kinds = kinds_first(space, dict(enumerate(ranked)), BASELINE, PROMOTED_MAX)
+    kinds = kinds_first(space, dict(enumerate(ranked)), CASES[workload].baseline, PROMOTED_MAX)
     return {"best": ranked[:PROMOTED_MAX], "kinds": [ranked[place] for place in kinds]}
 
 
-def gains(lines: Sequence[Mapping[str, Any]], fours: Fours) -> dict[str, float]:
+def gains(lines: Sequence[Mapping[str, Any]], baseline: str, fours: Fours) -> dict[str, float]:
     """What the best of each four by one round gains in the other, over the baseline."""
     logs: dict[tuple[int, str], list[float]] = defaultdict(list)
     for line in lines:
@@ -83,7 +84,7 @@ def gains(lines: Sequence[Mapping[str, Any]], fours: Fours) -> dict[str, float]:
         for one, other in ((0, 1), (1, 0)):
             in_one = {name: means[one, name] for name in names}
             best = max(names, key=in_one.__getitem__)
-            judged.append(means[other, best] - means[other, name_of(BASELINE)])
+            judged.append(means[other, best] - means[other, baseline])
         found[kind] = math.exp(statistics.fmean(judged))
     return found
 
@@ -104,9 +105,11 @@ def main() -> None:
     parser.add_argument("--rounds-folder", type=Path, default=Path("against-rounds"))
     arguments = parser.parse_args()
     lines = read_lines(arguments.searches)
-    for workload in WORKLOADS:
+    for workload in CASES:
         own = [x for x in lines if x["kind"] == "run" and x["workload"] == workload]
         seeds = sorted({line["seed"] for line in own if line["tuner"] == "auto"})
+        if not seeds:
+            continue
         fours = {seed: fours_of(lines, workload, seed) for seed in seeds}
         configs = {
             name_of(options): options
@@ -118,8 +121,9 @@ def main() -> None:
             side_by_side(arguments, workload, configs, 2, final=False)
         measured = verified(read_lines(arguments.output), workload)
         whole = verified_gains([*measured, *lines], workload)
+        baseline = name_of(CASES[workload].baseline)
         for seed, each in fours.items():
-            told = [f"{kind} {gain:.2f}x" for kind, gain in gains(measured, each).items()]
+            told = [f"{kind} {gain:.2f}x" for kind, gain in gains(measured, baseline, each).items()]
             same, pairs = agreement(tried(lines, workload, seed)[0], whole)
             told.append(f"{same} of {pairs} pairs in the same order")
             print(f"{workload}, seed {seed}: {', '.join(told)}")

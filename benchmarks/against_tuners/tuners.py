@@ -4,13 +4,15 @@
     .venv/bin/python benchmarks/against_tuners/tuners.py auto ycsb-a --seed 1 --seconds 240
 
 `compare.py` starts it. The clock begins with the process, so that imports count, as they do for
-its users. Three kinds of tuners:
+its users. Four kinds of tuners:
 
 - lsmtune's own (`OURS`), by what `lsmtune tune` calls; the incumbents are those that it announces.
   `auto-no-...` is `auto` without one of its parts; the search of `auto-promoted` ends while there
   is time to run its best trials on more data, which a study does before its proof;
 - others as their users run them (`PEERS`): a script around `lsmtune bench --json`, a command for
   each trial, as people do with db_bench. The incumbent is the best value so far;
+- the same with a tenth of the operations in each run (`-short`), as their users do whose runs take
+  a minute;
 - the same with our starts and loaded databases (`+ours`): in the place of the command stands the
   Measurer of a study, and the points that `auto` would begin with come first.
 
@@ -39,17 +41,12 @@ from unittest.mock import patch
 import numpy as np
 import optuna
 from cases import (
-    BASELINE,
-    DEADLINE,
-    FIXED,
+    CASES,
     KNOBS,
-    MEMORY,
     METRIC,
+    Case,
     Options,
-    parameters_of,
     study_spec,
-    to_options,
-    to_values,
 )
 
 from lsmtune.cli.tune import tune_runner
@@ -70,7 +67,7 @@ from lsmtune.study.start import PROMOTED_MAX, RESERVE_FACTOR, allowed_points
 from lsmtune.study.stored import smaller
 
 Evaluate = Callable[[Options, float], float]  # options and a share of the workload, to ops/s
-Peer = Callable[[Sequence[Options], int, float, Evaluate], None]
+Peer = Callable[[Case, Sequence[Options], int, float, Evaluate], None]
 
 
 class TimeIsUpError(BaseException):
@@ -112,7 +109,7 @@ class Clock:
 Perform = Callable[[Options, float, int], float]  # also with the number of the trial, from 1
 
 
-def evaluator(perform: Perform, clock: Clock) -> Evaluate:
+def evaluator(case: Case, perform: Perform, clock: Clock) -> Evaluate:
     """What a search calls: told when it is over, and each of its trials kept."""
     numbers = itertools.count(1)
 
@@ -120,8 +117,8 @@ def evaluator(perform: Perform, clock: Clock) -> Evaluate:
         if clock.left_s() <= 0:
             raise TimeIsUpError
         number = next(numbers)
-        value = perform({**FIXED, **options}, share, number)
-        if number == 1 and not value and options == BASELINE:
+        value = perform({**case.fixed, **options}, share, number)
+        if number == 1 and not value and options == case.baseline:
             raise SystemExit("the baseline does not run; see what `lsmtune bench` says of it")
         clock.trial(options, value, share)
         return value
@@ -129,14 +126,14 @@ def evaluator(perform: Perform, clock: Clock) -> Evaluate:
     return evaluate
 
 
-def by_bench(arguments: argparse.Namespace) -> Perform:
-    """A command for each trial, which loads its own database."""
+def by_bench(arguments: argparse.Namespace, case: Case, operations: float = 1.0) -> Perform:
+    """A command for each trial, which loads its own database; runs may have fewer `operations`."""
 
     def perform(options: Options, share: float, number: int) -> float:
-        sizes = parameters_of(arguments.workload, arguments.share * share).items()
+        sizes = case.parameters(arguments.share * share, operations).items()
         command = [sys.executable, "-m", "lsmtune.cli.main", "bench", "--json"]
-        command += ["--engine", "rocksdb", "--workload", arguments.workload]
-        command += ["--memory", MEMORY, "--deadline", DEADLINE]
+        command += ["--engine", "rocksdb", "--workload", case.workload]
+        command += ["--memory", case.memory, "--deadline", f"{case.deadline_s}s"]
         command += ["--seed", str(1000 * arguments.seed + number)]
         command += [text for name, value in sizes for text in ("-w", f"{name}={value}")]
         for name, value in options.items():
@@ -183,9 +180,11 @@ HALVING = (0.01, 0.1)  # shares of the operations before the whole, as in the gi
 def by_optuna(
     sampler: Callable[[int, Mapping[str, Any]], Any], rungs: Sequence[float] = ()
 ) -> Peer:
-    def run(starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate) -> None:
+    def run(
+        case: Case, starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate
+    ) -> None:
         def objective(trial: optuna.Trial) -> float:
-            options = to_options(
+            options = case.to_options(
                 {
                     k.name: trial.suggest_categorical(k.name, k.choices)
                     if k.choices
@@ -200,10 +199,10 @@ def by_optuna(
             return evaluate(options, 1.0)
 
         pruner = optuna.pruners.SuccessiveHalvingPruner() if rungs else optuna.pruners.NopPruner()
-        first = sampler(seed, to_values(starts[0]))
+        first = sampler(seed, case.to_values(starts[0]))
         study = optuna.create_study(direction="maximize", sampler=first, pruner=pruner)
         for options in starts:
-            study.enqueue_trial(to_values(options))
+            study.enqueue_trial(case.to_values(options))
         study.optimize(objective, n_trials=len(starts), timeout=seconds)
         if any(trial.state is optuna.trial.TrialState.COMPLETE for trial in study.trials):
             study.sampler = sampler(seed, study.best_params)
@@ -218,7 +217,9 @@ def _cmaes(seed: int, begin: Mapping[str, Any]) -> optuna.samplers.CmaEsSampler:
     return optuna.samplers.CmaEsSampler(x0=numbers, seed=seed)
 
 
-def by_smac(starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate) -> None:
+def by_smac(
+    case: Case, starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate
+) -> None:
     """As mlos_core: a model of each trial, and 10 Sobol points before it unless starts are given.
 
     The model is of the logarithm of what is minimised, so that seconds per operation will do.
@@ -236,7 +237,7 @@ def by_smac(starts: Sequence[Options], seed: int, seconds: float, evaluate: Eval
         )
 
     def cost(config: Any, seed: int = 0) -> float:  # noqa: ARG001 SMAC asks for the name
-        return 1.0 / max(1.0, evaluate(to_options(dict(config)), 1.0))
+        return 1.0 / max(1.0, evaluate(case.to_options(dict(config)), 1.0))
 
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder)
@@ -248,7 +249,7 @@ def by_smac(starts: Sequence[Options], seed: int, seconds: float, evaluate: Eval
             seed=seed,
             output_directory=output,
         )
-        known = [ConfigSpace.Configuration(space, values=to_values(options)) for options in starts]
+        known = [ConfigSpace.Configuration(space, values=case.to_values(o)) for o in starts]
         design = Facade.get_initial_design(
             scenario, n_configs=0 if len(known) > 1 else 10, additional_configs=known
         )
@@ -264,7 +265,9 @@ def by_smac(starts: Sequence[Options], seed: int, seconds: float, evaluate: Eval
 
 
 def by_flaml(name: str) -> Peer:
-    def run(starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate) -> None:
+    def run(
+        case: Case, starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate
+    ) -> None:
         tune: Any = importlib.import_module("flaml.tune")
         searchers: Any = importlib.import_module("flaml.tune.searcher.blendsearch")
         space = {}
@@ -277,12 +280,12 @@ def by_flaml(name: str) -> Peer:
             metric="value",
             mode="max",
             space=space,
-            points_to_evaluate=[to_values(options) for options in starts],
+            points_to_evaluate=[case.to_values(options) for options in starts],
             time_budget_s=seconds,
             seed=seed,
         )
         tune.run(
-            lambda values: {"value": evaluate(to_options(values), 1.0)},
+            lambda values: {"value": evaluate(case.to_options(values), 1.0)},
             **{"metric": "value", "mode": "max", "search_alg": searcher},
             **{"time_budget_s": seconds, "num_samples": -1, "verbose": 0},
         )
@@ -357,9 +360,15 @@ OURS: Mapping[str, Own] = {
     "auto-no-trend": Own({"name": "auto"}, changed=_without_trend, promotes=True),
     "auto-no-models": Own({"name": "auto"}, models=False),
 }
-PRESET, WITH_OURS = "preset", "+ours"
-TUNERS = (*OURS, *PEERS, PRESET, *(name + WITH_OURS for name in PEERS))
+PRESET, WITH_OURS, SHORT = "preset", "+ours", "-short"
+SHORTER = 0.1  # of the operations of a run, by a script whose user has no time for all of them
+TUNERS = (*OURS, *PEERS, PRESET, *(name + kind for kind in (WITH_OURS, SHORT) for name in PEERS))
 NEEDS = {"smac": "smac", "flaml-cfo": "flaml", "flaml-blendsearch": "flaml"}
+
+
+def alone(tuner: str) -> str:
+    """The name of a peer without what it is given or spared."""
+    return tuner.removesuffix(WITH_OURS).removesuffix(SHORT)
 
 
 # --- One run.
@@ -421,7 +430,7 @@ class _Promoting(Tuning):
 def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
     """`lsmtune tune` until its seconds are over."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder, own.changed():
-        given = (Path(folder), arguments.workload, arguments.share)
+        given = (Path(folder), CASES[arguments.workload], arguments.share)
         asked = (arguments.seed, arguments.seconds)
         first = first_points(*given, *asked)[1:] if own.starts else []
         spec = study_spec(*given, own.sampler, *asked, first, models=own.models)
@@ -436,23 +445,24 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
 
 
 def first_points(
-    folder: Path, workload: str, share: float, seed: int, seconds: float
+    folder: Path, case: Case, share: float, seed: int, seconds: float
 ) -> list[Options]:
     """What `auto` tries first: the baseline, presets, and optima of cost models."""
-    spec = study_spec(folder, workload, share, {"name": "auto"}, seed, seconds)
+    spec = study_spec(folder, case, share, {"name": "auto"}, seed, seconds)
     defaults = engine_defaults(spec, tune_runner(spec).engine.version)
     return [*allowed_points(spec, defaults, Feasibility(spec, defaults), TuneObserver())]
 
 
 def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
     """A peer, as its users run it or with what is ours."""
-    name, seed = arguments.tuner.removesuffix(WITH_OURS), arguments.seed
-    if arguments.tuner == name:
-        evaluate = evaluator(by_bench(arguments), clock)
-        PEERS[name]([BASELINE], seed, clock.left_s(), evaluate)
+    case, name, seed = CASES[arguments.workload], alone(arguments.tuner), arguments.seed
+    if not arguments.tuner.endswith(WITH_OURS):
+        operations = SHORTER if arguments.tuner.endswith(SHORT) else 1.0
+        evaluate = evaluator(case, by_bench(arguments, case, operations), clock)
+        PEERS[name](case, [case.baseline], seed, clock.left_s(), evaluate)
         return
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder:
-        given = (Path(folder), arguments.workload, arguments.share)
+        given = (Path(folder), case, arguments.share)
         starts = first_points(*given, seed, arguments.seconds)
         spec = study_spec(*given, {"name": "random"}, seed, arguments.seconds)
         chosen, path, observer = tune_runner(spec), Path(folder) / "study", TuneObserver()
@@ -462,21 +472,22 @@ def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
                 *(opened, chosen.runner, [spec.workload], spec.limits, observer),
                 *(threading.Event(), time.monotonic, databases),
             )
-            evaluate = evaluator(by_measurer(measurer, chosen.engine, seed), clock)
-            PEERS[name](starts, seed, clock.left_s(), evaluate)
+            evaluate = evaluator(case, by_measurer(measurer, chosen.engine, seed), clock)
+            PEERS[name](case, starts, seed, clock.left_s(), evaluate)
 
 
 def run_presets(arguments: argparse.Namespace, clock: Clock) -> None:
     """The baseline, and every preset that is for such a workload, over the baseline; each once."""
+    case = CASES[arguments.workload]
     with tempfile.TemporaryDirectory() as folder:
-        where = (Path(folder), arguments.workload, arguments.share)
+        where = (Path(folder), case, arguments.share)
         spec = study_spec(*where, {"name": "random"}, 0, arguments.seconds)
     kinds = {kind for kind, share in kinds_of(spec.workload).items() if share >= 0.2}
-    evaluate = evaluator(by_bench(arguments), clock)
-    evaluate(BASELINE, 1.0)
+    evaluate = evaluator(case, by_bench(arguments, case), clock)
+    evaluate(case.baseline, 1.0)
     for preset in known_presets().values():
         if preset.engine == "rocksdb" and kinds.intersection(preset.suits):
-            evaluate({**BASELINE, **preset.options}, 1.0)
+            evaluate({**case.baseline, **preset.options}, 1.0)
 
 
 def main() -> None:
