@@ -100,6 +100,11 @@ class Case:
         return self._scaled(BASELINE)
 
     @property
+    def baseline_name(self) -> str:
+        """What the lines of the output call the baseline."""
+        return name_of(self.baseline)
+
+    @property
     def fixed(self) -> Options:
         """Options that nobody tunes."""
         return self._scaled(FIXED)
@@ -154,15 +159,10 @@ class Case:
         return {k: self.scale * int(v) if k in _SCALED else v for k, v in options.items()}
 
 
+_YCSB = {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5}
 CASES: Mapping[str, Case] = {
-    "ycsb-a": Case(
-        "ycsb-a",
-        {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
-    ),
-    "ycsb-b": Case(
-        "ycsb-b",
-        {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5},
-    ),
+    "ycsb-a": Case("ycsb-a", _YCSB),
+    "ycsb-b": Case("ycsb-b", _YCSB),
     "overwrite": Case("overwrite", {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5}),
     # 1.2 GB in 1 GiB. Its runs write 1 GB, so that what they say is sustained.
     "ycsb-a-large": Case(

@@ -69,7 +69,8 @@ PATIENCE_S = 150.0  # for the last trial of a tuner, before it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
 GUARDED = ("write_amplification", "space_amplification", "latency_us_p99")
 UNSHORTENED = [name for name in TUNERS if not name.endswith(SHORT)]
-RUN_S = 8.0  # of a run of `verify` on two cores, its share of a load among them
+# Of the deadline of its case: a run of `verify` on two cores, its share of a load in it.
+RUN_SHARE = 8.0 / 60.0
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -181,7 +182,7 @@ def gains(lines: Iterable[Mapping[str, Any]], workload: str) -> dict[str, float]
     The baseline of a round is the geometric mean of its runs. Where a configuration was in the
     final, its rounds before it do not count: by them it was chosen. One that failed gains nothing.
     """
-    baseline = name_of(CASES[workload].baseline)
+    baseline = CASES[workload].baseline_name
     base: dict[object, list[float]] = defaultdict(list)
     logs: dict[str, dict[bool, list[float]]] = defaultdict(lambda: defaultdict(list))
     own = verified(lines, workload)
@@ -201,7 +202,7 @@ def verify(arguments: argparse.Namespace) -> int:
         lines = read_lines(arguments.output)
         found = [s for s in searches(lines) if s.key[0] == workload]
         configs = recommended(found, arguments.marks)
-        baseline = name_of(CASES[workload].baseline)
+        baseline = CASES[workload].baseline_name
         known = {baseline, *(x["config"] for x in verified(lines, workload))}
         new = {name: options for name, options in configs.items() if name not in known}
         if new:
@@ -283,8 +284,9 @@ def plan(arguments: argparse.Namespace) -> int:
     cells = len(arguments.workloads) * len(BASELINES) + len(keys) * configs
     finalists = len(arguments.workloads) * (arguments.finalists + len(BASELINES))
     runs = cells * arguments.rounds + finalists * arguments.final_rounds
+    run_s = RUN_SHARE * statistics.fmean(CASES[name].deadline_s for name in arguments.workloads)
     print(f"{len(keys)} searches: {search_s / 3600:.1f} h")
-    print(f"some {cells:.0f} cells, verified: {runs * RUN_S / 3600:.1f} h")
+    print(f"some {cells:.0f} cells, verified: {runs * run_s / 3600:.1f} h")
     return 0
 
 

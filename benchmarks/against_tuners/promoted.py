@@ -59,7 +59,7 @@ def best_first(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> 
         return (statistics.fmean(runs) - middle) * len(runs) / (len(runs) + DRAWN)
 
     ranked = sorted(logs, key=drawn, reverse=True)
-    baseline = name_of(CASES[workload].baseline)
+    baseline = CASES[workload].baseline_name
     return [options[name] for name in ranked if name != baseline]
 
 
@@ -121,7 +121,7 @@ def main() -> None:
             side_by_side(arguments, workload, configs, 2, final=False)
         measured = verified(read_lines(arguments.output), workload)
         whole = verified_gains([*measured, *lines], workload)
-        baseline = name_of(CASES[workload].baseline)
+        baseline = CASES[workload].baseline_name
         for seed, each in fours.items():
             told = [f"{kind} {gain:.2f}x" for kind, gain in gains(measured, baseline, each).items()]
             same, pairs = agreement(tried(lines, workload, seed)[0], whole)

@@ -33,7 +33,7 @@ _OURS = tuple(name + WITH_OURS for name in PEERS)
 
 def since(search: Search, seconds: float) -> float:
     """From which second on it recommended what it does after `seconds`; 0 for the baseline."""
-    since_s, current = 0.0, name_of(CASES[search.key[0]].baseline)
+    since_s, current = 0.0, CASES[search.key[0]].baseline_name
     for at_s, options in search.incumbents:
         if at_s <= seconds and name_of(options) != current:
             since_s, current = at_s, name_of(options)
@@ -63,7 +63,7 @@ def breaking(lines: Iterable[Mapping[str, Any]], workload: str) -> dict[str, lis
             if line[name] is not None:
                 found[line["config"]][name].append(line[name])
     medians = {c: {n: statistics.median(v) for n, v in each.items()} for c, each in found.items()}
-    base = medians.get(name_of(CASES[workload].baseline), {})
+    base = medians.get(CASES[workload].baseline_name, {})
     return {
         config: [n for n, value in each.items() if n in base and value > LIMITS[n] * base[n]]
         for config, each in medians.items()
@@ -109,8 +109,8 @@ def table(lines: Sequence[Mapping[str, Any]], workload: str, marks: Sequence[flo
             better = f"{gain_at(tuner, whole_s) / best:.2f}x"
             cells += ["-", "-"] if math.isnan(best) else [better, as_good]
         rows.append(cells)
-    baseline = name_of(CASES[workload].baseline)
-    baselines = [x for x in verified(lines, workload) if x["config"] == baseline]
+    name = CASES[workload].baseline_name
+    baselines = [x for x in verified(lines, workload) if x["config"] == name]
     steady = sum(line["steady"] for line in baselines)
     return [
         f"## {workload}",

@@ -126,8 +126,10 @@ def evaluator(case: Case, perform: Perform, clock: Clock) -> Evaluate:
     return evaluate
 
 
-def by_bench(arguments: argparse.Namespace, case: Case, operations: float = 1.0) -> Perform:
-    """A command for each trial, which loads its own database; runs may have fewer `operations`."""
+def by_bench(arguments: argparse.Namespace) -> Perform:
+    """A command for each trial, which loads its own database; `-short` has fewer operations."""
+    case = CASES[arguments.workload]
+    operations = SHORTER if arguments.tuner.endswith(SHORT) else 1.0
 
     def perform(options: Options, share: float, number: int) -> float:
         sizes = case.parameters(arguments.share * share, operations).items()
@@ -457,8 +459,7 @@ def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
     """A peer, as its users run it or with what is ours."""
     case, name, seed = CASES[arguments.workload], alone(arguments.tuner), arguments.seed
     if not arguments.tuner.endswith(WITH_OURS):
-        operations = SHORTER if arguments.tuner.endswith(SHORT) else 1.0
-        evaluate = evaluator(case, by_bench(arguments, case, operations), clock)
+        evaluate = evaluator(case, by_bench(arguments), clock)
         PEERS[name](case, [case.baseline], seed, clock.left_s(), evaluate)
         return
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder:
@@ -483,7 +484,7 @@ def run_presets(arguments: argparse.Namespace, clock: Clock) -> None:
         where = (Path(folder), case, arguments.share)
         spec = study_spec(*where, {"name": "random"}, 0, arguments.seconds)
     kinds = {kind for kind, share in kinds_of(spec.workload).items() if share >= 0.2}
-    evaluate = evaluator(case, by_bench(arguments, case), clock)
+    evaluate = evaluator(case, by_bench(arguments), clock)
     evaluate(case.baseline, 1.0)
     for preset in known_presets().values():
         if preset.engine == "rocksdb" and kinds.intersection(preset.suits):
