@@ -100,7 +100,11 @@ fn a_measure_phase_begins_cold_with_what_its_predecessors_wrote() {
                 "{name}: {share:?}"
             );
         }
-        assert_eq!(phases[2].files_per_level, phases[1].files_per_level);
+        // Opening again changes no tree. LevelDB's reads do: a file that 100 of them searched in vain
+        // is compacted beside them (`seek compaction`), before this phase ends or after.
+        if name == "rocksdb" {
+            assert_eq!(phases[2].files_per_level, phases[1].files_per_level);
+        }
         assert_eq!(verified(&messages).1, 0);
         // The logs of all openings together tell of the load.
         let flushes = messages.iter().filter_map(|message| match message {
