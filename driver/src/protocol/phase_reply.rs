@@ -53,7 +53,7 @@ pub struct PhaseReply {
     pub write_amplification: Option<f64>,
     /// Bytes read by system calls per user byte read, in phases that only read.
     pub read_amplification: Option<f64>,
-    /// Bytes on disk per live user byte; the number of live keys is an estimate.
+    /// `database_bytes_max` per live user byte; the number of live keys is an estimate.
     pub space_amplification: Option<f64>,
     /// Process CPU time, drain included, per operation.
     pub cpu_us_per_operation: Option<f64>,
@@ -67,6 +67,8 @@ pub struct PhaseReply {
     pub rss_bytes_max: u64,
     /// Bytes of all files of the database at the end.
     pub database_bytes: u64,
+    /// The most bytes that they took during the phase, drain included, as far as the driver looked.
+    pub database_bytes_max: u64,
     /// Table files of each level of the tree at the end, level 0 first; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_per_level: Option<Vec<u64>>,

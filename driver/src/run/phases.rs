@@ -178,21 +178,12 @@ impl<'a> Phases<'a> {
             None => true,
         };
         let drain_s = match drained {
-            true => self.drain(database, phase)?,
+            true => self.drain(database, phase, &start)?,
             false => 0.0,
         };
         // After a replay, the number of keys in the database is not known.
         let live_bytes = replayed.is_none().then(|| self.live_bytes());
-        let directory = &self.request.directory;
-        let mut reply = phase_reply(
-            phase,
-            &start,
-            observation,
-            drain_s,
-            database,
-            directory,
-            live_bytes,
-        );
+        let mut reply = phase_reply(phase, &start, observation, drain_s, database, live_bytes);
         reply.replay = replayed;
         Ok(self.ended(index, &start, reply))
     }
@@ -272,7 +263,8 @@ impl<'a> Phases<'a> {
         };
         self.turns.stop(position, None, sink)?;
         self.wall_clock.look();
-        Ok(PhaseStart::now(database, self.turns.stolen_s()))
+        let directory = &self.request.directory;
+        Ok(PhaseStart::now(database, directory, self.turns.stolen_s()))
     }
 
     /// Performs the operations of the phase; a settle phase has none.
@@ -356,9 +348,19 @@ impl<'a> Phases<'a> {
         self.ledger.add_phase(written.collect());
     }
 
-    fn drain(&self, database: &dyn Database, phase: &Phase) -> Result<f64, Failure> {
+    /// Waits for what the phase, which began at `start`, has left behind.
+    fn drain(
+        &self,
+        database: &dyn Database,
+        phase: &Phase,
+        start: &PhaseStart,
+    ) -> Result<f64, Failure> {
         let started = Instant::now();
-        let cancelled = || self.cancelled.load(Ordering::Relaxed);
+        // An engine asks this while it drains, so that this is the time to look at its files, too.
+        let cancelled = || {
+            start.space.look();
+            self.cancelled.load(Ordering::Relaxed)
+        };
         match database.drain(&cancelled) {
             Ok(()) => Ok(started.elapsed().as_secs_f64()),
             Err(EngineError::Cancelled) => Err(Failure::cancelled(&phase.name)),

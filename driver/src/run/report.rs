@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::engine::{BackgroundWork, Database, LevelSize};
-use crate::measure::{directory_bytes, process_cpu_s, unix_us, ProcessCounters, Recorders};
+use crate::measure::{process_cpu_s, unix_us, ProcessCounters, Recorders, SpaceWatch};
 use crate::protocol::{LatencyReply, LatencyStatistics, Phase, PhaseReply};
 use crate::workload::Observation;
 
@@ -14,18 +14,21 @@ pub struct PhaseStart {
     stall_s: Option<f64>,
     stolen_s: Option<f64>,
     unix_us: u64,
+    /// Of the database's files, from then on.
+    pub space: SpaceWatch,
 }
 
 impl PhaseStart {
     /// Reads the counters now, and starts a new peak of resident memory. `stolen_s` are the seconds
     /// stolen from the machine so far, without those while the process was stopped.
-    pub fn now(database: &dyn Database, stolen_s: Option<f64>) -> Self {
+    pub fn now(database: &dyn Database, directory: &Path, stolen_s: Option<f64>) -> Self {
         ProcessCounters::reset_rss_peak();
         PhaseStart {
             counters: ProcessCounters::now(),
             stall_s: database.stall_s(),
             stolen_s,
             unix_us: unix_us(),
+            space: SpaceWatch::new(directory),
         }
     }
 
@@ -49,13 +52,12 @@ pub fn phase_reply(
     observation: Option<Observation>,
     drain_s: f64,
     database: &dyn Database,
-    directory: &Path,
     live_bytes: Option<f64>,
 ) -> PhaseReply {
     let (end, finished_unix_us) = (ProcessCounters::now(), unix_us());
     let rss_bytes_max = ProcessCounters::rss_bytes_max();
     let stall_s = database.stall_s().zip(start.stall_s);
-    let database_bytes = directory_bytes(directory);
+    let (database_bytes, database_bytes_max) = (start.space.bytes_now(), start.space.bytes_max());
     let levels = database.levels();
     let per_level = |what: fn(&LevelSize) -> u64| Some(levels.as_ref()?.iter().map(what).collect());
     let several = observation.is_some() && phase.operation.is_none();
@@ -86,13 +88,14 @@ pub fn phase_reply(
         write_amplification: None,
         read_amplification: read_amplification(phase, counts.bytes_read, database, start, &end),
         space_amplification: live_bytes
-            .filter(|_| database.keeps_data() && database_bytes > 0)
-            .and_then(|live_bytes| ratio(database_bytes as f64, live_bytes)),
+            .filter(|_| database.keeps_data() && database_bytes_max > 0)
+            .and_then(|live_bytes| ratio(database_bytes_max as f64, live_bytes)),
         cpu_us_per_operation: ratio((end.cpu_s - start.counters.cpu_s) * 1e6, operations),
         stall_s: stall_s.map(|(now, before)| (now - before).max(0.0)),
         steal_s: None,
         rss_bytes_max,
         database_bytes,
+        database_bytes_max,
         files_per_level: per_level(|level| level.files),
         bytes_per_level: per_level(|level| level.bytes),
         page_cache_cached_share: None,

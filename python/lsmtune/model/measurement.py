@@ -134,6 +134,7 @@ class PhaseMeasurement(Percentiles):
     latency_us_max: float | None = None
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     intervals: tuple[Interval, ...] = ()
+    database_bytes_max: int | None = None
     keys_found: int | None = None
     keys_missing: int | None = None
     reads_checked: int | None = None

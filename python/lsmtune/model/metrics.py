@@ -167,6 +167,11 @@ REGISTRY = (
         judged=True,
         shown={"bench": 19, "verdict": 11, "sweep": 14, "runners": 9},
     ),
+    _of_driver(
+        "database_bytes_max",
+        "The most bytes that the files took during the phase, what follows its last call included.",
+        judged=True,
+    ),
     Metric(
         "latency_us_mean",
         "The mean over all operations.",
@@ -206,7 +211,7 @@ REGISTRY = (
     ),
     _of_driver(
         "space_amplification",
-        "Bytes on disk per byte of live user data, the number of live keys being estimated.",
+        "Most bytes on disk during the phase per byte of live user data; live keys are estimated.",
         judged=True,
         shown={"bench": 10, "verdict": 8, "sweep": 13},
     ),
