@@ -57,7 +57,7 @@ fn killed(target: &Target, workload: Value, options: Value, enough: u64) -> Kill
     }
     run.child.wait().unwrap();
     let mut request = json!({
-        "protocol_version": 3, "command": "check", "engine": {"name": target.name},
+        "protocol_version": 4, "command": "check", "engine": {"name": target.name},
         "directory": run.folder.path().join("db"), "options": options, "workload": workload,
         "seed": 3, "load_seed": 4, "acknowledged": acknowledged,
     });
@@ -203,7 +203,7 @@ fn what_cannot_be_checked_is_refused() {
         let mut workload = workload(1000, json!([load(1000)]));
         replace(&mut workload["phases"][0], change);
         json!({
-            "protocol_version": 3, "command": "check", "engine": {"name": "memory"},
+            "protocol_version": 4, "command": "check", "engine": {"name": "memory"},
             "directory": folder.path(), "workload": workload, "seed": 1, "acknowledged": 10,
         })
     };

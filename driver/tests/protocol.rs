@@ -110,11 +110,11 @@ fn truncated_requests_are_refused() {
 fn another_version_is_told_before_its_fields() {
     let newer = br#"{"protocol_version": 99, "command": "fly", "wings": 2}"#;
     let error = Request::parse(newer).unwrap_err();
-    assert_eq!(error.message, "protocol_version: found 99; allowed: 3");
+    assert_eq!(error.message, "protocol_version: found 99; allowed: 4");
     assert_eq!(error.field.as_deref(), Some("protocol_version"));
     let words = br#"{"protocol_version": "two", "command": "run"}"#;
     let error = Request::parse(words).unwrap_err();
-    assert_eq!(error.message, "protocol_version: found \"two\"; allowed: 3");
+    assert_eq!(error.message, "protocol_version: found \"two\"; allowed: 4");
     let silent = Request::parse(br#"{"command": "run"}"#).unwrap_err();
     assert!(silent.message.contains("protocol_version"), "{silent:?}");
 }

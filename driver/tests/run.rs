@@ -290,7 +290,7 @@ fn another_protocol_version_is_refused() {
     let messages = start("noop", any, json!({"protocol_version": 1})).messages();
     assert_eq!(
         failure(&messages).1,
-        "protocol_version: found 1; allowed: 3"
+        "protocol_version: found 1; allowed: 4"
     );
 }
 
@@ -315,8 +315,8 @@ fn a_request_that_is_not_whole_is_invalid() {
         b"",
         b"\n",
         &request[..200],
-        b"{\"protocol_version\": 3, \"command\": \"run\"}\n",
-        b"{\"protocol_version\": 3, \xff\xfe\n",
+        b"{\"protocol_version\": 4, \"command\": \"run\"}\n",
+        b"{\"protocol_version\": 4, \xff\xfe\n",
     ];
     for bytes in cases {
         let (messages, status) = say(bytes);

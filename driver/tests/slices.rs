@@ -403,7 +403,7 @@ fn a_stopped_driver_dies_with_its_parent() {
         json!({"operations_per_thread": 1000})
     )]);
     let text = json!({
-        "protocol_version": 3, "command": "run", "engine": {"name": "memory"},
+        "protocol_version": 4, "command": "run", "engine": {"name": "memory"},
         "directory": folder.path().join("db"), "workload": workload(NUM, phases),
         "seed": 1, "slices": 2,
     });

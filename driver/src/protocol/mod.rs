@@ -33,7 +33,7 @@ pub use workload::{
 };
 
 /// Stated first by either side; any other version is refused.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Whether a field holds its default, so that a message need not state it.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

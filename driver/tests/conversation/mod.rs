@@ -58,7 +58,7 @@ impl Conversation {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut request = json!({
-            "protocol_version": 3, "command": "run",
+            "protocol_version": 4, "command": "run",
             "engine": {"name": target.name}, "directory": folder.path().join("db"),
             "workload": workload, "seed": 1, "interval_ms": 50,
         });

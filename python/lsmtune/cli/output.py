@@ -232,7 +232,9 @@ def guard_line(guard: GuardResult) -> str:
     """`write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, 7.80x (6.95 to 8.76)`."""
     if guard.held is None:
         return f"{guard.guard}: not known, as no pair observed it"
-    ended = "held" if guard.held else f"broken in {guard.broken} of {guard.pairs} pairs"
+    ended = f"broken in {guard.broken} of {guard.pairs} pairs"
+    if guard.held:
+        ended = f"held, {ended}" if guard.broken else "held"
     ratio = "" if guard.ratio is None else f", {format_ratio(guard.ratio)}x"
     if ends := interval(guard):
         ratio += f" ({ends})"

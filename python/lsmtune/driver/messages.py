@@ -27,7 +27,7 @@ from lsmtune.model.measurement import (
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import PageCache, PhaseKind, Workload, stated_parts
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 
 @dataclass(frozen=True)

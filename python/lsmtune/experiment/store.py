@@ -34,7 +34,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 
 # Raised when what is stored changes; there are no migrations.
-VERSION = 4
+VERSION = 5
 BUSY_TIMEOUT_S = 30.0
 _VERDICT = "verdict"
 _LOST = "lost_s"

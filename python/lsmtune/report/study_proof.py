@@ -74,7 +74,9 @@ def _guard_blocks(verdict: Verdict) -> list[Block]:
             return Cell("not observed", tone="sys")
         broken = f"broken in {text.count(guard.broken, 'pair')} of {guard.pairs}"
         where = (f"in {guard.where}",) if guard.where else ()
-        return Cell("held", below=where) if guard.held else Cell(broken, tone="fail", below=where)
+        if not guard.held:
+            return Cell(broken, tone="fail", below=where)
+        return Cell("held", below=(*((broken,) if guard.broken else ()), *where))
 
     columns = (
         Column("guard", key="guard", number=False),
