@@ -58,6 +58,18 @@ def test_a_winner_that_keeps_everything_in_memory_is_not_better() -> None:
     )
 
 
+def test_a_run_that_puts_off_more_than_it_does_shows_no_sustained_rate() -> None:
+    """1,000,000 overwrites in 5 s, and 6 s of compactions: 1.74x, and 1.20x with 4,000,000."""
+    owing = wrote(16, 6, elapsed_s=5.0, drain_s=6.0)
+    verdict = judged([owing] * 6, [wrote(6)] * 6)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert "baseline: write: what it left to flush and compact took longer than" in verdict.why
+    for least in (False, True):
+        assert steady_factor(measured(owing), workload(), GOAL, least=least) == 2.0
+    assert unsteady(measured(owing), workload("fillrandom"), GOAL) == []
+    assert unsteady(measured(wrote(16, elapsed_s=5.0, drain_s=5.0)), workload(), GOAL) == []
+
+
 def test_a_baseline_that_never_filled_its_memtable_is_not_beaten() -> None:
     verdict = judged([wrote(1)] * 6, [wrote(40)] * 6)
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN

@@ -52,9 +52,10 @@ def factor_wanted(measurement: Measurement) -> float | None:
 def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[str]:
     """Why a run of `workload` cannot show what its engine sustains, by the phases of `goal`.
 
-    What was written made too few flushes or no compaction, or the throughput has a trend. Phases
-    that treat each key once are whole jobs: their rate moves with the tree, and what they leave is
-    charged to them. What a run did not count is not held against it.
+    What was written made too few flushes or no compaction, what it left took longer than the phase
+    itself, or the throughput has a trend. Phases that treat each key once are whole jobs: their
+    rate moves with the tree, and what they leave is charged to them. What a run did not count is
+    not held against it.
     """
     phases = _judged(measurement, goal)
     lines = []
@@ -64,7 +65,7 @@ def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[s
     elif flushes is not None and compactions == 0 and flushes < FLUSHES_WANTED:
         # Files of keys in order are only moved down, however many there are.
         lines.append(f"flushed {_times(flushes)} and compacted nothing")
-    return lines + _trends(phases, workload)
+    return lines + _moving(phases, workload)
 
 
 def can_last(workload: Workload) -> bool:
@@ -131,7 +132,7 @@ def steady_factor(
     if missing is None:
         return TREND_FACTOR
     factor = 1.0 + missing
-    only_flushes = least and not _trends(phases, workload)
+    only_flushes = least and not _moving(phases, workload)
     return factor if only_flushes else max(TREND_FACTOR, factor)
 
 
@@ -143,11 +144,11 @@ def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]
     return (sum(flushes) if flushes else None), (sum(compactions) if compactions else None)
 
 
-def _trends(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]:
-    """What moves the rate of the phases that are no whole jobs."""
+def _moving(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]:
+    """What the phases that are no whole jobs owe, and what moves their rate."""
     jobs = {phase.name for phase in workload.phases if phase.is_job}
     steady = (phase for phase in phases if phase.name not in jobs)
-    return [f"{phase.name}: {line}" for phase in steady for line in _trend(phase)]
+    return [f"{p.name}: {line}" for p in steady for line in (*_debt(p), *_trend(p))]
 
 
 def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
@@ -181,12 +182,17 @@ def _of_phase(phase: PhaseMeasurement) -> Iterator[str]:
             levels = ", ".join(few)
             yield f"compacted into {levels}; {COMPACTIONS_WANTED} into each that holds data"
         yield from _growing(phase.bytes_per_level)
-        if phase.drain_s is not None and phase.drain_s > phase.elapsed_s:
-            yield (
-                "what it left to flush and compact took longer than the phase itself "
-                f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
-            )
+        yield from _debt(phase)
     yield from _trend(phase)
+
+
+def _debt(phase: PhaseMeasurement) -> Iterator[str]:
+    """Whether more was put off than was done: at length, writers wait for it instead."""
+    if phase.user_bytes_written and (phase.drain_s or 0.0) > phase.elapsed_s:
+        yield (
+            "what it left to flush and compact took longer than the phase itself "
+            f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
+        )
 
 
 def _trend(phase: PhaseMeasurement) -> Iterator[str]:
