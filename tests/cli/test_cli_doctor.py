@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -275,8 +273,7 @@ def test_an_option_that_the_engine_refuses_is_the_users(
 def test_ctrl_c_keeps_nothing_and_says_so(lsmtune: Any, runner: Noisy, home: Path) -> None:
     def interrupt(_request: RunRequest) -> Outcome | None:
         if len(runner.requests) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
+            signal.raise_signal(signal.SIGINT)
         return None
 
     runner.fails = interrupt

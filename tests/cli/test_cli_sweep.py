@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lsmtune.cli.rounds_progress import SweepProgress
 from lsmtune.experiment.rounds import read_rounds
+from lsmtune.experiment.store import StoredMeasurement
 
 SWEEP = ("sweep", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 AXES = ("--axis", "value_bytes=100,200", "--axis", "option:write_buffer_size=1MiB,4MiB")
@@ -162,17 +162,22 @@ def test_a_folder_that_is_not_ours_is_left_alone(lsmtune: Any, home: Path) -> No
     assert [path.name for path in (home / "mine").iterdir()] == ["file"]
 
 
-def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(lsmtune: Any, home: Path) -> None:
-    interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    interrupt.start()
-    said = lsmtune(*SWEEP, *AXES, "--repeat", "100", "--json")
-    interrupt.join()
+def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(
+    lsmtune: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished, done = SweepProgress.run_finished, []
+
+    def interrupt(self: SweepProgress, run: StoredMeasurement) -> None:
+        finished(self, run)
+        done.append(run)
+        if len(done) == 6:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SweepProgress, "run_finished", interrupt)
+        said = lsmtune(*SWEEP, *AXES, "--repeat", "3", "--json")
     assert said.status == 130
-    kept = len(read_rounds(home / "sweep.lsmtune"))
-    assert 0 < kept < 400
-    assert said.json()["runs"] == kept
-    assert f"interrupted; {kept} of 400 runs are kept in sweep.lsmtune" in said.err
-    more = kept // 4 + 1
-    said = lsmtune(*SWEEP, *AXES, "--repeat", str(more), "--json")
-    assert said.status == 0
-    assert said.json()["runs"] == max(kept, 4 * more)
+    assert len(read_rounds(home / "sweep.lsmtune")) == said.json()["runs"] == 6
+    assert "interrupted; 6 of 12 runs are kept in sweep.lsmtune" in said.err
+    said = lsmtune(*SWEEP, *AXES, "--repeat", "2", "--json")
+    assert (said.status, said.json()["runs"]) == (0, 8)

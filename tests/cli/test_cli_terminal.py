@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -64,6 +65,7 @@ class Terminal:
         return self.process.wait(PATIENCE_S)
 
     def _read(self) -> bool:
+        assert select.select([self._ours], [], [], PATIENCE_S)[0], "it says nothing"
         try:
             part = os.read(self._ours, 65536)
         except OSError:  # nobody has its other end any more

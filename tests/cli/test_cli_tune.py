@@ -135,9 +135,10 @@ def test_bad_verifications(lsmtune: Any, home: Path, arguments: list[str], line:
 class Running:
     """The command line in a process of its own."""
 
-    def __init__(self, arguments: list[str], folder: Path) -> None:
+    def __init__(self, arguments: list[str], folder: Path, before: str = "") -> None:
+        program = f"import sys\nfrom lsmtune.cli.main import main\n{before}\nsys.exit(main())"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lsmtune.cli.main", *arguments],
+            [sys.executable, "-c", program, *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
             stdout=subprocess.PIPE,
@@ -179,7 +180,9 @@ def test_an_interrupt_keeps_the_state_and_leaves_nothing(
 
 
 def test_a_second_interrupt_ends_it_at_once(hanging_study: Path) -> None:
-    running = Running(["tune", "study.yaml", "--json"], hanging_study.parent)
+    # The first one alone does not end it while the second one is on its way.
+    patient = f"from lsmtune.driver import watch\nwatch.CANCEL_GRACE_S = {PATIENCE_S}"
+    running = Running(["tune", "study.yaml", "--json"], hanging_study.parent, patient)
     driver = running.driver(hanging_study.parent / "study.lsmtune" / "runs")
     running.process.send_signal(signal.SIGINT)
     assert running.process.stderr is not None

@@ -317,7 +317,7 @@ def test_cancel_asks_first_and_kills_after_a_grace(
     monkeypatch: pytest.MonkeyPatch,
     behaviour: str,
 ) -> None:
-    monkeypatch.setattr(watch, "CANCEL_GRACE_S", 0.5)
+    monkeypatch.setattr(watch, "CANCEL_GRACE_S", 0.5 if behaviour == "hang" else PATIENCE_S)
     cancel = threading.Event()
 
     def on_message(message: Message) -> None:

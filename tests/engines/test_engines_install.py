@@ -425,7 +425,7 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
         program.write_text(f"#!/bin/bash\nsleep 900 & echo $! > {tmp_path / name}.pid; wait\n")
         program.chmod(0o755)
     command = subprocess.Popen(
-        [sys.executable, "-c", INSTALL],
+        [sys.executable, "-X", "faulthandler", "-c", INSTALL],
         env={
             **os.environ,
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
@@ -436,9 +436,17 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
         text=True,
     )
     pids = [tmp_path / "mvn.pid", tmp_path / "cargo.pid"]
-    wait_until(lambda: all(p.is_file() and p.read_text() for p in pids))
-    command.send_signal(number)
-    _, err = command.communicate(timeout=PATIENCE_S)
+    try:
+        wait_until(lambda: all(p.is_file() and p.read_text() for p in pids))
+        command.send_signal(number)
+        _, err = command.communicate(timeout=PATIENCE_S)
+    except (AssertionError, subprocess.TimeoutExpired):
+        family = psutil.Process(command.pid).children(recursive=True)
+        steps = [f"{each.pid} {each.status()} {each.name()}" for each in family]
+        command.send_signal(signal.SIGABRT)  # then faulthandler says where its threads are
+        pytest.fail(f"{steps}: {command.communicate()[1]}")
+    finally:
+        command.kill()
     assert command.returncode == 130, err
     assert err.endswith("lsmtune: interrupted\n")
     assert not any(is_running(int(p.read_text())) for p in pids)

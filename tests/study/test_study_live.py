@@ -14,8 +14,9 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
 from lsmtune.model.workload import Workload
-from lsmtune.study.live import LIVE_FILE, REQUESTS_FILE, Requests, State, ask, read_live
+from lsmtune.study.live import REQUESTS_FILE, Requests, State, ask, read_live
 from lsmtune.study.trials import TrialEnd
+from patience import wait_until
 
 
 class Asking(Recorder):
@@ -78,20 +79,20 @@ def test_stopping_from_outside_is_stopping_in_order(tmp_path: Path) -> None:
 
 
 def test_a_paused_study_waits_until_it_may_go_on(tmp_path: Path) -> None:
-    folder, asked = tmp_path / "s", threading.Event()
+    folder = tmp_path / "s"
+
+    def is_paused() -> bool:
+        live = read_live(folder)
+        return live is not None and live.state is State.PAUSED
 
     def go_on() -> None:
-        while not asked.is_set():
-            live = read_live(folder) if (folder / LIVE_FILE).exists() else None
-            if live is not None and live.state is State.PAUSED:
-                asked.set()
-                ask(folder, lambda requests: replace(requests, pause=False))
+        wait_until(is_paused)
+        ask(folder, lambda requests: replace(requests, pause=False))
 
-    waiting = threading.Thread(target=go_on)
+    waiting = threading.Thread(target=go_on, daemon=True)
     waiting.start()
     result = tuned(make_spec(tmp_path), folder, None, Asking(folder, 2, Requests(pause=True)))
     waiting.join()
-    assert asked.is_set()
     assert result.trials == 8
 
 

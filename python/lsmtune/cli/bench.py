@@ -310,14 +310,26 @@ def measure(
     *,
     quiet: bool = False,
 ) -> dict[str, list[Measurement]]:
-    """One Measurement per seed and runner, the runners in turns, shown while it lasts."""
+    """One Measurement per seed and runner, the runners in turns, shown while it lasts.
+
+    Raises InterruptedByUserError at Ctrl-C, which ends the run in order: as an exception it could
+    come while a program is being started, and leave it behind.
+    """
     from lsmtune.cli.live import bench_display
     from lsmtune.experiment.rounds import measure_repeats
     from lsmtune.experiment.schedule import Arm
+    from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
 
     progress = _Progress(bench, several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
-    with bench_display(progress.run, lambda: progress.title, quiet=quiet):
-        return measure_repeats(
-            arms, bench.workload, bench.limits, bench.seeds, bench.parent, progress, after
+    with (
+        bench_display(progress.run, lambda: progress.title, quiet=quiet),
+        stop_on_interrupt(lambda _line: None) as stop,
+    ):
+        measured = measure_repeats(
+            *(arms, bench.workload, bench.limits, bench.seeds, bench.parent),
+            *(progress, stop, after),
         )
+    if stop.is_set():
+        raise interrupted(None)
+    return measured

@@ -431,7 +431,7 @@ def install_all(
     """
     with (
         # No KeyboardInterrupt: within `submit` it leaves an installation that nobody knows.
-        stop_on_interrupt(lambda _line: progress("stopping")) as stop,
+        stop_on_interrupt(lambda _line: progress("stopping"), second_raises=False) as stop,
         ThreadPoolExecutor(max_workers=max(1, len(names))) as pool,
     ):
         installs = [pool.submit(install, name, progress, accept) for name in names]

@@ -117,13 +117,14 @@ def measure_repeats(
     seeds: Sequence[int],
     parent: Path,
     observer: Observer,
+    stop: threading.Event,
     after: After | None = None,
 ) -> dict[str, list[Measurement]]:
     """One Measurement per seed and arm, by the arms' names; every other round is backwards.
 
     Backwards, so that a steady drift of the machine evens out. An arm ends at a measurement that is
-    `invalid`, as all others of it would be. Databases are made below `parent` and removed; `after`
-    is called after each run, while its directory is there.
+    `invalid`, as all others of it would be; `stop` ends all, and the run under way. Databases are
+    made below `parent` and removed; `after` is called after each run, while its directory is there.
     """
     measured: dict[str, list[Measurement]] = {arm.label: [] for _, arm in arms}
     with explained(parent):
@@ -132,15 +133,14 @@ def measure_repeats(
             run_directory(parent) as path,
             StudyFolder.create_or_resume(path, Unsearched()) as folder,
         ):
-            stop, clock = threading.Event(), time.monotonic
             sides = [
-                (arm, Measurer(folder, runner, (workload,), limits, observer, stop, clock))
+                (arm, Measurer(folder, runner, (workload,), limits, observer, stop, time.monotonic))
                 for runner, arm in arms
             ]
             for repeat, seed in enumerate(seeds):
                 for arm, measurer in sides if repeat % 2 == 0 else reversed(sides):
                     runs = measured[arm.label]
-                    if runs and runs[-1].outcome is Outcome.INVALID:
+                    if stop.is_set() or (runs and runs[-1].outcome is Outcome.INVALID):
                         continue
                     slot = Slot(Role.BENCH, repeat, repeat=repeat)
                     after_run = None if after is None else partial(after, arm)

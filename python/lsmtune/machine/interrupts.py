@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -22,19 +22,26 @@ def obeyed() -> list[signal.Signals]:
 
 
 @contextmanager
-def stop_on_interrupt(say: Callable[[str], None]) -> Iterator[threading.Event]:
+def stop_on_interrupt(
+    say: Callable[[str], None], *, second_raises: bool = True
+) -> Iterator[threading.Event]:
     """An event that the first of the SIGNALS sets; the second raises KeyboardInterrupt.
 
     For the main thread. `say` is called once, with STOPPING. The handlers of before are put back
-    on the way out.
+    on the way out. Without `second_raises` nothing follows from the second: a closed terminal sends
+    two at once, and work that ends at the first has to come to that.
     """
     stop = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
-            signal.default_int_handler(number, frame)
+            if second_raises:
+                signal.default_int_handler(number, frame)
+            return
         stop.set()
-        say(STOPPING)
+        # The terminal is closed, or what was interrupted was writing to it.
+        with suppress(OSError, RuntimeError):
+            say(STOPPING)
 
     before = {number: signal.signal(number, handle) for number in obeyed()}
     try:
