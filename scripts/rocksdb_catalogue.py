@@ -68,12 +68,9 @@ def main() -> None:
         if name in flags:
             entry["db_bench_type"] = flags[name]
     made = "scripts/rocksdb_catalogue.py, from OPTIONS files of the versions and db_bench --help"
-    json.dump(
-        {"made_by": made, "versions": versions, "options": dict(sorted(options.items()))},
-        sys.stdout,
-        indent=1,
-    )
-    print()
+    lines = (f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in sorted(options.items()))
+    head = f'"made_by": {json.dumps(made)},\n"versions": {json.dumps(versions)},\n"options": {{\n'
+    print("{\n" + head + ",\n".join(lines) + "\n}\n}")
 
 
 if __name__ == "__main__":

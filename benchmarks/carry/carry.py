@@ -27,6 +27,7 @@ from typing import Any
 import yaml
 
 from lsmtune.engines.library import engines_folder
+from lsmtune.model.workload import JOBS
 from lsmtune.units import parse_bytes
 
 LARGER = 10  # times the size of a proof that was at the target
@@ -97,15 +98,13 @@ def carried(name: str, study: dict[str, Any], root: Path) -> dict[str, Any]:
         return line
     at = promised["proved_at"][0]
     larger = study if at["share_of_target"] < 1.0 else times(study, LARGER)
-    larger = with_operations(larger, at["operations"] / at["records"])
-    workload = larger["workload"]
-    stated = {k: v for k, v in workload.items() if k != "name" and v is not None}
-    sizes = [flag for key, value in stated.items() for flag in ("-w", f"{key}={value}")]
+    each = at["operations"] / at["records"]
     metric = larger["objective"]["metric"]
     limits = larger["limits"]
     begun_s = time.monotonic()
     status, out, said = lsmtune(
-        *("verify", "--engine", larger["engine"]["name"], "--workload", workload["name"], *sizes),
+        *("verify", "--engine", larger["engine"]["name"]),
+        *("--workload", str(lasting(larger["workload"], each, folder / "larger.yaml"))),
         *("--baseline", "default", "--candidate", str(path), "--metric", metric),
         *("--memory", str(limits["memory"]), "--deadline", "30m", "--disk", "60GiB"),
         *("--smallest-effect", "5%", "--pairs", "6", "--no-power-test", "--no-crash-test"),
@@ -128,14 +127,24 @@ def times(study: dict[str, Any], factor: int) -> dict[str, Any]:
     return {**study, "workload": workload, "limits": {**study["limits"], "memory": memory_bytes}}
 
 
-def with_operations(study: dict[str, Any], each: float) -> dict[str, Any]:
-    """`study` with at least `each` operations for each record, where it states operations."""
-    workload = dict(study["workload"])
-    records = next(workload[key] for key in RECORDS if key in workload)
-    for key in OPERATIONS:
-        if workload.get(key) is not None:
-            workload[key] = max(workload[key], round(each * records))
-    return {**study, "workload": workload}
+def lasting(workload: dict[str, Any], each: float, path: Path) -> Path:
+    """`workload` as a file at `path`, with at least `each` operations for each record."""
+    stated = {k: v for k, v in workload.items() if k != "name" and v is not None}
+    sizes = [flag for key, value in stated.items() for flag in ("-w", f"{key}={value}")]
+    target = ("--output", str(path), "--force")
+    status, _, said = lsmtune("workload", "export", workload["name"], *sizes, *target)
+    if status:
+        raise SystemExit(said)
+    document = yaml.safe_load(path.read_text())
+    measured = [phase for phase in document["phases"] if phase["kind"] == "measure"]
+    # What treats each record once is over then.
+    if not any(phase.get("operation") in JOBS for phase in measured):
+        for phase in measured:
+            key = "operations" if "operations" in phase else "operations_per_thread"
+            threads = 1 if key == "operations" else phase.get("threads", 1)
+            phase[key] = max(phase[key], round(each * document["num"] / threads))
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path
 
 
 def main() -> None:

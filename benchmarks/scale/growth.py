@@ -195,7 +195,6 @@ def grown(directory: Path, count: int) -> Path:
 
 def random_point(spec: Spec, draws: random.Random) -> Suggestion:
     """A configuration of the space, as quickly as can be."""
-    known = spec.space.distributions()
 
     def draw(_name: str, distribution: Any) -> Any:
         if hasattr(distribution, "choices"):
@@ -208,7 +207,7 @@ def random_point(spec: Spec, draws: random.Random) -> Suggestion:
         at = low + step * round((at - low) / step) if step else at
         return min(max(round(at) if isinstance(low, int) else at, low), high)
 
-    return suggest(spec.space, known, draw)
+    return suggest(spec.space, draw)
 
 
 def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -> None:

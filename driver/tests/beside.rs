@@ -4,7 +4,8 @@
 mod conversation;
 
 use conversation::{
-    failure, in_time, last_phase, load, measure, run_on, verified, workload, Target,
+    failure, in_time, last_phase, leveldb, load, measure, rocksdb, run_on, verified, workload,
+    Target,
 };
 use lsmtune_driver::protocol::Message;
 use serde_json::{json, Value};
@@ -12,11 +13,7 @@ use serde_json::{json, Value};
 const NUM: u64 = 10_000;
 
 fn targets() -> [Target; 3] {
-    [
-        Target::built_in("memory"),
-        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
-        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
-    ]
+    [Target::built_in("memory"), rocksdb(), leveldb()]
 }
 
 fn uniform(operations: Value) -> Value {
@@ -146,7 +143,7 @@ fn several_databases_and_families_are_one_store() {
     }
     let mut two = workload(NUM, json!([load(NUM)]));
     two["column_families"] = json!(2);
-    let leveldb = Target::library("leveldb", "LSMTUNE_TEST_LEVELDB");
+    let leveldb = leveldb();
     let refused = failure(&run_on(&leveldb, two, json!({}))).1;
     let expected = "workload.column_families: found 2; allowed: 1: leveldb has none";
     assert_eq!(refused, expected);
@@ -155,7 +152,7 @@ fn several_databases_and_families_are_one_store() {
 /// What a cache of all blocks holds is found there: every read but the first of each block.
 #[test]
 fn rocksdb_tells_of_its_block_cache() {
-    let rocksdb = Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB");
+    let rocksdb = rocksdb();
     let again = |name: &str| {
         let mut phase = measure("readuniquerandom", json!({"operations_per_thread": NUM}));
         phase["name"] = json!(name);

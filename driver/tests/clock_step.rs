@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use conversation::{
-    background_work, last_phase, measure, verified, workload, Conversation, Target,
+    background_work, engines, last_phase, measure, verified, workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, PhaseReply};
 use serde_json::json;
@@ -122,16 +122,9 @@ fn times_are_sound(messages: &[Message], took: Duration) -> &PhaseReply {
     phase
 }
 
-fn targets() -> [Target; 2] {
-    [
-        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
-        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
-    ]
-}
-
 #[test]
 fn a_clock_set_back_leaves_background_work_unknown() {
-    for target in targets() {
+    for target in engines() {
         let (messages, took) = run(&target, -3600);
         let phase = times_are_sound(&messages, took);
         assert!(phase.finished_unix_us < phase.started_unix_us);
@@ -143,7 +136,7 @@ fn a_clock_set_back_leaves_background_work_unknown() {
 
 #[test]
 fn a_clock_set_forward_changes_nothing() {
-    for target in targets() {
+    for target in engines() {
         let (messages, took) = run(&target, 5);
         let phase = times_are_sound(&messages, took);
         let stamped_us = phase.finished_unix_us - phase.started_unix_us;

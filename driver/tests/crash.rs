@@ -5,20 +5,12 @@ mod conversation;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use conversation::{ask, failure, load, replace, workload, Conversation, Target};
+use conversation::{ask, failure, leveldb, load, replace, rocksdb, workload, Conversation, Target};
 use lsmtune_driver::protocol::{Message, Outcome};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
 const NUM: u64 = 4_000_000;
-
-fn rocksdb() -> Target {
-    Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB")
-}
-
-fn leveldb() -> Target {
-    Target::library("leveldb", "LSMTUNE_TEST_LEVELDB")
-}
 
 fn filling(operation: &str, durability: &str) -> Value {
     let mut load = load(NUM);

@@ -8,20 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use conversation::{
-    failure, finished, last_phase, load, measure, replace, workload, Conversation, Target,
+    engines, failure, finished, last_phase, load, measure, replace, rocksdb, workload,
+    Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
 const NUM: u64 = 200_000;
-
-fn targets() -> [Target; 2] {
-    [
-        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
-        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
-    ]
-}
 
 /// A file system of its own, unmounted when dropped.
 struct Mounted {
@@ -95,7 +89,7 @@ const FULL: &str = "No space left on device";
 
 #[test]
 fn a_device_that_fills_up_while_the_run_writes_is_full() {
-    for target in targets() {
+    for target in engines() {
         let options = [
             json!({}),
             json!({"write_buffer_size": "262144"}),
@@ -117,7 +111,7 @@ fn a_device_that_fills_up_while_the_run_writes_is_full() {
 /// Without a log, only flushes and compactions fill the device.
 #[test]
 fn a_device_that_fills_up_in_the_background_is_full() {
-    let [rocksdb, _] = targets();
+    let rocksdb = rocksdb();
     for write_buffer_size in ["262144", "67108864"] {
         let Some(mounted) = Mounted::new("8m") else {
             return;
@@ -135,7 +129,7 @@ fn a_device_that_fills_up_in_the_background_is_full() {
 
 #[test]
 fn a_device_that_is_full_from_the_start_is_full() {
-    for target in targets() {
+    for target in engines() {
         for free in [0, 4096, 16_384] {
             let Some(mounted) = Mounted::new("1m") else {
                 return;
@@ -155,7 +149,7 @@ fn a_device_without_room_for_a_folder_is_full() {
     let Some(mounted) = Mounted::with("nr_inodes=1") else {
         return;
     };
-    for target in targets() {
+    for target in engines() {
         let workload = workload(1000, json!([load(1000)]));
         let messages = run(&target, &mounted, workload, json!({}));
         assert_fails(&messages, Outcome::DiskFull, FULL, target.name);
@@ -165,7 +159,7 @@ fn a_device_without_room_for_a_folder_is_full() {
 /// A run that fits, and a run that only reads it back.
 #[test]
 fn a_device_that_is_full_when_the_database_is_opened_again_is_full() {
-    for target in targets() {
+    for target in engines() {
         let Some(mounted) = Mounted::new("8m") else {
             return;
         };
@@ -183,7 +177,7 @@ fn a_device_that_is_full_when_the_database_is_opened_again_is_full() {
 
 #[test]
 fn a_ledger_for_which_there_is_no_room_is_a_full_device() {
-    let [rocksdb, _] = targets();
+    let rocksdb = rocksdb();
     let Some(mounted) = Mounted::new("1m") else {
         return;
     };
@@ -204,7 +198,7 @@ fn a_ledger_for_which_there_is_no_room_is_a_full_device() {
 
 #[test]
 fn a_folder_that_cannot_be_written_to_is_invalid() {
-    for target in targets() {
+    for target in engines() {
         let Some(mounted) = Mounted::new("8m") else {
             return;
         };
@@ -224,7 +218,7 @@ fn a_folder_that_cannot_be_written_to_is_invalid() {
 /// What a cold start would drop cannot be dropped here, which is said.
 #[test]
 fn a_file_system_in_memory_is_never_cold() {
-    for target in targets() {
+    for target in engines() {
         let Some(mounted) = Mounted::new("16m") else {
             return;
         };

@@ -6,7 +6,8 @@ mod conversation;
 mod refusals;
 
 use conversation::{
-    failure, finished, last_phase, replace, run_on, verified, workload, Conversation, Target,
+    failure, finished, last_phase, replace, rocksdb, run_on, verified, workload, Conversation,
+    Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
 use serde_json::{json, Value};
@@ -404,7 +405,7 @@ fn merge_operands_are_whole_values() {
         phase["operations"] = json!(4000);
         workload(RECORDS, json!([load(RECORDS), phase]))
     };
-    let rocksdb = Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB");
+    let rocksdb = rocksdb();
     let messages = run_on(&rocksdb, merging(), json!({"merge_operator": "put"}));
     let phase = last_phase(&messages);
     assert_eq!(phase.keys_missing, Some(0));

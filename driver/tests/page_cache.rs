@@ -5,11 +5,11 @@ mod conversation;
 use std::path::Path;
 
 use conversation::{
-    background_work, failure, finished, last_phase, load, measure, replace, verified, workload,
-    Conversation, Target,
+    background_work, failure, finished, last_phase, leveldb, load, measure, phases, replace,
+    verified, workload, Conversation, Target,
 };
 use lsmtune_driver::measure::{cached_share, drop_cached};
-use lsmtune_driver::protocol::{Message, Outcome, PhaseKind, PhaseReply};
+use lsmtune_driver::protocol::{Message, Outcome, PhaseKind};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
@@ -33,16 +33,6 @@ fn run(target: &Target, place: &TempDir, page_cache: &str, more: &[Value]) -> Ve
     replace(&mut workload, &json!({"page_cache": page_cache}));
     let directory = json!({"directory": place.path().join("db")});
     Conversation::start(target, workload, directory).messages()
-}
-
-fn phases(messages: &[Message]) -> Vec<&PhaseReply> {
-    messages
-        .iter()
-        .filter_map(|message| match message {
-            Message::PhaseFinished { phase, .. } => Some(&**phase),
-            _ => None,
-        })
-        .collect()
 }
 
 fn read() -> Value {
@@ -118,7 +108,7 @@ fn a_measure_phase_begins_cold_with_what_its_predecessors_wrote() {
 
 #[test]
 fn a_warm_start_leaves_the_cache_alone() {
-    let target = Target::library("leveldb", "LSMTUNE_TEST_LEVELDB");
+    let target = leveldb();
     let messages = run(&target, &on_disk(), "warm", &[read()]);
     assert_eq!(last_phase(&messages).page_cache_cached_share, None);
     let memory = run(&Target::built_in("memory"), &on_disk(), "cold", &[read()]);
@@ -129,7 +119,7 @@ fn a_warm_start_leaves_the_cache_alone() {
 /// The engine does it by options of its own, which the tuner sets.
 #[test]
 fn direct_is_not_for_the_driver() {
-    let target = Target::library("leveldb", "LSMTUNE_TEST_LEVELDB");
+    let target = leveldb();
     let (outcome, message) = failure(&run(&target, &on_disk(), "direct", &[read()]));
     assert_eq!(outcome, Outcome::Invalid);
     assert!(

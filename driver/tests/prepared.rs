@@ -6,20 +6,14 @@ mod conversation;
 use std::path::{Path, PathBuf};
 
 use conversation::{
-    failure, finished, load, measure, replace, verified, workload, Conversation, Target,
+    engines, failure, finished, load, measure, replace, rocksdb, verified, workload, Conversation,
+    Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
 const NUM: u64 = 20_000;
-
-fn targets() -> [Target; 2] {
-    [
-        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
-        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
-    ]
-}
 
 fn loaded() -> Vec<Value> {
     vec![load(NUM), json!({"name": "settle", "kind": "settle"})]
@@ -101,7 +95,7 @@ fn phases(messages: &[Message]) -> Vec<(usize, PhaseReply)> {
 
 #[test]
 fn a_run_on_a_copy_sees_what_a_whole_run_sees() {
-    for target in targets() {
+    for target in engines() {
         let all: Vec<Value> = loaded().into_iter().chain(work()).collect();
         let seeds = json!({"load_seed": 5, "seed": 6});
         let whole = Conversation::start(&target, sparse(all.clone()), seeds).messages();
@@ -141,7 +135,7 @@ fn a_run_on_a_copy_sees_what_a_whole_run_sees() {
 
 #[test]
 fn the_load_and_the_values_follow_their_own_seed() {
-    let target = &targets()[0];
+    let target = &rocksdb();
     let golden = Golden::make(target, loaded(), json!({"seed": 1}));
     let again = Golden::make(target, loaded(), json!({"seed": 2}));
     let other = Golden::make(target, loaded(), json!({"seed": 2, "load_seed": 6}));
@@ -179,7 +173,7 @@ fn bulk_loads() -> [Value; 3] {
 /// of 64 KiB most of the load is written in the order of its keys (RocksDB).
 #[test]
 fn a_bulk_load_writes_what_one_thread_writes() {
-    for target in targets() {
+    for target in engines() {
         for workload in bulk_loads() {
             let ledger = |bulk: Value| {
                 let folder = tempfile::tempdir().unwrap();
@@ -206,7 +200,7 @@ fn a_bulk_load_writes_what_one_thread_writes() {
 /// the others have four at least.
 #[test]
 fn compactions_that_waited_for_a_load_run_before_it_is_settled() {
-    let target = &targets()[0];
+    let target = &rocksdb();
     let settle = json!({"name": "settle", "kind": "settle"});
     let mut half = sparse(vec![load(NUM / 2), settle]);
     replace(&mut half, &json!({"value_bytes": 400}));
@@ -236,7 +230,7 @@ fn compactions_that_waited_for_a_load_run_before_it_is_settled() {
 /// of any load; where a compaction would leave other tables, it is written as any other.
 #[test]
 fn the_first_part_of_a_bulk_load_becomes_tables_of_the_last_level() {
-    let target = &targets()[0];
+    let target = &rocksdb();
     let mut loads = sparse(loaded());
     replace(&mut loads, &json!({"value_bytes": 400}));
     let loaded = |(name, value): (&str, &str), bulk: Value| {
@@ -291,7 +285,7 @@ fn the_first_part_of_a_bulk_load_becomes_tables_of_the_last_level() {
 
 #[test]
 fn a_bulk_load_needs_a_thread() {
-    let target = &targets()[0];
+    let target = &rocksdb();
     for threads in [0, 65] {
         let request = json!({"bulk_load": {"threads": threads}});
         let (outcome, message) =
@@ -305,7 +299,7 @@ fn a_bulk_load_needs_a_thread() {
 /// Dropped from the page cache and read again, the database is the same one.
 #[test]
 fn a_run_that_reads_its_pages_itself_ends_as_any_other() {
-    for target in targets() {
+    for target in engines() {
         let golden = Golden::make(&target, loaded(), json!({}));
         let own = json!({"prepared": {"ledger": golden.ledger(), "phases": 2, "own_pages": true}});
         let all: Vec<Value> = loaded().into_iter().chain(work()).collect();
@@ -318,7 +312,7 @@ fn a_run_that_reads_its_pages_itself_ends_as_any_other() {
 /// Loaded keys that a copy lacks are noticed, although its run never wrote them.
 #[test]
 fn the_read_back_checks_what_the_earlier_run_wrote() {
-    for target in targets() {
+    for target in engines() {
         let golden = Golden::make(&target, loaded(), json!({}));
         let fewer = json!([
             {"name": "load", "kind": "load", "operation": "fillseq", "operations_per_thread": 10},
@@ -337,7 +331,7 @@ fn the_read_back_checks_what_the_earlier_run_wrote() {
 
 #[test]
 fn what_cannot_be_prepared_is_refused_in_one_line() {
-    let [rocksdb, leveldb] = targets();
+    let [rocksdb, leveldb] = engines();
     let golden = Golden::make(&rocksdb, loaded(), json!({}));
     let all = || loaded().into_iter().chain(work()).collect::<Vec<_>>();
     let refused = |more: Value| {
@@ -397,7 +391,7 @@ fn what_cannot_be_prepared_is_refused_in_one_line() {
 
 #[test]
 fn a_ledger_that_cannot_be_saved_fails_the_run() {
-    let target = &targets()[0];
+    let target = &rocksdb();
     let nowhere = json!({"save_ledger": "/nowhere/ledger"});
     let (outcome, message) =
         failure(&Conversation::start(target, sparse(loaded()), nowhere).messages());
@@ -411,7 +405,7 @@ fn a_ledger_that_cannot_be_saved_fails_the_run() {
 /// The read-back opens the database once more, when it exists because the run made it.
 #[test]
 fn error_if_exists_is_about_the_first_opening() {
-    for target in targets() {
+    for target in engines() {
         let options = json!({"options": {"error_if_exists": "true"}});
         finished(&Conversation::start(&target, sparse(loaded()), options.clone()).messages());
         let golden = Golden::make(&target, loaded(), options.clone());

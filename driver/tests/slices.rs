@@ -7,10 +7,10 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use conversation::{
-    failure, in_time, last_phase, load, measure, replace, run_on, verified, workload, Conversation,
-    Target,
+    failure, in_time, last_phase, leveldb, load, measure, phases, replace, rocksdb, run_on,
+    verified, workload, Conversation, Target,
 };
-use lsmtune_driver::protocol::{Interval, Message, Outcome, PhaseReply};
+use lsmtune_driver::protocol::{Interval, Message, Outcome};
 use rustix::process::{kill_process, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::{json, Value};
 
@@ -117,14 +117,6 @@ fn sliced(target: &Target, workload: Value, slices: u32, more: Value) -> Vec<Mes
     let mut request = json!({"slices": slices});
     replace(&mut request, &more);
     Sliced::start(target, workload, request).finish(Duration::ZERO)
-}
-
-fn phases(messages: &[Message]) -> Vec<&PhaseReply> {
-    let found = messages.iter().filter_map(|message| match message {
-        Message::PhaseFinished { phase, .. } => Some(&**phase),
-        _ => None,
-    });
-    found.collect()
 }
 
 /// The operations of a mix are one row of slices, whichever they are, and their types add up.
@@ -305,7 +297,7 @@ fn a_sliced_run_does_what_a_whole_one_does_memory() {
 
 #[test]
 fn a_sliced_run_does_what_a_whole_one_does_rocksdb() {
-    let rocksdb = Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB");
+    let rocksdb = rocksdb();
     for operation in SOME_OPERATIONS {
         let options = json!({"write_buffer_size": "131072"});
         same_as_unsliced(&rocksdb, operation, 2, options);
@@ -314,7 +306,7 @@ fn a_sliced_run_does_what_a_whole_one_does_rocksdb() {
 
 #[test]
 fn a_sliced_run_does_what_a_whole_one_does_leveldb() {
-    let leveldb = Target::library("leveldb", "LSMTUNE_TEST_LEVELDB");
+    let leveldb = leveldb();
     for operation in SOME_OPERATIONS {
         let options = json!({"write_buffer_size": "131072"});
         same_as_unsliced(&leveldb, operation, 2, options);
@@ -374,7 +366,7 @@ fn a_write_that_is_held_back_across_a_stop_is_corrected() {
         "level0_slowdown_writes_trigger": "2", "level0_stop_writes_trigger": "2",
         "rate_limiter_bytes_per_sec": "400000", "max_write_buffer_number": "2",
     });
-    let rocksdb = Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB");
+    let rocksdb = rocksdb();
     let fill = measure("fillrandom", json!({"duration_s": 1.5}));
     let more = json!({"slices": 10, "options": options});
     let run = Sliced::start(&rocksdb, workload(NUM, json!([fill])), more);
@@ -428,11 +420,7 @@ fn a_stopped_driver_dies_with_its_parent() {
 /// Whether it is stopped before a phase, between slices or before a drain.
 #[test]
 fn a_cancel_while_stopped_ends_the_run_within_300_ms() {
-    for target in [
-        Target::built_in("noop"),
-        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
-        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
-    ] {
+    for target in [Target::built_in("noop"), rocksdb(), leveldb()] {
         for stops in [0, 1, 2, 30, 101] {
             in_time(|| {
                 let fill = measure("fillrandom", json!({"operations_per_thread": 50_000}));

@@ -20,7 +20,6 @@ from proof_parts import (
     arm,
     measurer_of,
     open_folder,
-    proved,
 )
 
 from lsmtune.driver.native import CrashCheck, KilledRun, NativeRunner
@@ -31,7 +30,6 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import LIMITS_DEFAULT, Limits
-from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability, PageCache, PhaseKind
 from lsmtune.proof.crash_test import (
     LOAD_BYTES,
@@ -43,7 +41,6 @@ from lsmtune.proof.crash_test import (
     judged_crash,
     load_of,
 )
-from lsmtune.proof.survival import BOTH, survived
 
 
 def fake_test(
@@ -214,42 +211,6 @@ def test_an_interrupt_ends_it_and_keeps_nothing(tmp_path: Path) -> None:
     assert fake_test(tmp_path, runner, observer) is None
     assert fake_test(tmp_path, runner) is not None
     assert len(runner.kills) == 2
-
-
-class TestVerdict:
-    """What becomes of a verdict."""
-
-    def after(self, path: Path, runner: KillableRunner, verdict: Verdict | None = None) -> Verdict:
-        observer = Recorder()
-        with open_folder(path) as folder:
-            measurer = measurer_of(folder, runner, observer, runner)
-            proof = verdict or proved(folder, runner)
-            found = survived(proof, arm(CANDIDATE), measurer, observer, study_seed=1, plan=BOTH)
-        assert found is not None
-        assert (found.survival.crash is None) == (not runner.kills)
-        return found.verdict
-
-    def test_a_finalist_that_survives_stays_better(self, tmp_path: Path) -> None:
-        runner = KillableRunner()
-        assert self.after(tmp_path, runner).outcome is VerdictOutcome.BETTER
-        assert runner.kills[0][0].config == CANDIDATE
-
-    def test_a_finalist_that_loses_writes_is_worse(self, tmp_path: Path) -> None:
-        verdict = self.after(tmp_path, KillableRunner(leaves=lambda _config: left(lost=12)))
-        assert verdict.outcome is VerdictOutcome.WORSE
-        assert verdict.why.startswith("lost 12 of 1,000 acknowledged writes after a crash (process")
-        assert verdict.ratio is not None
-        assert verdict.ratio > 1
-
-    def test_what_could_not_be_tested_changes_nothing(self, tmp_path: Path) -> None:
-        runner = KillableRunner(leaves=lambda _config: left(outcome=Outcome.TIMEOUT))
-        assert self.after(tmp_path, runner).outcome is VerdictOutcome.BETTER
-
-    def test_who_is_not_better_is_not_tested(self, tmp_path: Path) -> None:
-        runner = KillableRunner()
-        lost = Verdict(VerdictOutcome.NOT_PROVEN, "throughput_ops_s", "maximize", 0.95, 9)
-        assert self.after(tmp_path, runner, lost) == lost
-        assert runner.kills == []
 
 
 @given(

@@ -193,7 +193,7 @@ class SampleStudy:
         options = next(row.config.options for row in rows if row.trial == number)
         space = self.spec.space
         known = space.distributions()
-        ran = suggestion_of(space, known, space.variables_of(space.point_of(options) or {}))
+        ran = suggestion_of(space, space.variables_of(space.point_of(options) or {}))
         distributions = {name: known[name] for name in ran.params}
         of_trial = {"params": dict(ran.params), "distributions": distributions}
         begun = self.folder.begin_trial(create_trial(state=TrialState.RUNNING, **of_trial))

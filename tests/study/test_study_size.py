@@ -11,6 +11,7 @@ from fake_runner import FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.run_length import longer_by
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
@@ -33,7 +34,6 @@ from lsmtune.study.size import (
     RunSize,
     can_change,
     lengths,
-    longer_by,
     stored_size,
 )
 from lsmtune.study.spec import Spec
@@ -531,8 +531,8 @@ def test_an_option_of_every_run_makes_no_run_longer_than_the_baselines(tmp_path:
     spec = parse_spec(text, tmp_path / "small.yaml")
     known = lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None))
     assert known is not None
-    assert known.of(baseline_config(spec)) == 1.0
-    assert known.of(candidate_config(spec, 0, {"write_buffer_size": 6 << 20})) == 3.0
+    assert known(baseline_config(spec)) == 1.0
+    assert known(candidate_config(spec, 0, {"write_buffer_size": 6 << 20})) == 3.0
 
 
 def test_a_search_at_the_first_runs_size_leaves_time_for_its_larger_proof(tmp_path: Path) -> None:

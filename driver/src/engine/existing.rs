@@ -11,12 +11,10 @@ pub fn require_database(directory: &Path) -> Result<()> {
     if directory.join("CURRENT").is_file() {
         return Ok(());
     }
-    Err(EngineError::Failed {
-        message: format!(
-            "{}: holds no database (no file CURRENT)",
-            directory.display()
-        ),
-    })
+    Err(EngineError::failed(format!(
+        "{}: holds no database (no file CURRENT)",
+        directory.display()
+    )))
 }
 
 /// `options` without the option that refuses existing databases; both engines use the same name.

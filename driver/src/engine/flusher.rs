@@ -41,7 +41,7 @@ impl Flusher {
             .name("flush".into())
             // If the receiver is gone, its caller has cancelled and does not want the result.
             .spawn(move || drop(sender.send(call())))
-            .map_err(|error| failed(format!("cannot start a thread: {error}")))?;
+            .map_err(|error| EngineError::failed(format!("cannot start a thread: {error}")))?;
         *running = Some(Call { thread, result });
         wait(&mut running, cancelled)
     }
@@ -78,16 +78,12 @@ fn wait(running: &mut Option<Call>, cancelled: &dyn Fn() -> bool) -> Result<()> 
             Err(RecvTimeoutError::Timeout) if cancelled() => return Err(EngineError::Cancelled),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                break Err(failed("the flush thread panicked".into()))
+                break Err(EngineError::failed("the flush thread panicked"))
             }
         }
     };
     *running = None;
     result
-}
-
-fn failed(message: String) -> EngineError {
-    EngineError::Failed { message }
 }
 
 /// The waits between polls. They are short at first, so that a short drain is not charged too much.
@@ -118,8 +114,8 @@ mod tests {
     fn a_result_is_handed_on() {
         let flusher = Flusher::default();
         assert_eq!(flusher.run(|| Ok(()), &|| false), Ok(()));
-        let error = flusher.run(|| Err(failed("broken".into())), &|| false);
-        assert_eq!(error, Err(failed("broken".into())));
+        let error = flusher.run(|| Err(EngineError::failed("broken")), &|| false);
+        assert_eq!(error, Err(EngineError::failed("broken")));
     }
 
     #[test]

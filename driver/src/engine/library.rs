@@ -193,9 +193,8 @@ pub(super) fn one_line(text: &str) -> String {
 /// `path` in the form that the engines take.
 pub(super) fn path_text(path: &Path) -> Result<CString> {
     use std::os::unix::ffi::OsStrExt;
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| EngineError::Failed {
-        message: format!("path {}: contains a NUL byte", path.display()),
-    })
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| EngineError::failed(format!("path {}: contains a NUL byte", path.display())))
 }
 
 /// Copies the engine's C string out and frees it with the engine's own `free`.
@@ -221,7 +220,7 @@ pub(super) fn status_error(status: &str) -> EngineError {
     if full {
         EngineError::DiskFull { message }
     } else {
-        EngineError::Failed { message }
+        EngineError::failed(message)
     }
 }
 
@@ -288,11 +287,6 @@ mod tests {
         let full = "IO error: No space left on device: While appending to file: /x/000007.log";
         assert!(matches!(status_error(full), EngineError::DiskFull { .. }));
         let other = status_error("Corruption: bad\n block");
-        assert_eq!(
-            other,
-            EngineError::Failed {
-                message: "Corruption: bad block".into()
-            }
-        );
+        assert_eq!(other, EngineError::failed("Corruption: bad block"));
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::{
-    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, OptionNotTaken,
-    Options, Result, Session,
+    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, OpenResult,
+    OptionNotTaken, Options, Result, Session,
 };
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -39,12 +39,7 @@ impl Engine for Memory {
         identity()
     }
 
-    fn open(
-        &self,
-        directory: &Path,
-        options: &Options,
-        _durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn open(&self, directory: &Path, options: &Options, _durability: Durability) -> OpenResult {
         no_options(options)?;
         let mut databases = self
             .databases
@@ -53,19 +48,15 @@ impl Engine for Memory {
         let contents = Arc::clone(databases.entry(directory.to_owned()).or_default());
         drop(databases);
         if contents.open.swap(true, Ordering::AcqRel) {
-            return Err(EngineError::Failed {
-                message: format!("{}: already open", directory.display()),
-            });
+            return Err(EngineError::failed(format!(
+                "{}: already open",
+                directory.display()
+            )));
         }
         Ok(Box::new(MemoryDatabase { contents }))
     }
 
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         self.open(directory, options, durability)
     }
 

@@ -163,6 +163,13 @@ impl EngineError {
         }
     }
 
+    /// The engine failed, in these words.
+    pub fn failed(message: impl Into<String>) -> Self {
+        EngineError::Failed {
+            message: message.into(),
+        }
+    }
+
     /// The error for a value that the engine does not accept.
     fn bad_value(name: &str, found: &str, allowed: &str) -> Self {
         EngineError::BadOptionValue {
@@ -176,9 +183,7 @@ impl EngineError {
 /// The error of an engine that was told to write out what it holds, and did not. What it puts off
 /// costs it nothing while it is measured.
 fn not_flushed(held: &str) -> EngineError {
-    EngineError::Failed {
-        message: format!("the engine was told to flush and did not: {held}"),
-    }
+    EngineError::failed(format!("the engine was told to flush and did not: {held}"))
 }
 
 fn suggestion(nearest: &[String]) -> String {
@@ -190,6 +195,9 @@ fn suggestion(nearest: &[String]) -> String {
 
 /// Result of every engine call.
 pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// What opening a database comes to.
+pub type OpenResult = Result<Box<dyn Database>>;
 
 /// How writes are made durable: part of the workload, never of the tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -216,21 +224,11 @@ pub trait Engine: Send + Sync {
 
     /// Opens or creates the database in `directory`, with `options` applied to the engine's
     /// defaults. An engine that cannot provide `durability` refuses here.
-    fn open(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>>;
+    fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult;
 
     /// Like [`Engine::open`], for a database that the same options have opened before. It must
     /// exist. An option that refuses existing databases (`error_if_exists`) is left out.
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>>;
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult;
 
     /// Whether a database is files in its directory, so that a copy of them is a database, too.
     fn keeps_files(&self) -> bool {
@@ -420,9 +418,7 @@ pub trait Session {
     /// Gives `key` a merge operand, which the merge operator combines with the value. Engines
     /// without merges refuse it.
     fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
-        Err(EngineError::Failed {
-            message: "the engine has no merges".to_owned(),
-        })
+        Err(EngineError::failed("the engine has no merges"))
     }
 
     /// What the engine counts for this thread; `None` if it does not count.

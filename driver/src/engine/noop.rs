@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::memory::no_options;
 use super::{
-    BatchEntry, Cursor, Database, Durability, Engine, Identity, OptionNotTaken, Options, Result,
-    Session,
+    BatchEntry, Cursor, Database, Durability, Engine, Identity, OpenResult, OptionNotTaken,
+    Options, Result, Session,
 };
 
 /// Accepts every write and forgets it. Finds every key, with an empty value. After a seek, its
@@ -25,22 +25,12 @@ impl Engine for Noop {
         }
     }
 
-    fn open(
-        &self,
-        _directory: &Path,
-        options: &Options,
-        _durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn open(&self, _directory: &Path, options: &Options, _durability: Durability) -> OpenResult {
         no_options(options)?;
         Ok(Box::new(Self))
     }
 
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         self.open(directory, options, durability)
     }
 

@@ -59,9 +59,9 @@ impl Session for PartsSession<'_> {
             return Ok(());
         };
         if of.any(|part| part != first) {
-            return Err(EngineError::Failed {
-                message: "a batch over several databases or column families".to_owned(),
-            });
+            return Err(EngineError::failed(
+                "a batch over several databases or column families",
+            ));
         }
         self.parts[first].write(batch)
     }

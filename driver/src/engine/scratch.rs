@@ -21,8 +21,8 @@ impl Scratch {
     /// system's directory for temporary files.
     pub fn inside(parent: &Path) -> Result<Self> {
         Self::create(parent).or_else(|_| {
-            Self::create(&std::env::temp_dir()).map_err(|error| EngineError::Failed {
-                message: format!("cannot make a temporary directory: {error}"),
+            Self::create(&std::env::temp_dir()).map_err(|error| {
+                EngineError::failed(format!("cannot make a temporary directory: {error}"))
             })
         })
     }

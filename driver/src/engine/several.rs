@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::parts::PartsSession;
 use super::{
-    BackgroundWork, Database, Durability, Engine, Identity, LevelSize, LevelWork, OptionNotTaken,
-    Options, Result, Session,
+    BackgroundWork, Database, Durability, Engine, Identity, LevelSize, LevelWork, OpenResult,
+    OptionNotTaken, Options, Result, Session,
 };
 
 /// An engine that opens `count` databases, in folders `0`, `1` ... of the directory.
@@ -34,17 +34,12 @@ impl Engine for Several {
         self.engine.identity()
     }
 
-    fn open(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let open = |folder: PathBuf| {
             // An engine makes the folder of a database, but not the folders above it.
             if self.engine.keeps_files() {
-                std::fs::create_dir_all(&folder).map_err(|error| super::EngineError::Failed {
-                    message: format!("{}: {error}", folder.display()),
+                std::fs::create_dir_all(&folder).map_err(|error| {
+                    super::EngineError::failed(format!("{}: {error}", folder.display()))
                 })?;
             }
             self.engine.open(&folder, options, durability)
@@ -53,12 +48,7 @@ impl Engine for Several {
         Ok(Box::new(Databases(databases)))
     }
 
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let reopen = |folder: PathBuf| self.engine.reopen(&folder, options, durability);
         let databases = self.folders(directory).map(reopen).collect::<Result<_>>()?;
         Ok(Box::new(Databases(databases)))

@@ -53,9 +53,9 @@ pub fn check(
     drop(database);
     let again = engine.reopen(directory, &request.options, durability);
     drop(again.map_err(|error| {
-        Failure::running(EngineError::Failed {
-            message: format!("opened once, and then: {error}"),
-        })
+        Failure::running(EngineError::failed(format!(
+            "opened once, and then: {error}"
+        )))
     })?);
     sink.send(&Message::Verified {
         keys_checked: expected.acknowledged,

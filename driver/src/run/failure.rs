@@ -48,9 +48,7 @@ impl Failure {
         };
         let path = path.display().to_string();
         let message = format!("{field}: {path}: {error}");
-        let failed = EngineError::Failed {
-            message: message.clone(),
-        };
+        let failed = EngineError::failed(message.clone());
         let kind = match outcome {
             Outcome::DiskFull => "disk_full",
             _ if failed.is_of_the_disk() => ErrorReply::DISK_FAILED,

@@ -8,7 +8,7 @@ use crate::measure::ProcessCounters;
 use crate::protocol::{ErrorReply, InspectRequest, Message, Outcome};
 use crate::trace::inspect::{inspect, InspectError, Progress};
 
-use super::check::{self, require};
+use super::check::{self, within};
 use super::failure::Failure;
 use super::{Sink, Usage};
 
@@ -57,25 +57,13 @@ pub fn inspect_trace(
 }
 
 fn check_fields(request: &InspectRequest) -> Result<(), Failure> {
-    let ranges = request.ranges;
-    let allowed = format!("1 to {}", InspectRequest::RANGES_MAX);
-    require(
-        (1..=InspectRequest::RANGES_MAX).contains(&ranges),
-        "ranges",
-        ranges,
-        &allowed,
-    )?;
+    within(1..=InspectRequest::RANGES_MAX, "ranges", request.ranges)?;
     let bytes = request.prefix_bytes.unwrap_or(1);
-    let allowed = format!("1 to {}", InspectRequest::PREFIX_BYTES_MAX);
-    let sensible = (1..=InspectRequest::PREFIX_BYTES_MAX).contains(&bytes);
-    require(sensible, "prefix_bytes", bytes, &allowed)?;
-    let Some(number) = request.key_number else {
-        return Ok(());
-    };
-    let most = number.format.bytes_max();
-    let sensible = (1..=most).contains(&number.bytes);
-    let allowed = format!("1 to {most}");
-    require(sensible, "key_number.bytes", number.bytes, &allowed)
+    within(1..=InspectRequest::PREFIX_BYTES_MAX, "prefix_bytes", bytes)?;
+    request.key_number.map_or(Ok(()), |number| {
+        let most = number.format.bytes_max();
+        within(1..=most, "key_number.bytes", number.bytes)
+    })
 }
 
 /// Opens the trace at `path`; also returns its size.

@@ -15,14 +15,14 @@ use crate::random::KeyWriter;
 use crate::trace::replay::{run_replay, ReplayContext, ReplayError, ReplayedKeys};
 use crate::workload::{
     check_reads, is_bulk, run_bulk, run_phase, shared, CheckedReads, Ledger, Notes, Observation,
-    PhaseContext, Values,
+    PhaseContext, SliceOver, Values,
 };
 
 use super::failure::Failure;
 use super::page_cache;
 use super::report::{charge, phase_reply, write_amplification, PhaseStart};
 use super::reporter::Reporter;
-use super::turns::{Position, Turns};
+use super::turns::Turns;
 use super::wall_clock::WallClock;
 use super::Sink;
 
@@ -255,13 +255,7 @@ impl<'a> Phases<'a> {
         index: usize,
         sink: &mut dyn Sink,
     ) -> Result<PhaseStart, Failure> {
-        let position = Position {
-            index,
-            slice: 0,
-            operations: 0,
-            elapsed_s: 0.0,
-        };
-        self.turns.stop(position, None, sink)?;
+        self.turns.stop(index, SliceOver::default(), None, sink)?;
         self.wall_clock.look();
         let directory = &self.request.directory;
         Ok(PhaseStart::now(database, directory, self.turns.stolen_s()))
@@ -307,13 +301,12 @@ impl<'a> Phases<'a> {
         let (observation, slices_over) = (performed.observation, performed.slices_over);
         if phase.kind == PhaseKind::Measure && !observation.cut_short {
             // The last slice ends with its operations; the drain is a turn of its own.
-            let position = Position {
-                index,
+            let over = SliceOver {
                 slice: slices_over + 1,
                 operations: observation.operations,
                 elapsed_s: observation.elapsed_s,
             };
-            self.turns.stop(position, Some(start), sink)?;
+            self.turns.stop(index, over, Some(start), sink)?;
         }
         self.note(database, phase, performed.notes, &observation);
         if phase.writes() {

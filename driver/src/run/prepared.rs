@@ -8,21 +8,14 @@ use crate::engine::Engine;
 use crate::protocol::{BulkLoad, ErrorReply, Outcome, Phase, RunRequest, SizeDistribution};
 use crate::workload::{load_ledger, save_ledger, Ledger, LedgerFileError, Origins};
 
-use super::check::require;
+use super::check::{require, within};
 use super::failure::Failure;
 
 /// Checks that what the request says about earlier and later runs makes sense for `engine`.
 pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
     let name = &request.engine.name;
     if let Some(bulk) = &request.bulk_load {
-        let (threads, most) = (bulk.threads, BulkLoad::THREADS_MAX);
-        let allowed = format!("1 to {most}");
-        require(
-            (1..=most).contains(&threads),
-            "bulk_load.threads",
-            threads,
-            &allowed,
-        )?;
+        within(1..=BulkLoad::THREADS_MAX, "bulk_load.threads", bulk.threads)?;
     }
     let on_disk = "an engine that keeps its data on disk";
     if let Some(prepared) = &request.prepared {

@@ -6,7 +6,7 @@ use crate::protocol::{Interval, Message};
 use crate::workload::{SliceOver, Watcher};
 
 use super::report::PhaseStart;
-use super::turns::{Position, Turns};
+use super::turns::Turns;
 use super::Sink;
 
 /// Sends the reports of a phase to the tuner, until the tuner is gone.
@@ -63,13 +63,9 @@ impl Watcher for Reporter<'_, '_> {
         if self.sent.is_err() {
             return 0.0;
         }
-        let position = Position {
-            index: self.index,
-            slice: over.slice,
-            operations: over.operations,
-            elapsed_s: over.elapsed_s,
-        };
-        let stopped = self.turns.stop(position, Some(self.start), self.sink);
+        let stopped = self
+            .turns
+            .stop(self.index, over, Some(self.start), self.sink);
         stopped.unwrap_or_else(|error| {
             self.sent = Err(error);
             0.0

@@ -6,22 +6,10 @@ use rustix::process::{set_parent_process_death_signal, Signal};
 
 use crate::measure::{stolen_s, Ticks};
 use crate::protocol::{Message, Phase, PhaseKind};
+use crate::workload::SliceOver;
 
 use super::report::PhaseStart;
 use super::Sink;
-
-/// Where in a run a turn ends.
-#[derive(Debug, Clone, Copy)]
-pub struct Position {
-    /// The phase.
-    pub index: usize,
-    /// Slices of it that are over.
-    pub slice: usize,
-    /// Operations of it.
-    pub operations: u64,
-    /// Seconds of it, without those spent stopped.
-    pub elapsed_s: f64,
-}
 
 /// The turns of one run, and the time for which it was stopped.
 #[derive(Debug)]
@@ -68,12 +56,13 @@ impl<'a> Turns<'a> {
         stolen_s().map(|all| all - self.stolen_s)
     }
 
-    /// Reports that the run is at `position` of the phase that began at `start` (`None` if it is
-    /// about to begin), and stops until somebody continues it. A cancelled run does not stop, but
+    /// Reports that a slice of phase `index`, which began at `start` (`None` if it is about to
+    /// begin), is `over`, and stops until somebody continues it. A cancelled run does not stop, but
     /// continues to its end. Returns the seconds that were stolen meanwhile.
     pub fn stop(
         &mut self,
-        position: Position,
+        index: usize,
+        over: SliceOver,
         start: Option<&PhaseStart>,
         sink: &mut dyn Sink,
     ) -> std::io::Result<f64> {
@@ -81,10 +70,10 @@ impl<'a> Turns<'a> {
             return Ok(0.0);
         }
         sink.send(&Message::Paused {
-            index: position.index,
-            slice: position.slice,
-            operations_total: position.operations,
-            elapsed_s: position.elapsed_s,
+            index,
+            slice: over.slice,
+            operations_total: over.operations,
+            elapsed_s: over.elapsed_s,
             cpu_s: start.map_or(0.0, PhaseStart::cpu_s),
             steal_s: match start {
                 Some(start) => start.steal_s(self.stolen_s()),

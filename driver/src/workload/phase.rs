@@ -59,7 +59,7 @@ pub trait Watcher {
 }
 
 /// The progress of a phase at the end of a slice.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct SliceOver {
     /// Slices that are over.
     pub slice: usize,
@@ -130,9 +130,9 @@ pub fn run_phase(
             started.map_err(|error| {
                 // The threads that have started wait for this one.
                 execution.gate.stop_all();
-                EngineError::Failed {
-                    message: format!("thread {thread} of the phase cannot start: {error}"),
-                }
+                EngineError::failed(format!(
+                    "thread {thread} of the phase cannot start: {error}"
+                ))
             })
         };
         let mut workers = tasks
@@ -169,11 +169,9 @@ fn size(phase: &Phase) -> Size {
 
 /// What a thread came to.
 pub fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    handle.join().unwrap_or_else(|_| {
-        Err(EngineError::Failed {
-            message: "a worker thread panicked".to_owned(),
-        })
-    })
+    handle
+        .join()
+        .unwrap_or_else(|_| Err(EngineError::failed("a worker thread panicked")))
 }
 
 /// One phase while it runs: the state that its threads share.

@@ -106,8 +106,8 @@ impl Load<'_> {
                 let tables = &*tables;
                 let work = move || self.write(part, tables);
                 let started = std::thread::Builder::new().spawn_scoped(scope, work);
-                started.map_err(|error| EngineError::Failed {
-                    message: format!("a thread of the load cannot start: {error}"),
+                started.map_err(|error| {
+                    EngineError::failed(format!("a thread of the load cannot start: {error}"))
                 })
             };
             let threads: Result<Vec<_>> = entries.chunks(share).map(write).collect();
@@ -209,9 +209,8 @@ fn take(tables: &dyn SortedTables, parts: &[Part]) -> Result<()> {
     // RocksDB drops the pages of tables that it wrote so (`invalidate_page_cache` of
     // rocksdb/sst_file_writer.h). After a load, they are in the page cache as far as it has room.
     if let Some(folder) = paths.first().and_then(|path| path.parent()) {
-        read_in(folder).map_err(|error| EngineError::Failed {
-            message: format!("{}: {error}", folder.display()),
-        })?;
+        read_in(folder)
+            .map_err(|error| EngineError::failed(format!("{}: {error}", folder.display())))?;
     }
     tables.take(&paths)
 }

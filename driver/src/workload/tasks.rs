@@ -119,8 +119,8 @@ fn work<'a>(
         (Some(Operation::ReadWhileWriting), _) => Ok(Work::Operation(Operation::ReadRandom)),
         (Some(operation), _) => Ok(Work::Operation(operation)),
         (None, Some(plan)) => Ok(Work::Mix(plan)),
-        (None, None) => Err(EngineError::Failed {
-            message: format!("phase {name} has nothing to do"),
-        }),
+        (None, None) => Err(EngineError::failed(format!(
+            "phase {name} has nothing to do"
+        ))),
     }
 }

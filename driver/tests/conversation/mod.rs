@@ -37,6 +37,31 @@ impl Target {
     }
 }
 
+pub fn rocksdb() -> Target {
+    Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB")
+}
+
+pub fn leveldb() -> Target {
+    Target::library("leveldb", "LSMTUNE_TEST_LEVELDB")
+}
+
+/// The engines that keep their data on disk.
+pub fn engines() -> [Target; 2] {
+    [rocksdb(), leveldb()]
+}
+
+/// A driver that was told `request`.
+fn told(request: &Value, environment: &[(&str, String)]) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .envs(environment.iter().cloned())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+    child
+}
+
 /// A driver process with its request sent.
 pub struct Conversation {
     pub child: Child,
@@ -66,14 +91,10 @@ impl Conversation {
             request["engine"]["library"] = json!(library);
         }
         replace(&mut request, &more);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .envs(environment.iter().cloned())
-            .spawn()
-            .unwrap();
-        writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
-        Conversation { child, folder }
+        Conversation {
+            child: told(&request, environment),
+            folder,
+        }
     }
 
     /// Cancels the run: what it had said, and how long it took until the process was gone.
@@ -142,12 +163,7 @@ pub fn cancel_in_time(mut start: impl FnMut() -> Conversation) {
 
 /// What the driver answers to a request that is not a run.
 pub fn ask(request: &Value) -> Vec<Message> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+    let mut child = told(request, &[]);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let messages = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
     let messages = messages.collect();
@@ -189,14 +205,17 @@ pub fn replace(object: &mut Value, changes: &Value) {
     }
 }
 
-pub fn last_phase(messages: &[Message]) -> &PhaseReply {
-    let mut phases = messages.iter().filter_map(|message| match message {
-        Message::PhaseFinished { phase, .. } => Some(phase),
+pub fn phases(messages: &[Message]) -> Vec<&PhaseReply> {
+    let found = messages.iter().filter_map(|message| match message {
+        Message::PhaseFinished { phase, .. } => Some(&**phase),
         _ => None,
     });
-    phases
-        .next_back()
-        .unwrap_or_else(|| panic!("no phase finished: {messages:?}"))
+    found.collect()
+}
+
+pub fn last_phase(messages: &[Message]) -> &PhaseReply {
+    let last = phases(messages).pop();
+    last.unwrap_or_else(|| panic!("no phase finished: {messages:?}"))
 }
 
 pub fn failure(messages: &[Message]) -> (Outcome, String) {
@@ -206,16 +225,10 @@ pub fn failure(messages: &[Message]) -> (Outcome, String) {
     }
 }
 
-#[derive(Debug)]
-pub struct Finished {
-    pub database_bytes: u64,
-}
-
-pub fn finished(messages: &[Message]) -> Finished {
+/// Bytes of the database when the run had finished.
+pub fn finished(messages: &[Message]) -> u64 {
     match messages.last() {
-        Some(Message::Finished { database_bytes, .. }) => Finished {
-            database_bytes: *database_bytes,
-        },
+        Some(Message::Finished { database_bytes, .. }) => *database_bytes,
         other => panic!("expected the run to finish, found {other:?}"),
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,7 +46,6 @@ from lsmtune.report.workload import (
     fit_lines,
     show_document,
     show_lines,
-    summary_document,
     summary_lines,
 )
 from lsmtune.traces.summary import OnProgress, TraceSummary, inspect_trace
@@ -307,7 +307,7 @@ def _inspect(
 
         write_trace_page(summary, html)
     if as_json:
-        print_json(summary_document(summary) | {"html": None if html is None else str(html)})
+        print_json({"trace": asdict(summary), "html": None if html is None else str(html)})
     else:
         typer.echo("\n".join(summary_lines(summary)), err=err)
         if html is not None and not err:

@@ -84,8 +84,6 @@ def _runnable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-# --- one conversation with one driver process: request in, messages out, and how it ended
-
 ENGINE_LOG = "engine.log"
 
 _DISK_FAILED = "io_error"  # the driver's word; `ErrorReply::DISK_FAILED`

@@ -151,21 +151,12 @@ class NativeRunner:
         library, the cores or the folder cannot be used, and when the driver is of another protocol
         version; LsmtuneError when the disk has no space for a run, or fails under it.
         """
-        with self.start(request, on_message, cancel) as run:
+        with NativeRun(self, request, on_message, cancel) as run:
             while run.measurement is None:
                 if run.frozen:
                     run.proceed()
                 run.step(PAUSE_TICK_S if run.pausing else TICK_S)
             return run.measurement
-
-    def start(
-        self,
-        request: RunRequest,
-        on_message: OnMessage | None = None,
-        cancel: threading.Event | None = None,
-    ) -> NativeRun:
-        """The same run, for the caller to move on step by step. Raises the same."""
-        return NativeRun(self, request, on_message, cancel)
 
     def kill_in_load(
         self,
@@ -194,7 +185,7 @@ class NativeRunner:
                 acknowledged, over = message.phase.operations, True
 
         runner = NativeRunner(self.driver, make_memory_group=lambda _bytes: None)
-        with runner.start(request, hear, cancel) as run:
+        with NativeRun(runner, request, hear, cancel) as run:
             run.proceed()
             judgement, killed = None, False
             while judgement is None:

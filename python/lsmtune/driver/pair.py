@@ -149,7 +149,7 @@ def run_pair(
     else:
         with ExitStack() as stack:
             arms = [
-                stack.enter_context(runner.start(request, listener, cancel))
+                stack.enter_context(NativeRun(runner, request, listener, cancel))
                 for request, listener in zip(requests, listeners, strict=True)
             ]
             clock = AwakeClock(clock)

@@ -91,15 +91,7 @@ def catalogue() -> tuple[Mapping[str, CatalogueOption], str]:
     """Option name -> option, and the newest version in the catalogue."""
     data = resources.files("lsmtune.engines") / "catalogues" / "rocksdb.json"
     document = json.loads(data.read_text(encoding="utf-8"))
-    options = {
-        name: CatalogueOption(
-            name=name,
-            section=entry["section"],
-            defaults=entry["defaults"],
-            db_bench_type=entry.get("db_bench_type"),
-        )
-        for name, entry in document["options"].items()
-    }
+    options = {name: CatalogueOption(name, **entry) for name, entry in document["options"].items()}
     return options, document["versions"][-1]
 
 

@@ -414,12 +414,11 @@ class StudyFolder:
         `ran` are the options that were run, by the number of the trial. A flipped bit in a number
         is no damage to SQLite, and study.db has no checksums.
         """
-        known = space.distributions()
         for trial in trials:
             if trial.number not in ran:
                 continue
             with readable(self._study_db, f"trial {trial.number}"):
-                values = suggestion_of(space, known, trial.params).values
+                values = suggestion_of(space, trial.params).values
             for name, value in values.items():
                 if (was := ran[trial.number].get(name)) != value:
                     how = f"trial {trial.number}: {name} is {value}, and its run had {was}"

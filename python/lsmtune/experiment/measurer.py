@@ -21,6 +21,7 @@ from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.run_length import longer_by
 from lsmtune.experiment.schedule import Arm, Slot, load_seed_of
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
@@ -45,16 +46,6 @@ class Databases(Protocol):
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether both would start from copies of one database."""
-
-
-class Lengths(Protocol):
-    """How long the runs of one configuration are, where they are not as long as all others."""
-
-    def of(self, config: Config) -> float:
-        """How many times as long as the experiment's they are, at least 1."""
-
-    def workloads(self, config: Config, workloads: Sequence[Workload]) -> Sequence[Workload]:
-        """The experiment's `workloads` at the length of `config`."""
 
 
 def loaded_databases(
@@ -100,7 +91,7 @@ class Measurer:
     clock: Clock
     databases: Databases | None = None
     scale: float = 1.0
-    lengths: Lengths | None = None
+    lengths: Callable[[Config], float] | None = None
 
     def __post_init__(self) -> None:
         self._charged_until = self.clock()
@@ -121,7 +112,7 @@ class Measurer:
 
     def length_of(self, config: Config) -> float:
         """How many times as long as the experiment's the runs of `config` by itself are."""
-        return 1.0 if self.lengths is None else self.lengths.of(config)
+        return 1.0 if self.lengths is None else self.lengths(config)
 
     @property
     def native(self) -> bool:
@@ -229,9 +220,10 @@ class Measurer:
             prune: as in `measure`.
         """
         runs = list(stored)
-        if workloads is None and self.lengths is not None:
-            workloads = self.lengths.workloads(arm.config, self.workloads)
-        for index, workload in list(enumerate(workloads or self.workloads))[len(stored) :]:
+        if workloads is None:
+            longer = self.length_of(arm.config)
+            workloads = [longer_by(workload, longer) for workload in self.workloads]
+        for index, workload in list(enumerate(workloads))[len(stored) :]:
             if self.stop.is_set():
                 return None
             here = replace(slot, workload=index)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import TOTAL_METRICS
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.stats.noise import INTERVALS_LEAST, stationarity
 
 # With n flushes, the one that is under way at either end of a run makes up to 1 / n of it: 5 %.
@@ -157,6 +158,31 @@ def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
         return measurement.measured_phases
     looked_at = (objective.phase_of(measurement) for objective in goal.objectives)
     return list({phase.name: phase for phase in looked_at if phase is not None}.values())
+
+
+def longer_by(workload: Workload, factor: float) -> Workload:
+    """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
+    if factor <= 1.0:
+        return workload
+    fills, num = any(phase.is_job for phase in workload.measured_phases), workload.num
+    if fills:
+        num = scaled_num(num, factor)
+        factor = num / workload.num
+    phases = tuple(
+        _longer(phase, factor) if fills or phase.kind is PhaseKind.MEASURE else phase
+        for phase in workload.phases
+    )
+    return replace(workload, num=num, phases=phases)
+
+
+def _longer(phase: Phase, factor: float) -> Phase:
+    whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
+    return replace(
+        phase,
+        operations=None if whole is None else scaled_num(whole, factor),
+        operations_per_thread=None if each is None else scaled_num(each, factor),
+        duration_s=None if lasts_s is None else lasts_s * factor,
+    )
 
 
 def scaled_num(num: int, factor: float) -> int:

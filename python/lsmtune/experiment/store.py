@@ -221,21 +221,14 @@ class MeasurementStore:
         pair, has a run of that workload (and rung, and repeat) already; LsmtuneError when the disk
         is full.
         """
-        row = {
-            "role": run.role.value,
+        whole = encode(run)
+        row = {name: value for name, value in whole.items() if name != _ID} | {
             "arm": run.arm or run.config.label,
-            "library": run.library,
-            "workload": run.workload,
-            "round": run.round,
-            "pair": run.pair,
-            "trial": run.trial,
-            "repeat": run.repeat,
-            "rung": run.rung,
             "seed": run.seed,
             "outcome": run.measurement.outcome.value,
             "wall_s": float(run.wall_s),
-            "config": json.dumps(encode(run.config)),
-            "measurement": json.dumps(encode(run.measurement)),
+            "config": json.dumps(whole["config"]),
+            "measurement": json.dumps(whole["measurement"]),
         }
         row[_CRC] = _crc(row)
         names = ", ".join(row)

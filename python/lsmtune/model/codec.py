@@ -20,13 +20,10 @@ from lsmtune.errors import LsmtuneError, nearest_name
 Record = TypeVar("Record")
 
 
+@cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
     """What reads values of `kind`, writes them, and knows their JSON Schema."""
-    made: TypeAdapter[Any] = _adapter(kind)
-    return made
-
-
-_adapter = cache(TypeAdapter)
+    return TypeAdapter(kind)
 
 
 def encode(value: object) -> Any:

@@ -76,31 +76,6 @@ def word_setting(name: str, default: str, description: str, words: Sequence[str]
     return Setting(name, default, description, ", ".join(words), read)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Complete and checked settings by name, each taken as the type that its reader returned.
-
-    The accessors raise TypeError where a setting has another type: an error of the program, not
-    of the user.
-    """
-
-    values: Mapping[str, object]
-
-    def whole(self, name: str) -> int:
-        """The integer `name`."""
-        value = self.values[name]
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is not an integer: {value!r}")
-        return value
-
-    def real(self, name: str) -> float:
-        """The number `name`."""
-        value = self.values[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"{name} is not a number: {value!r}")
-        return float(value)
-
-
 def read_settings(
     settings: Sequence[Setting], given: Mapping[str, object], source: str, field: str
 ) -> Mapping[str, object]:

@@ -27,7 +27,6 @@ from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import check_directory, check_free_space
 from lsmtune.driver.watch import Ending, watch
 from lsmtune.errors import LsmtuneError, nearest_name
-from lsmtune.machine.files import Clock
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
@@ -262,6 +261,7 @@ def _filled(text: str, values: Mapping[str, str], where: str) -> str:
 _PLACES = ("LSMTUNE_RESULTS", "standard output")
 
 
+@dataclass(eq=False)
 class CommandRunner:
     """Performs runs by starting the program of `spec`; see `Runner` for its obligations.
 
@@ -269,18 +269,8 @@ class CommandRunner:
     program's own, `stdout.log` and, as for every engine, `engine.log`: what it printed to stderr.
     """
 
-    def __init__(
-        self,
-        spec: CommandSpec,
-        *,
-        environment: Mapping[str, str] = os.environ,
-        clock: Clock = time.monotonic,
-        wall_clock: Clock = time.time,
-    ) -> None:
-        self._spec = spec
-        self._environment = environment
-        self._clock = clock
-        self._wall_clock = wall_clock
+    spec: CommandSpec
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def run(
         self,
@@ -299,9 +289,9 @@ class CommandRunner:
         # The program starts in the folder of its study file: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
         reports = _Reports(on_message)
-        started, started_unix_s = self._clock(), self._wall_clock()
+        started, started_unix_s = time.monotonic(), time.time()
         try:
-            setting = make_setting(self._spec, request, self._environment)
+            setting = make_setting(self.spec, request, self.environment)
             judgement = self._perform(request, setting, reports, cancel)
         except (ResultError, UnreadableError) as error:
             judgement = Judgement(Outcome.INVALID, RunError("result", str(error)))
@@ -312,7 +302,7 @@ class CommandRunner:
             workload=request.workload.name,
             seed=request.seed,
             started_unix_s=started_unix_s,
-            elapsed_s=self._clock() - started,
+            elapsed_s=time.monotonic() - started,
             cpu_s=reports.usage.cpu_s,
             rss_bytes_max=reports.usage.rss_bytes_max or None,
             error=judgement.error,
@@ -333,7 +323,7 @@ class CommandRunner:
         process = CommandProcess(
             setting.arguments,
             setting.environment,
-            self._spec.folder,
+            self.spec.folder,
             stdout,
             stderr,
             setting.followed,
@@ -341,16 +331,16 @@ class CommandRunner:
         try:
             with process:
                 ending = watch(
-                    process, request.directory, request.limits, reports.take, cancel, self._clock
+                    process, request.directory, request.limits, reports.take, cancel, time.monotonic
                 )
         finally:
             reports.usage = process.usage
         log_tail = tail_of(stderr) or tail_of(stdout)
         judgement = judge_program(ending, setting.arguments[0], log_tail)
         if judgement.outcome is Outcome.OK:
-            results = final_results(self._spec.results, setting.directory, stdout)
+            results = final_results(self.spec.results, setting.directory, stdout)
             reports.metrics.update(results)
-            check_complete(reports.metrics, self._spec.metrics)
+            check_complete(reports.metrics, self.spec.metrics)
         return judgement
 
 

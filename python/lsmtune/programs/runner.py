@@ -15,7 +15,6 @@ from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
 from lsmtune.driver.watch import Ending, watch
 from lsmtune.errors import InputError
-from lsmtune.machine.files import Clock
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
@@ -64,6 +63,7 @@ def chosen_program(
     return RunnerChoice(program.name, runner, engine, warnings, program.note)
 
 
+@dataclass(eq=False)
 class ProgramRunner:
     """Performs runs with `program`, found at `executable`; see `Runner` for its obligations.
 
@@ -71,20 +71,9 @@ class ProgramRunner:
     folder for each process, with what it was given and printed.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        executable: FoundProgram,
-        arguments: tuple[str, ...] = (),
-        *,
-        clock: Clock = time.monotonic,
-        wall_clock: Clock = time.time,
-    ) -> None:
-        self.program = program
-        self.executable = executable
-        self._arguments = arguments
-        self._clock = clock
-        self._wall_clock = wall_clock
+    program: Program
+    executable: FoundProgram
+    arguments: tuple[str, ...] = ()
 
     def run(
         self,
@@ -106,8 +95,8 @@ class ProgramRunner:
         self.program.check(request.workload, request.engine.name)
         # Its processes start in folders of their own: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
-        state = _State(request, on_message, self._clock())
-        started_unix_s = self._wall_clock()
+        state = _State(request, on_message, time.monotonic())
+        started_unix_s = time.time()
         judgement = Judgement(Outcome.OK)
         try:
             plan = self.program.plan(request, self.executable)
@@ -135,7 +124,7 @@ class ProgramRunner:
             workload=request.workload.name,
             seed=request.seed,
             started_unix_s=started_unix_s,
-            elapsed_s=self._clock() - state.started_s,
+            elapsed_s=time.monotonic() - state.started_s,
             phases=tuple(state.phases),
             cpu_s=state.cpu_s,
             rss_bytes_max=state.rss_bytes_max or None,
@@ -157,11 +146,11 @@ class ProgramRunner:
         state.begin(step.phases)
         stdout, stderr = folder / "stdout.log", folder / "stderr.log"
         follow = step.follow() if step.follow is not None else None
-        left_s = request.limits.deadline_s - (self._clock() - state.started_s)
+        left_s = request.limits.deadline_s - (time.monotonic() - state.started_s)
         limits = replace(request.limits, deadline_s=max(left_s, 0.0))
-        started_us = round(self._wall_clock() * _PER_S)
+        started_us = round(time.time() * _PER_S)
         process = CommandProcess(
-            [str(self.executable.path), *step.arguments, *self._arguments],
+            [str(self.executable.path), *step.arguments, *self.arguments],
             os.environ,
             folder,
             stdout,
@@ -180,14 +169,14 @@ class ProgramRunner:
             return False
 
         with process:
-            ending = watch(process, request.directory, limits, take, cancel, self._clock)
+            ending = watch(process, request.directory, limits, take, cancel, time.monotonic)
         state.cpu_s += process.usage.cpu_s
         state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
         output = StepOutput(
             stdout=stdout,
             stderr=stderr,
             started_unix_us=started_us,
-            finished_unix_us=round(self._wall_clock() * _PER_S),
+            finished_unix_us=round(time.time() * _PER_S),
             cpu_s=process.usage.cpu_s,
             rss_bytes_max=process.usage.rss_bytes_max or None,
             database_bytes=database_bytes(request.directory / DATABASE),

@@ -271,16 +271,6 @@ def slices_unusable(workloads: Sequence[Workload], *, native: bool) -> str:
     return next(filter(None, map(slices_obstacle, workloads)), "")
 
 
-def slices_of(first: Sequence[Measurement]) -> int:
-    """How many slices suit the measure phases, which took as long as in the runs of a `first` pair.
-
-    0, which leaves it to the runner, before anything is known of that. All runs of a pair count
-    alike, so that the number does not depend on which side is which.
-    """
-    lengths_s = [phase.elapsed_s for run in first for phase in run.measured_phases]
-    return slices_for(max(lengths_s)) if lengths_s else 0
-
-
 def stalled_share(run: Measurement) -> float | None:
     """The share of its measure phases for which a run stalled; None where that is not known.
 
@@ -353,8 +343,11 @@ class PairSeries:
         shows `until_s`.
         """
         plan = self._plan(self._number)
-        # As many slices as suit the length of the phases, of which the first pair tells.
-        slices = slices_of([m for pair in self.stored[:1] for m in measurements(pair.runs)])
+        # As many slices as suit the length of the phases, of which the runs of the first pair tell;
+        # before it, 0 leaves that to the runner.
+        pilot = [run for pair in self.stored[:1] for run in measurements(pair.runs)]
+        lengths_s = [phase.elapsed_s for run in pilot for phase in run.measured_phases]
+        slices = slices_for(max(lengths_s)) if lengths_s else 0
         sides: tuple[list[StoredMeasurement], list[StoredMeasurement]] = ([], [])
         for workload in range(len(self._measurer.workloads)):
             if self._measurer.stop.is_set():

@@ -198,8 +198,6 @@ TRIALS_MAX = 300
 def trials_section(analysis: StudyAnalysis) -> Section:
     """Every trial; the columns on repeats only where some were repeated."""
     rows, metric = analysis.history.trials, analysis.metric
-    if not rows:
-        return Section("trials", "Trials", [Paragraph("No trial has been run yet.", "quiet")])
     note = (
         "A trial's value is the mean of its runs, each seen relative to the anchors of its time; "
         "the spread is half of their range. Runs in brackets do not count, as the machine changed "

@@ -26,7 +26,6 @@ from lsmtune.report.document import (
     Table,
     plot_blocks,
 )
-from lsmtune.report.tables import NoiseRow
 from lsmtune.units import format_bytes
 from lsmtune.workloads.describe import mixed_phases
 
@@ -98,15 +97,11 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
     return [Heading("Noise and drift"), *blocks, *end]
 
 
-def _autocorrelation(row: NoiseRow) -> str:
-    return "" if row.autocorrelation is None else f"{row.autocorrelation:+.2f}"
-
-
 _NOISE = (
     Column("from", sentences.noise_source, number=False),
     Column("of a", lambda of_pairs: "pair" if of_pairs else "run", "of_pairs", number=False),
     Column("noise", sentences.noise_figure),
-    Column("autocorrelation", _autocorrelation),
+    Column("autocorrelation", lambda lag: "" if lag is None else f"{lag:+.2f}", "autocorrelation"),
     Column("provable", sentences.provable),
 )
 
@@ -148,7 +143,6 @@ def failures_section(analysis: StudyAnalysis) -> Section:
         f"{text.outcome(row['role'])}: {row['count']} {text.outcome(row['outcome'])}"
         for row in analysis.outcomes
     )
-    blocks: list[Block] = [Paragraph(f"{counts}." if counts else "No run yet.", "note")]
     columns = (
         Column(
             "outcome", lambda end: Cell(text.outcome(end), tone="fail"), "outcome", number=False
@@ -157,11 +151,8 @@ def failures_section(analysis: StudyAnalysis) -> Section:
         Column("what the run said", key="message", number=False, style="clip"),
         Column("trials", lambda t: ", ".join(map(str, t)) or NOT_KNOWN, "trials", number=False),
     )
-    if analysis.failures:
-        blocks.append(Table.of(columns, analysis.failures, "Failures", header=False))
-    elif analysis.runs:
-        blocks.append(Paragraph("Every run ended well.", "quiet"))
-    return Section("failures", "Failures", blocks)
+    table = Table.of(columns, analysis.failures, "Failures", header=False)
+    return Section("failures", "Failures", [Paragraph(f"{counts}.", "note"), table])
 
 
 # More than this is not put into the page, which is to stay below a megabyte.

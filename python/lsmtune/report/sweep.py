@@ -218,9 +218,8 @@ def interval(mean: MeanInterval | None) -> str:
     if mean is None:
         return NOT_KNOWN
     if mean.low is None or mean.high is None:
-        return text.number(_rounded(mean.mean))
-    low, high = (text.number(_rounded(end)) for end in (mean.low, mean.high))
-    return f"{text.number(_rounded(mean.mean))} ({low} to {high})"
+        return text.number(mean.mean)
+    return f"{text.number(mean.mean)} ({text.number(mean.low)} to {text.number(mean.high)})"
 
 
 def ratio_interval(ratio: RatioInterval | None) -> str:
@@ -233,16 +232,11 @@ def ratio_interval(ratio: RatioInterval | None) -> str:
     return f"{told} ({text.plain_ratio(ratio.low)} to {text.plain_ratio(ratio.high)})"
 
 
-def _rounded(value: float) -> float:
-    """Of a large number the fraction says nothing."""
-    return float(round(value)) if abs(value) >= 1000 else value
-
-
 def _median(mean: MeanInterval | None) -> str:
     """Of two values it is their mean, and says nothing more."""
     if mean is None or mean.runs < _RUNS_WITH_A_MEDIAN:
         return NOT_KNOWN
-    return text.number(_rounded(mean.median))
+    return text.number(mean.median)
 
 
 def _time(seconds: float | None) -> str:

@@ -78,11 +78,6 @@ _CACHE_SHARES = (0.001, 0.01, 0.1)
 _PREFIXES = 5
 
 
-def summary_document(summary: TraceSummary) -> dict[str, Any]:
-    """Everything that was counted."""
-    return {"trace": asdict(summary)}
-
-
 def summary_lines(summary: TraceSummary) -> list[str]:
     """What a reader wants first."""
     lines = [

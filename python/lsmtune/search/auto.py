@@ -88,10 +88,9 @@ class AutoSampler(ModelSampler):
     near, rounds = 240, 3
 
     def __init__(self, context: SamplerContext) -> None:
-        get = context.get
         super().__init__(context)
-        self._points_max = get.whole("points_max")
-        self._hedge = get.real("hedge")
+        self._points_max: int = context.settings["points_max"]
+        self._hedge: float = context.settings["hedge"]
         tpe = {setting.name: setting.default for setting in TPE.settings}
         self._tpe = GroupedTpeSampler(
             SamplerContext(context.space, context.seed, tpe, context.directions)

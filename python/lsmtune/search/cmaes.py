@@ -146,9 +146,9 @@ class CmaesSampler(UnitSpaceSampler):
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._layout = CmaLayout(self.unit_space)
-        self._sigma = context.get.real("sigma")
-        is_auto = context.settings["population"] == AUTO
-        self._population = None if is_auto else context.get.whole("population")
+        self._sigma: float = context.settings["sigma"]
+        population = context.settings["population"]
+        self._population: int | None = None if population == AUTO else population
         self._drawn: dict[int, bool] = {}
         self._begin(np.full(self.unit_space.dimension_count, np.nan))
 

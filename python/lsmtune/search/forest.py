@@ -124,10 +124,10 @@ class ForestSampler(ModelSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._trees = context.get.whole("trees")
-        self._alpha = context.get.real("alpha")
-        self._min_leaf = context.get.whole("min_leaf")
-        self._rows_max = context.get.whole("rows_max")
+        self._trees: int = context.settings["trees"]
+        self._alpha: float = context.settings["alpha"]
+        self._min_leaf: int = context.settings["min_leaf"]
+        self._rows_max: int = context.settings["rows_max"]
 
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest confidence bound on the improvement first."""

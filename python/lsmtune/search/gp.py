@@ -66,7 +66,7 @@ class GaussianProcessSampler(ModelSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._points_max = context.get.whole("points_max")
+        self._points_max: int = context.settings["points_max"]
 
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest expected improvement first."""

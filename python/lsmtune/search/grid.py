@@ -207,7 +207,7 @@ class GridSampler(PlanSampler):
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         entries = cast(_Entries, context.settings["parameters"])
-        default = context.get.whole("points")
+        default: int = context.settings["points"]
         self._table = ConfigTable(
             context.space,
             {

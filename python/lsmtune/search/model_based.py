@@ -441,10 +441,9 @@ class ModelSampler(UnitSpaceSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._startup_trials = context.get.whole("startup_trials")
-        at_random = "random_share" in context.settings
-        self._random_share = context.get.real("random_share") if at_random else 0.0
-        self._candidates = context.get.whole("candidates")
+        self._startup_trials: int = context.settings["startup_trials"]
+        self._random_share: float = context.settings.get("random_share", 0.0)
+        self._candidates: int = context.settings["candidates"]
 
     @abstractmethod
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:

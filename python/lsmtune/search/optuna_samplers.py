@@ -56,7 +56,7 @@ class PerTrialSampler(ProposingSampler):
     def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
         """See `ProposingSampler`."""
         inner = self._make(seed_of_trial(self.seed, trial.number))
-        for suggestion in proposed(inner, self.space, self._distributions, study, trial):
+        for suggestion in proposed(inner, self.space, study, trial):
             yield dict(suggestion.params)
 
 
@@ -109,7 +109,7 @@ class GroupedTpeSampler(ProposingSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._settings = context.get
+        self._settings = context.settings
         self._together: dict[int, _Names] = {}
         self._groups: dict[str, _Names] = {}
 
@@ -118,8 +118,8 @@ class GroupedTpeSampler(ProposingSampler):
         self._bring_up_to_date(study)
         tpe = TPESampler(
             seed=seed_of_trial(self.seed, trial.number),
-            n_startup_trials=self._settings.whole("startup_trials"),
-            n_ei_candidates=self._settings.whole("candidates"),
+            n_startup_trials=self._settings["startup_trials"],
+            n_ei_candidates=self._settings["candidates"],
             multivariate=True,
             constant_liar=True,
         )
@@ -128,7 +128,7 @@ class GroupedTpeSampler(ProposingSampler):
         def ask(name: str, distribution: BaseDistribution) -> Any:
             if name not in suggested and name in self._groups:
                 # In order of names, as sets have none that a second process would repeat.
-                group = {n: self._distributions[n] for n in sorted(self._groups[name])}
+                group = {n: self.space.distributions()[n] for n in sorted(self._groups[name])}
                 suggested.update(tpe.sample_relative(study, trial, group))
             if name not in suggested:
                 # No trial has had it yet, or it is too early to learn: at random.
@@ -136,7 +136,7 @@ class GroupedTpeSampler(ProposingSampler):
             return suggested[name]
 
         while True:
-            yield dict(suggest(self.space, self._distributions, ask).params)
+            yield dict(suggest(self.space, ask).params)
             suggested.clear()
 
     def _bring_up_to_date(self, study: Study) -> None:
@@ -188,8 +188,8 @@ class GeneticSampler(PerTrialSampler):
                 warnings.simplefilter("ignore", ExperimentalWarning)
                 return kind(
                     seed=seed,
-                    population_size=context.get.whole("population"),
-                    crossover_prob=context.get.real("crossover_probability"),
+                    population_size=context.settings["population"],
+                    crossover_prob=context.settings["crossover_probability"],
                 )
 
         super().__init__(make, context)

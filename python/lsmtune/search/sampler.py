@@ -62,7 +62,7 @@ from optuna.trial import BaseTrial, FrozenTrial
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
-from lsmtune.model.setting import Setting, Settings
+from lsmtune.model.setting import Setting
 from lsmtune.model.workload import Workload
 from lsmtune.space.space import Space
 
@@ -132,14 +132,9 @@ class SamplerContext:
 
     space: Space
     seed: int
-    settings: Mapping[str, object]
+    settings: Mapping[str, Any]
     directions: tuple[Direction, ...]
     problem: Problem | None = None
-
-    @property
-    def get(self) -> Settings:
-        """The settings, typed: `context.get.whole("startup_trials")`."""
-        return Settings(self.settings)
 
 
 # --- A configuration, suggested variable by variable as Optuna's trials do
@@ -192,29 +187,20 @@ class Suggestion:
     values: Mapping[str, OptionValue]
 
 
-def suggest(space: Space, known: Mapping[str, BaseDistribution], ask: Ask) -> Suggestion:
-    """The Suggestion for which `ask` is called once per active variable.
-
-    `known` is `space.distributions()`, which takes time to make.
-    """
-    trial = AskingTrial(known, ask)
+def suggest(space: Space, ask: Ask) -> Suggestion:
+    """The Suggestion for which `ask` is called once per active variable."""
+    trial = AskingTrial(space.distributions(), ask)
     values = space.suggest(cast(BaseTrial, trial))
     return Suggestion(trial.params, values)
 
 
-def suggestion_of(
-    space: Space, known: Mapping[str, BaseDistribution], params: Mapping[str, Any]
-) -> Suggestion:
+def suggestion_of(space: Space, params: Mapping[str, Any]) -> Suggestion:
     """The Suggestion that takes every variable from `params`; `KeyError` for one not there."""
-    return suggest(space, known, lambda name, _: params[name])
+    return suggest(space, lambda name, _: params[name])
 
 
 def proposed(
-    sampler: BaseSampler,
-    space: Space,
-    known: Mapping[str, BaseDistribution],
-    study: Study,
-    trial: FrozenTrial,
+    sampler: BaseSampler, space: Space, study: Study, trial: FrozenTrial
 ) -> Iterator[Suggestion]:
     """What an Optuna sampler proposes for `trial`, one after another without end."""
     relative_space = sampler.infer_relative_search_space(study, trial)
@@ -228,7 +214,7 @@ def proposed(
                 return relative[name]
             return sampler.sample_independent(study, trial, name, distribution)
 
-        yield suggest(space, known, ask)
+        yield suggest(space, ask)
 
 
 # --- Samplers
@@ -241,7 +227,6 @@ class ProposingSampler(BaseSampler):
         self.space = context.space
         self.seed = context.seed
         self.rng = generator_of_trial(context.seed, 0)
-        self._distributions = context.space.distributions()
         self._number = -1
         self._proposals: Iterator[dict[str, Any]] = iter(())
 
@@ -263,7 +248,7 @@ class ProposingSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Every variable of the space."""
-        return self._distributions
+        return self.space.distributions()
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

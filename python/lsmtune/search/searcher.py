@@ -16,7 +16,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 from optuna.study import Study
@@ -44,7 +43,6 @@ from lsmtune.search.sampler import (
     generator_of_trial,
     proposed,
     seed_of_trial,
-    suggest,
     suggestion_of,
 )
 from lsmtune.search.samplers import SAMPLERS, check_sampler
@@ -118,7 +116,6 @@ class Searcher:
         self._pruner = pruner if len(context.directions) == 1 else None
         self._now = now
         self._space = space
-        self._distributions = space.distributions()
         self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
         self._shown: dict[int, TrialJudgement] = {}
         self._keys: dict[int, _Key] = {}
@@ -137,7 +134,7 @@ class Searcher:
             self._study.set_attributes(number, trial.system_attrs)
             if trial.state != TrialState.WAITING:
                 try:
-                    suggestion = suggestion_of(self._space, self._distributions, trial.params)
+                    suggestion = suggestion_of(self._space, trial.params)
                 except (KeyError, ValueError) as error:
                     why = f"trial {number} is not of this space: {error}"
                     raise LsmtuneError(why) from error
@@ -169,7 +166,7 @@ class Searcher:
             suggestion = self._next(study, trial)
         else:
             variables = self._space.variables_of(queued)
-            suggestion = suggestion_of(self._space, self._distributions, variables)
+            suggestion = suggestion_of(self._space, variables)
         self._begin(number, suggestion)
         self._blank = None
         stored = copy(self._study.trial(number))
@@ -246,7 +243,7 @@ class Searcher:
         self._study.finish(number, state, values)
 
     def _begin(self, number: int, suggestion: Suggestion) -> None:
-        self._study.set_params(number, suggestion.params, self._distributions)
+        self._study.set_params(number, suggestion.params, self._space.distributions())
         self._keys[number] = _key(suggestion.values)
         self._tried[self._keys[number]] += 1
 
@@ -272,8 +269,7 @@ class Searcher:
 
     def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
         """What the sampler proposes; after a while without success, what is left to try."""
-        known = self._distributions
-        found = proposed(self._sampler, self._space, known, study, trial)
+        found = proposed(self._sampler, self._space, study, trial)
         if self._kind.listed:
             yield from islice(found, _LISTED_SUGGESTIONS)
             return
@@ -281,20 +277,15 @@ class Searcher:
         yield from islice(found, limit)
         if self._table is None:
             seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
-            random = RandomSampler(seed=seed)
-
-            def draw(name: str, distribution: BaseDistribution) -> Any:
-                return random.sample_independent(study, trial, name, distribution)
-
-            for _ in range(_RANDOM_SUGGESTIONS):
-                yield suggest(self._space, known, draw)
+            random = proposed(RandomSampler(seed=seed), self._space, study, trial)
+            yield from islice(random, _RANDOM_SUGGESTIONS)
         else:
             rng = generator_of_trial(self._context.seed, trial.number, Use.SEARCHER)
             for index in rng.permutation(self._table.size):
                 values = self._table.at(int(index))
                 if not self.tried(values):
                     variables = self._space.variables_of(values)
-                    yield suggestion_of(self._space, known, variables)
+                    yield suggestion_of(self._space, variables)
 
     @cached_property
     def _table(self) -> ConfigTable | None:

@@ -188,9 +188,7 @@ def cheapest_first(
 
 def values_at(unit_space: UnitSpace, point: FloatArray) -> dict[str, OptionValue]:
     """The options at one point; shape (dimensions,)."""
-    space = unit_space.space
-    known, variables = space.distributions(), unit_space.decode(point)
-    return dict(suggestion_of(space, known, variables).values)
+    return dict(suggestion_of(unit_space.space, unit_space.decode(point)).values)
 
 
 def _minimum(

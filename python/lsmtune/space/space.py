@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import BaseTrial
@@ -57,7 +58,11 @@ class Space:
         return values
 
     def distributions(self) -> dict[str, BaseDistribution]:
-        """Every Optuna variable of the space (selectors `<name>?` included)."""
+        """Every Optuna variable of the space (selectors `<name>?` included); not to be changed."""
+        return self._distributions
+
+    @cached_property
+    def _distributions(self) -> dict[str, BaseDistribution]:
         return {
             variable: distribution
             for parameter in self.evaluation_order

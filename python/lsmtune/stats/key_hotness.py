@@ -274,17 +274,12 @@ _HOTTEST_SHARE = 0.5
 class PowerLaw:
     """Ranks of which the x hottest draw a share of a * x^b, up to the rank where that is 1.
 
-    `grains` as in `power_groups`; `log_likelihood` is that of the curve it was fitted to.
+    `log_likelihood` is that of the curve it was fitted to.
     """
 
     a: float
     b: float
-    grains: Grains
     log_likelihood: float
-
-    def distribution(self, ranks: ArrayLike) -> Array:
-        """The share of the hottest `ranks` (n,), each."""
-        return power_shares(ranks, self.a, self.b)
 
 
 class SortedCurve:
@@ -358,7 +353,7 @@ def fit_power_law(
 
     starts = [(math.log(b), math.log(first)) for b in (0.15, 0.35, 0.7)]
     point, loss = _fitted(at, drawn, total, groups, starts)
-    return PowerLaw(math.exp(point[1]), math.exp(point[0]), grains, -loss)
+    return PowerLaw(math.exp(point[1]), math.exp(point[0]), -loss)
 
 
 def _fitted(

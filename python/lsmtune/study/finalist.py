@@ -19,7 +19,7 @@ import numpy as np
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.run_length import can_last, steady_factor
+from lsmtune.experiment.run_length import can_last, longer_by, steady_factor
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
@@ -38,7 +38,7 @@ from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress, TuneObserver
-from lsmtune.study.size import RunSize, at_scale, longer_by, more_s
+from lsmtune.study.size import RunSize, at_scale, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,

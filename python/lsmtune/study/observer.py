@@ -166,20 +166,10 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
 
     The intervals of `others` are at `confidence_each`, so that all of them hold at `confidence`.
     """
-    names = (
-        *("outcome", "metric", "direction", "ratio", "ratio_low", "ratio_high", "confidence"),
-        *("pairs", "pairs_failed", "pairs_wanted", "method", "baseline_values"),
-        *("candidate_values", "why", "what_it_takes", "notes", "confidence_each"),
-    )
     return {
-        **{name: encode(getattr(verdict, name)) for name in names},
+        **encode(verdict),
         "correction": None if verdict.confidence_each is None else CORRECTION,
-        "others": encode(verdict.others),
-        "proved_at": encode(verdict.proved_at),
-        "guards": [
-            {**each, "held": g.held}
-            for g, each in zip(verdict.guards, encode(verdict.guards), strict=True)
-        ],
+        "guards": [{**encode(guard), "held": guard.held} for guard in verdict.guards],
     }
 
 

@@ -12,7 +12,7 @@ from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
@@ -212,7 +212,7 @@ class Session:
         )
         return baseline
 
-    def _lengths(self) -> size.TrialLengths | None:
+    def _lengths(self) -> Callable[[Config], float] | None:
         return size.lengths(self._spec, self._size, self._defaults)
 
     def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:

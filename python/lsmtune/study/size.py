@@ -10,7 +10,7 @@ searched, and kept as a fact of the folder, so that a study that goes on has the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, scaling_options, write_cycle
@@ -19,7 +19,7 @@ from lsmtune.experiment.run_length import (
     can_last,
     flushes_for,
     flushes_made,
-    scaled_num,
+    longer_by,
     steady_factor,
     unsteady,
 )
@@ -29,7 +29,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, total_metric
 from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
 from lsmtune.model.request import Limits
-from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.model.workload import Workload
 from lsmtune.study.feasible import one_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
@@ -132,31 +132,6 @@ def smaller_than_could_be(spec: Spec, size: RunSize) -> str:
 
 
 # --- Longer runs
-
-
-def longer_by(workload: Workload, factor: float) -> Workload:
-    """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
-    if factor <= 1.0:
-        return workload
-    fills, num = any(phase.is_job for phase in workload.measured_phases), workload.num
-    if fills:
-        num = scaled_num(num, factor)
-        factor = num / workload.num
-    phases = tuple(
-        _longer(phase, factor) if fills or phase.kind is PhaseKind.MEASURE else phase
-        for phase in workload.phases
-    )
-    return replace(workload, num=num, phases=phases)
-
-
-def _longer(phase: Phase, factor: float) -> Phase:
-    whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
-    return replace(
-        phase,
-        operations=None if whole is None else scaled_num(whole, factor),
-        operations_per_thread=None if each is None else scaled_num(each, factor),
-        duration_s=None if lasts_s is None else lasts_s * factor,
-    )
 
 
 def can_change(workload: Workload) -> bool:
@@ -392,40 +367,26 @@ def _longest(spec: Spec, run_s: float) -> float:
     return max(1.0, min(_TRIAL_LONGEST, within_deadline))
 
 
-@dataclass(frozen=True)
-class TrialLengths:
-    """The lengths of a study's trials, against those of its baseline's runs.
+def lengths(
+    spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]
+) -> Callable[[Config], float] | None:
+    """How many times as long as the baseline's a configuration's runs are; None: all alike.
 
     What a configuration collects before it flushes and compacts for the first time is what a short
     run does not charge it for. So its runs write as much as its own first compaction needs.
     `defaults` are the engine's.
     """
-
-    spec: Spec
-    size: RunSize
-    defaults: Mapping[str, OptionValue]
-
-    def of(self, config: Config) -> float:
-        """How many times as long as those of the baseline its runs are."""
-        (each, trigger), (base, base_trigger) = (
-            write_cycle(self.spec.engine_name, options, self.defaults)
-            for options in (config.options, baseline_config(self.spec).options)
-        )
-        made = max(self.size.flushes, flushes_for(base_trigger))
-        wanted = each * flushes_for(trigger) / (base * made)
-        return max(1.0, min(self.size.longest, wanted))
-
-    def workloads(self, config: Config, workloads: Sequence[Workload]) -> Sequence[Workload]:
-        """`workloads` with measure phases of that length."""
-        factor = self.of(config)
-        return [longer_by(workload, factor) for workload in workloads]
-
-
-def lengths(spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]) -> TrialLengths | None:
-    """Those of a study; None where all of its runs have one length."""
     workloads = [weighted.workload for weighted in spec.workloads]
     writes = any(phase.writes for workload in workloads for phase in workload.measured_phases)
     can = spec.command is None and not one_length(spec) and all(map(can_last, workloads))
     if spec.burst or size.longest == 1.0 or not can or not writes:
         return None
-    return TrialLengths(spec, size, defaults)
+    options = baseline_config(spec).options
+    base, base_trigger = write_cycle(spec.engine_name, options, defaults)
+    made = max(size.flushes, flushes_for(base_trigger))
+
+    def length_of(config: Config) -> float:
+        each, trigger = write_cycle(spec.engine_name, config.options, defaults)
+        return max(1.0, min(size.longest, each * flushes_for(trigger) / (base * made)))
+
+    return length_of

@@ -14,6 +14,7 @@ from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
 from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
+from lsmtune.study.models import StudyModel
 from lsmtune.units import BYTES_PER_UNIT
 from lsmtune.workloads.stated import FAMILIES, complete_parameters
 
@@ -250,23 +251,6 @@ def _workload_lines(fields: Mapping[str, object]) -> str:
 
 # --- A study file's text from its fields: in the usual order, sizes with units, a line each.
 
-_ORDER = (
-    "version",
-    "name",
-    "engine",
-    "runner",
-    "workload",
-    "objective",
-    "baseline",
-    "options",
-    "start",
-    "space",
-    "sampler",
-    "budget",
-    "limits",
-    "seed",
-    "allow_unsafe",
-)
 # Fields whose names are options, so that a number may be a size.
 _OF_OPTIONS = ("baseline", "options")
 _SIZED = ("low", "high", "step", "default")
@@ -290,9 +274,9 @@ def render_study(
     about = dict(comments or {})
     engine = str((raw.get("engine") or {}).get("name", ""))
     lines = [f"# {line}" for line in header]
-    known = [name for name in _ORDER if name in raw]
+    known = [name for name in StudyModel.model_fields if name in raw]
     block = False
-    for name in [*known, *(name for name in raw if name not in _ORDER)]:
+    for name in [*known, *(name for name in raw if name not in known)]:
         if name in about or isinstance(raw[name], Mapping | list) or block:
             lines.append("")
         block = isinstance(raw[name], Mapping | list)

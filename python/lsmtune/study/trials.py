@@ -273,7 +273,7 @@ class Trials:
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:
             if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in retried:
-                suggestion = suggestion_of(self._space, self._space.distributions(), trial.params)
+                suggestion = suggestion_of(self._space, trial.params)
                 self._queue.append((suggestion.values, (RETRY_OF, trial.number)))
         # By values: a place in the list means another configuration once the list has changed.
         queued = [values for values, _ in self._queue]

@@ -10,8 +10,8 @@ use std::ptr::null_mut;
 
 use super::library::{self, one_line, path_text, take_text};
 use super::{
-    Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken, Options,
-    Result, Session,
+    Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult, OptionNotTaken,
+    Options, Result, Session,
 };
 use api::{Api, RawDatabase};
 use options::ListedOptions;
@@ -123,7 +123,7 @@ impl Foreign {
         };
         if raw.is_null() {
             let message = format!("{}: not opened, and no error given", directory.display());
-            return Err(EngineError::Failed { message });
+            return Err(EngineError::failed(message));
         }
         Ok(Box::new(ForeignDatabase {
             api: self.api,
@@ -142,21 +142,11 @@ impl Engine for Foreign {
         }
     }
 
-    fn open(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         self.open_at(directory, options, durability, true)
     }
 
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         self.open_at(directory, options, durability, false)
     }
 

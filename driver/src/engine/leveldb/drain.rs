@@ -97,9 +97,7 @@ impl LevelDatabase {
 
     fn tables(&self) -> Result<String> {
         self.text(c"leveldb.sstables")
-            .ok_or_else(|| EngineError::Failed {
-                message: "the engine has no property leveldb.sstables".into(),
-            })
+            .ok_or_else(|| EngineError::failed("the engine has no property leveldb.sstables"))
     }
 }
 
@@ -142,9 +140,9 @@ fn levels_of(listing: &str) -> Result<[LevelSize; LEVELS]> {
             .and_then(|(_, rest)| rest.split_once('['))
             .and_then(|(size, _)| size.parse::<u64>().ok());
         let (Some(level @ 0..LEVELS), Some(size)) = (level, size) else {
-            return Err(EngineError::Failed {
-                message: format!("leveldb.sstables has a line that is no table: {line}"),
-            });
+            return Err(EngineError::failed(format!(
+                "leveldb.sstables has a line that is no table: {line}"
+            )));
         };
         levels[level].files += 1;
         levels[level].bytes += size;

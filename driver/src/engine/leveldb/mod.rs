@@ -9,8 +9,8 @@ use super::flusher::Flusher;
 use super::library::{path_text, status_error};
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
-    Options, Result, Session,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult,
+    OptionNotTaken, Options, Result, Session,
 };
 use api::{Api, Db};
 use options::{Compression, Handle};
@@ -92,7 +92,7 @@ impl LevelDb {
             session.get(&key.to_be_bytes(), &mut |value| same = value == VALUE)?;
             if !same {
                 let message = format!("compression {compression} loses data");
-                return Err(EngineError::Failed { message });
+                return Err(EngineError::failed(message));
             }
         }
         Ok(())
@@ -129,12 +129,7 @@ impl Engine for LevelDb {
         }
     }
 
-    fn open(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         if durability == Durability::None {
             let allowed = "sync, wal: LevelDB always writes its log";
             return Err(EngineError::bad_value("durability", "none", allowed));
@@ -149,12 +144,7 @@ impl Engine for LevelDb {
         Ok(Box::new(self.open_with(directory, handle, durability)?))
     }
 
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         existing::require_database(directory)?;
         old_log::keep(directory).map_err(|error| {
             status_error(&format!("{}: its logs: {error}", directory.display()))

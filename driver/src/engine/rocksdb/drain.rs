@@ -119,9 +119,9 @@ impl RocksDatabase {
         }
         // The engine keeps the reason and reports it to the next writer.
         self.try_write()?;
-        Err(EngineError::Failed {
-            message: format!("the engine counts {count} background errors"),
-        })
+        Err(EngineError::failed(format!(
+            "the engine counts {count} background errors"
+        )))
     }
 
     /// A property of the whole database.
@@ -142,9 +142,10 @@ impl RocksDatabase {
 }
 
 fn lacks(property: &CStr) -> EngineError {
-    EngineError::Failed {
-        message: format!("the engine has no property {}", property.to_string_lossy()),
-    }
+    EngineError::failed(format!(
+        "the engine has no property {}",
+        property.to_string_lossy()
+    ))
 }
 
 /// The handles that a flush on another thread takes along.

@@ -10,8 +10,8 @@ use super::library::path_text;
 use super::parts::PartsSession;
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
-    Options, Result, Session, SortedTables,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult,
+    OptionNotTaken, Options, Result, Session, SortedTables,
 };
 use api::{Api, Db, Handle};
 use families::Families;
@@ -74,12 +74,7 @@ impl Engine for RocksDb {
         }
     }
 
-    fn open(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         let handle = options::apply(self.api, options, parent)?;
         let opened = match self.families {
@@ -120,12 +115,7 @@ impl Engine for RocksDb {
         }))
     }
 
-    fn reopen(
-        &self,
-        directory: &Path,
-        options: &Options,
-        durability: Durability,
-    ) -> Result<Box<dyn Database>> {
+    fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         existing::require_database(directory)?;
         self.open(directory, &existing::for_existing(options), durability)
     }

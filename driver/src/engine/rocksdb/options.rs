@@ -164,9 +164,8 @@ pub fn known(api: &'static Api, parent: &Path) -> Result<OptionsFile> {
     let scratch = Scratch::inside(parent)?;
     let directory = scratch.database("defaults");
     drop(open_database(api, &directory, &Handle::defaults(api))?);
-    OptionsFile::newest_in(&directory).ok_or_else(|| EngineError::Failed {
-        message: "the engine wrote no OPTIONS file".into(),
-    })
+    OptionsFile::newest_in(&directory)
+        .ok_or_else(|| EngineError::failed("the engine wrote no OPTIONS file"))
 }
 
 /// Why a database could not be opened with `options`, although each option could be parsed.

@@ -45,9 +45,7 @@ impl Watch {
         let thread = std::thread::Builder::new()
             .name("watch".into())
             .spawn(move || watch(api, handle, &directory, &stopped, &shared))
-            .map_err(|error| EngineError::Failed {
-                message: format!("cannot start a thread: {error}"),
-            })?;
+            .map_err(|error| EngineError::failed(format!("cannot start a thread: {error}")))?;
         Ok(Watch {
             verdict,
             stop: Some(stop),

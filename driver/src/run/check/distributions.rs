@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::protocol::{KeyDistribution, SizeDistribution};
 use crate::random::{is_empty, range_weights, Sizes};
 
-use super::{require, Checked};
+use super::{positive, require, Checked};
 
 /// Above this, and very close to 1, the formula of a Zipfian loses its digits.
 const THETA_MAX: f64 = 10.0;
@@ -210,8 +210,7 @@ impl Checks<'_> {
     }
 
     fn positive(&self, name: &str, value: f64) -> Checked {
-        let sensible = value.is_finite() && value > 0.0;
-        self.holds(sensible, name, value, "a number above 0")
+        positive(&format!("{}.{name}", self.field), value)
     }
 
     fn size(&self, name: &str, value: u64) -> Checked {

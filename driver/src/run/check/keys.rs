@@ -4,7 +4,7 @@ use crate::protocol::{KeyFormat, Workload};
 use crate::random::KEY_NUMBER_BYTES;
 
 use super::distributions::size_distribution;
-use super::{require, Checked};
+use super::{require, within, Checked};
 
 const KEY_BYTES_MAX: usize = 65_535;
 const ZERO_PADDING_MAX: usize = 1000;
@@ -16,10 +16,8 @@ pub fn keys(workload: &Workload) -> Checked {
         None => KEY_NUMBER_BYTES,
         Some(_) => 1,
     };
-    let allowed = format!("{least} to {KEY_BYTES_MAX}");
     let key_bytes = workload.key_bytes;
-    let in_range = (least..=KEY_BYTES_MAX).contains(&key_bytes);
-    require(in_range, "workload.key_bytes", key_bytes, &allowed)?;
+    within(least..=KEY_BYTES_MAX, "workload.key_bytes", key_bytes)?;
     if let Some(KeyFormat::Ycsb {
         prefix,
         zero_padding,
@@ -31,14 +29,8 @@ pub fn keys(workload: &Workload) -> Checked {
         let allowed = format!("at most {longest} bytes");
         let sensible = prefix.len() <= longest;
         require(sensible, "workload.keys.prefix", length, &allowed)?;
-        let sensible = *zero_padding <= ZERO_PADDING_MAX;
-        let allowed = format!("0 to {ZERO_PADDING_MAX}");
-        require(
-            sensible,
-            "workload.keys.zero_padding",
-            zero_padding,
-            &allowed,
-        )?;
+        let field = "workload.keys.zero_padding";
+        within(0..=ZERO_PADDING_MAX, field, *zero_padding)?;
     }
     let Some(sizes) = &workload.key_sizes else {
         return Ok(());

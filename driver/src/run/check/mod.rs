@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::protocol::{
@@ -36,14 +37,8 @@ pub fn version(found: u32) -> Checked {
 /// Sizes, phases and their combination must make sense.
 pub fn workload(workload: &Workload) -> Checked {
     keys::keys(workload)?;
-    let values = format!("0 to {VALUE_BYTES_MAX}");
     let value_bytes = workload.value_bytes;
-    require(
-        value_bytes <= VALUE_BYTES_MAX,
-        "workload.value_bytes",
-        value_bytes,
-        &values,
-    )?;
+    within(0..=VALUE_BYTES_MAX, "workload.value_bytes", value_bytes)?;
     let ratio = workload.compression_ratio;
     let sensible = ratio > 0.0 && ratio <= 1.0;
     require(
@@ -53,13 +48,9 @@ pub fn workload(workload: &Workload) -> Checked {
         "above 0, at most 1",
     )?;
     require(workload.num > 0, "workload.num", workload.num, "at least 1")?;
-    for (field, parts) in [
-        ("workload.databases", workload.databases),
-        ("workload.column_families", workload.column_families),
-    ] {
-        let allowed = format!("1 to {PARTS_MAX}");
-        require((1..=PARTS_MAX).contains(&parts), field, parts, &allowed)?;
-    }
+    within(1..=PARTS_MAX, "workload.databases", workload.databases)?;
+    let families = workload.column_families;
+    within(1..=PARTS_MAX, "workload.column_families", families)?;
     let count = workload.phases.len();
     let phases = format!("1 to {} phases", Version::PHASES_MAX);
     require(
@@ -104,22 +95,9 @@ fn phase(index: usize, phase: &Phase) -> Checked {
         mix(&field("mix"), each)?;
     }
     companions(phase, &field)?;
-    let threads = format!("1 to {}", Version::THREADS_MAX);
-    let count = phase.threads;
-    require(
-        (1..=Version::THREADS_MAX).contains(&count),
-        &field("threads"),
-        count,
-        &threads,
-    )?;
-    for (name, value) in [
-        ("duration_s", phase.duration_s),
-        ("rate_ops_s", phase.rate_ops_s),
-    ] {
-        let value = value.unwrap_or(1.0);
-        let sensible = value.is_finite() && value > 0.0;
-        require(sensible, &field(name), value, "a number above 0")?;
-    }
+    within(1..=Version::THREADS_MAX, &field("threads"), phase.threads)?;
+    positive(&field("duration_s"), phase.duration_s.unwrap_or(1.0))?;
+    positive(&field("rate_ops_s"), phase.rate_ops_s.unwrap_or(1.0))?;
     phase.rate.as_ref().map_or(Ok(()), |rate| {
         let alone = phase.rate_ops_s.is_none();
         require(alone, &field("rate"), "rate_ops_s too", "one of the two")?;
@@ -132,8 +110,6 @@ fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
     let field = |name: &str| format!("workload.phases[{index}].{name}");
     let alone = "none in a phase that replays a trace";
     let others = [
-        ("operation", phase.operation.is_none()),
-        ("mix", phase.mix.is_none()),
         ("rate_ops_s", phase.rate_ops_s.is_none()),
         ("rate", phase.rate.is_none()),
         ("companions", phase.companions.is_empty()),
@@ -141,18 +117,9 @@ fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
     for (name, absent) in others {
         require(absent, &field(name), "one", alone)?;
     }
-    let threads = format!("1 to {}", Version::THREADS_MAX);
-    let sensible = (1..=Version::THREADS_MAX).contains(&phase.threads);
-    require(sensible, &field("threads"), phase.threads, &threads)?;
-    let numbers = [
-        ("replay.speed", replay.speed),
-        ("duration_s", phase.duration_s),
-    ];
-    for (name, value) in numbers {
-        let value = value.unwrap_or(1.0);
-        let sensible = value.is_finite() && value > 0.0;
-        require(sensible, &field(name), value, "a number above 0")?;
-    }
+    within(1..=Version::THREADS_MAX, &field("threads"), phase.threads)?;
+    positive(&field("replay.speed"), replay.speed.unwrap_or(1.0))?;
+    positive(&field("duration_s"), phase.duration_s.unwrap_or(1.0))?;
     let field = field("replay.path");
     let file = File::open(&replay.path)
         .map_err(|error| Failure::system(&field, &replay.path, &error, Outcome::Invalid))?;
@@ -198,14 +165,7 @@ fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
             "one of operation and mix",
         )?;
         require(companion.threads > 0, &part("threads"), 0, "at least 1")?;
-        let rate_ops_s = companion.rate_ops_s.unwrap_or(1.0);
-        let sensible = rate_ops_s.is_finite() && rate_ops_s > 0.0;
-        require(
-            sensible,
-            &part("rate_ops_s"),
-            rate_ops_s,
-            "a number above 0",
-        )?;
+        positive(&part("rate_ops_s"), companion.rate_ops_s.unwrap_or(1.0))?;
         // `readwhilewriting` would need a writer of its own.
         let pair = companion.operation == Some(Operation::ReadWhileWriting);
         require(
@@ -223,7 +183,6 @@ fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
 
 /// A rate that changes must produce operations at some time.
 fn rate(rate: &Rate, field: &str) -> Checked {
-    let positive = |value: f64| value.is_finite() && value > 0.0;
     match rate {
         Rate::Sine {
             mean_ops_s,
@@ -232,14 +191,8 @@ fn rate(rate: &Rate, field: &str) -> Checked {
             offset_s,
         } => {
             let part = |name: &str| format!("{field}.{name}");
-            let above = "a number above 0";
-            require(
-                positive(*mean_ops_s),
-                &part("mean_ops_s"),
-                mean_ops_s,
-                above,
-            )?;
-            require(positive(*period_s), &part("period_s"), period_s, above)?;
+            positive(&part("mean_ops_s"), *mean_ops_s)?;
+            positive(&part("period_s"), *period_s)?;
             require(
                 offset_s.is_finite(),
                 &part("offset_s"),
@@ -253,7 +206,8 @@ fn rate(rate: &Rate, field: &str) -> Checked {
         Rate::Steps { steps } => {
             let field = format!("{field}.steps");
             for (duration_s, ops_s) in steps {
-                let sensible = positive(*duration_s) && ops_s.is_finite() && *ops_s >= 0.0;
+                let finite = duration_s.is_finite() && ops_s.is_finite();
+                let sensible = finite && *duration_s > 0.0 && *ops_s >= 0.0;
                 let found = format!("[{duration_s}, {ops_s}]");
                 let allowed = "seconds above 0 and operations per second of at least 0";
                 require(sensible, &field, found, allowed)?;
@@ -278,41 +232,31 @@ fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
     }
     let sized = phase.operations_whole().is_some() || phase.duration_s.is_some();
     let sizes = "operations_per_thread or operations, duration_s, or both";
-    let ends = sized || phase.replay.is_some();
-    require(ends, &field("operations_per_thread"), "nothing", sizes)
+    require(sized, &field("operations_per_thread"), "nothing", sizes)
 }
 
 /// A step of the interval series must have a length, and must end at some time.
 pub fn interval(request: &RunRequest) -> Checked {
-    let (found, allowed) = (
-        request.interval_ms,
-        format!("1 to {}", RunRequest::INTERVAL_MS_MAX),
-    );
-    let sensible = (1..=RunRequest::INTERVAL_MS_MAX).contains(&found);
-    require(sensible, "interval_ms", found, &allowed)
+    let most = RunRequest::INTERVAL_MS_MAX;
+    within(1..=most, "interval_ms", request.interval_ms)
 }
 
 /// A run in slices must not depend on a clock that continues while the process is stopped, such as
 /// a rate, by which operations become due.
 pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
-    let allowed = format!("0 to {}", RunRequest::SLICES_MAX);
-    require(slices <= RunRequest::SLICES_MAX, "slices", slices, &allowed)?;
+    within(0..=RunRequest::SLICES_MAX, "slices", slices)?;
     let replays = |phase: &&Phase| phase.replay.is_some();
     if let Some(phase) = request.workload.phases.iter().find(replays) {
         let allowed = format!("0, because phase {} replays a trace", phase.name);
         require(slices == 0, "slices", slices, &allowed)?;
     }
     let paced = |phase: &&Phase| phase.rate_ops_s.is_some() || phase.rate.is_some();
-    match request.workload.phases.iter().find(paced) {
-        Some(phase) => require(
-            slices == 0,
-            "slices",
-            slices,
-            &format!("0, because phase {} has a rate", phase.name),
-        ),
-        None => Ok(()),
+    if let Some(phase) = request.workload.phases.iter().find(paced) {
+        let allowed = format!("0, because phase {} has a rate", phase.name);
+        require(slices == 0, "slices", slices, &allowed)?;
     }
+    Ok(())
 }
 
 /// Creates the database's folder if it does not exist. Only the folder itself: if its parent is
@@ -331,6 +275,18 @@ pub fn require(holds: bool, field: &str, found: impl Display, allowed: &str) -> 
         return Ok(());
     }
     Err(refusal(field, found, allowed))
+}
+
+/// `invalid` for `field` unless `found` is in `range`.
+pub fn within<T: PartialOrd + Display>(range: RangeInclusive<T>, field: &str, found: T) -> Checked {
+    let allowed = format!("{} to {}", range.start(), range.end());
+    require(range.contains(&found), field, found, &allowed)
+}
+
+/// `invalid` for `field` unless `found` is a number above 0.
+pub fn positive(field: &str, found: f64) -> Checked {
+    let sensible = found.is_finite() && found > 0.0;
+    require(sensible, field, found, "a number above 0")
 }
 
 /// `invalid` for `field`.

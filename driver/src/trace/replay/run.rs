@@ -168,9 +168,9 @@ pub fn run_replay(
             let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
             workers.push(spawned.map_err(|error| {
                 active.failed.store(true, Ordering::Relaxed);
-                EngineError::Failed {
-                    message: format!("thread {thread} of the phase cannot start: {error}"),
-                }
+                EngineError::failed(format!(
+                    "thread {thread} of the phase cannot start: {error}"
+                ))
             })?);
         }
         let dispatcher = Dispatcher {
@@ -214,9 +214,7 @@ fn join(handle: std::thread::ScopedJoinHandle<'_, Result<Done>>) -> Result<Done>
 }
 
 fn panicked() -> EngineError {
-    EngineError::Failed {
-        message: "a thread of the replay panicked".to_owned(),
-    }
+    EngineError::failed("a thread of the replay panicked")
 }
 
 fn observe(workers: Vec<Done>, dispatched: Dispatched) -> ReplayObservation {

@@ -30,10 +30,10 @@ class SmacSampler(UnitSpaceSampler):
 
         super().__init__(context)
         self._smac = library
-        self._startup_trials = context.get.whole("startup_trials")
-        self._retrain_after = context.get.whole("retrain_after")
-        self._challengers = context.get.whole("challengers")
-        self._local_searches = context.get.whole("local_searches")
+        self._startup_trials: int = context.settings["startup_trials"]
+        self._retrain_after: int = context.settings["retrain_after"]
+        self._challengers: int = context.settings["challengers"]
+        self._local_searches: int = context.settings["local_searches"]
         self._design: list[FloatArray] | None = None
         self._epoch = _Epoch((), iter(()))
 
@@ -92,7 +92,7 @@ class _Epoch:
 
 
 def _check(context: SamplerContext, source: str, field: str) -> None:
-    searches, needed = context.get.whole("local_searches"), context.get.whole("retrain_after")
+    searches, needed = context.settings["local_searches"], context.settings["retrain_after"]
     if searches < needed:
         # Each local search ends in one proposal, and SMAC fills up with random configurations.
         allowed = f"at least retrain_after ({needed})"
