@@ -20,10 +20,13 @@ from lsmtune.errors import LsmtuneError, nearest_name
 Record = TypeVar("Record")
 
 
-@cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
     """What reads values of `kind`, writes them, and knows their JSON Schema."""
-    return TypeAdapter(kind)
+    made: TypeAdapter[Any] = _adapter(kind)
+    return made
+
+
+_adapter = cache(TypeAdapter)
 
 
 def encode(value: object) -> Any:
