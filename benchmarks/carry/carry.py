@@ -27,8 +27,10 @@ from typing import Any
 import yaml
 
 from lsmtune.engines.library import engines_folder
-from lsmtune.model.workload import JOBS
+from lsmtune.experiment.run_length import can_last, longer_by
 from lsmtune.units import parse_bytes
+from lsmtune.workloads.file import workload_text
+from lsmtune.workloads.stated import state_workload
 
 LARGER = 10  # times the size of a proof that was at the target
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart" / "study.yaml"
@@ -129,21 +131,12 @@ def times(study: dict[str, Any], factor: int) -> dict[str, Any]:
 
 def lasting(workload: dict[str, Any], each: float, path: Path) -> Path:
     """`workload` as a file at `path`, with at least `each` operations for each record."""
-    stated = {k: v for k, v in workload.items() if k != "name" and v is not None}
-    sizes = [flag for key, value in stated.items() for flag in ("-w", f"{key}={value}")]
-    target = ("--output", str(path), "--force")
-    status, _, said = lsmtune("workload", "export", workload["name"], *sizes, *target)
-    if status:
-        raise SystemExit(said)
-    document = yaml.safe_load(path.read_text())
-    measured = [phase for phase in document["phases"] if phase["kind"] == "measure"]
-    # What treats each record once is over then.
-    if not any(phase.get("operation") in JOBS for phase in measured):
-        for phase in measured:
-            key = "operations" if "operations" in phase else "operations_per_thread"
-            threads = 1 if key == "operations" else phase.get("threads", 1)
-            phase[key] = max(phase[key], round(each * document["num"] / threads))
-    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    parameters = {k: v for k, v in workload.items() if k != "name" and v is not None}
+    stated = state_workload(workload["name"], parameters, "carry").workload
+    if can_last(stated):
+        operations = sum(phase.operations_whole or 0 for phase in stated.measured_phases)
+        stated = longer_by(stated, each * stated.num / operations)
+    path.write_text(workload_text(stated))
     return path
 
 

@@ -4,8 +4,8 @@
 mod conversation;
 
 use conversation::{
-    failure, in_time, last_phase, leveldb, load, measure, rocksdb, run_on, verified, workload,
-    Target,
+    failure, in_time, last_phase, leveldb, load, measure, phases, rocksdb, run_on, verified,
+    workload, Target,
 };
 use lsmtune_driver::protocol::Message;
 use serde_json::{json, Value};
@@ -119,23 +119,17 @@ fn several_databases_and_families_are_one_store() {
     for target in targets() {
         let families = if target.name == "rocksdb" { 3 } else { 1 };
         let once = json!({"operations_per_thread": NUM / 2, "threads": 2});
-        let phases = json!([
+        let work = json!([
             load(NUM),
             {"name": "settle", "kind": "settle"},
             measure("readuniquerandom", once),
             measure("readseq", json!({"operations_per_thread": 2 * NUM})),
         ]);
-        let mut all = workload(NUM, phases);
+        let mut all = workload(NUM, work);
         all["databases"] = json!(2);
         all["column_families"] = json!(families);
         let messages = run_on(&target, all, json!({}));
-        let phases: Vec<_> = messages
-            .iter()
-            .filter_map(|message| match message {
-                Message::PhaseFinished { phase, .. } => Some(phase),
-                _ => None,
-            })
-            .collect();
+        let phases = phases(&messages);
         assert_eq!(phases[2].keys_found, Some(NUM), "{}", target.name);
         assert_eq!(phases[3].operations, NUM, "{}", target.name);
         let (checked, lost, wrong) = verified(&messages);

@@ -6,7 +6,9 @@ mod conversation;
 use std::path::Path;
 use std::process::Command;
 
-use conversation::{failure, last_phase, load, measure, verified, workload, Conversation, Target};
+use conversation::{
+    failure, last_phase, load, measure, phases, verified, workload, Conversation, Target,
+};
 use lsmtune_driver::protocol::{Message, Outcome};
 use serde_json::{json, Value};
 use tempfile::TempDir;
@@ -76,11 +78,8 @@ fn mix(operations: Value, threads: usize) -> Value {
 }
 
 fn checked(messages: &[Message]) -> Vec<u64> {
-    let phases = messages.iter().filter_map(|message| match message {
-        Message::PhaseFinished { phase, .. } => phase.reads_checked,
-        _ => None,
-    });
-    phases.collect()
+    let read = phases(messages).into_iter();
+    read.filter_map(|phase| phase.reads_checked).collect()
 }
 
 #[test]

@@ -6,8 +6,8 @@ mod conversation;
 mod refusals;
 
 use conversation::{
-    failure, finished, last_phase, replace, rocksdb, run_on, verified, workload, Conversation,
-    Target,
+    engines, failure, finished, last_phase, phases, replace, rocksdb, run_on, verified, workload,
+    Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
 use serde_json::{json, Value};
@@ -256,17 +256,13 @@ fn keys_of_ycsb_serve_mixes_and_db_bench_alike() {
         );
         whole["keys"] = ycsb(order);
         let messages = run_on(&Target::built_in("memory"), whole, json!({}));
-        let found: Vec<_> = phases(&messages).map(|phase| phase.keys_found).collect();
+        let found: Vec<_> = phases(&messages)
+            .iter()
+            .map(|phase| phase.keys_found)
+            .collect();
         assert_eq!(found, [None, Some(10_001), Some(RECORDS), Some(0)]);
         assert_eq!(verified(&messages).1 + verified(&messages).2, 0);
     }
-}
-
-fn phases(messages: &[Message]) -> impl Iterator<Item = &PhaseReply> {
-    messages.iter().filter_map(|message| match message {
-        Message::PhaseFinished { phase, .. } => Some(&**phase),
-        _ => None,
-    })
 }
 
 /// Sizes differ between phases; what was written by each is known at the end.
@@ -285,7 +281,7 @@ fn values_have_the_sizes_of_their_phase() {
     let mean = |phase: &PhaseReply, of: &str| {
         phase.user_bytes_written as f64 / phase.latencies[of].count as f64 - 16.0
     };
-    let loaded = phases(&messages).next().unwrap();
+    let loaded = phases(&messages)[0];
     assert!((mean(loaded, "insert") - 300.0).abs() < 5.0);
     let updated = mean(last_phase(&messages), "update");
     assert!((updated - 34.0).abs() < 4.0, "{updated}");
@@ -346,12 +342,8 @@ fn a_mix_may_be_timed_and_paced() {
 /// The contest's sequence in small: loaded by one run, used by another on the same folder.
 #[test]
 fn a_loaded_database_serves_later_runs() {
-    let engines = [
-        ("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
-        ("leveldb", "LSMTUNE_TEST_LEVELDB"),
-    ];
-    for (name, variable) in engines {
-        let target = Target::library(name, variable);
+    for target in engines() {
+        let name = target.name;
         let row = json!({
             "distribution": "row", "fields": 4, "names_bytes": 24,
             "length": {"distribution": "uniform", "low": 10, "high": 60},

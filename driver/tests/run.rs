@@ -4,7 +4,7 @@
 mod conversation;
 
 use conversation::{
-    cancel_in_time, failure, in_time, last_phase, load, measure, replace, run_on, verified,
+    cancel_in_time, failure, in_time, last_phase, load, measure, phases, replace, run_on, verified,
     workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Interval, Message, Outcome};
@@ -77,12 +77,9 @@ fn unique_orders_meet_every_key_once_and_differ_between_phases() {
         once("readuniquerandom", 2, 1)
     ]);
     let messages = run("memory", halves);
-    let found: Vec<_> = messages
+    let found: Vec<_> = phases(&messages)
         .iter()
-        .filter_map(|message| match message {
-            Message::PhaseFinished { phase, .. } => phase.keys_found.zip(phase.keys_missing),
-            _ => None,
-        })
+        .filter_map(|phase| phase.keys_found.zip(phase.keys_missing))
         .collect();
     assert_eq!(found[0], (NUM / 2, NUM / 2));
     // The same order would find nothing at all, because it would read what was deleted first.

@@ -5,7 +5,7 @@ mod conversation;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use conversation::{ask, failure, finished, replace};
+use conversation::{ask, failure, finished, replace, told};
 use lsmtune_driver::protocol::{Message, Outcome, PROTOCOL_VERSION};
 use lsmtune_driver::trace::inspect::TraceSummary;
 use lsmtune_driver::trace::{TraceVersion, TraceWriter};
@@ -114,13 +114,8 @@ fn a_cancel_ends_the_reading() {
     let request = json!({
         "protocol_version": PROTOCOL_VERSION, "command": "inspect_trace", "path": path,
     });
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = told(&request, &[]);
     let mut stdin = child.stdin.take().unwrap();
-    writeln!(stdin, "{request}").unwrap();
     let writer = std::thread::spawn({
         let path = path.clone();
         move || {

@@ -5,8 +5,8 @@ mod conversation;
 use std::path::{Path, PathBuf};
 
 use conversation::{
-    cancel_in_time, failure, finished, in_time, last_phase, leveldb, load, replace, rocksdb,
-    verified, workload, Conversation, Target,
+    cancel_in_time, engines, failure, finished, in_time, last_phase, load, replace, verified,
+    workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PROTOCOL_VERSION};
 use lsmtune_driver::trace::{BatchBuilder, TraceVersion, TraceWriter};
@@ -237,8 +237,7 @@ fn what_cannot_be_replayed_is_refused() {
 #[test]
 fn a_trace_of_db_bench_is_performed_on_real_engines() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mixgraph-7.8.trace");
-    let targets = [rocksdb(), leveldb()];
-    for target in targets {
+    for target in engines() {
         let messages = run(&target, json!([replay(&path, json!({"threads": 2}))]));
         finished(&messages);
         let phase = last_phase(&messages);

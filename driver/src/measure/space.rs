@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::directory_bytes;
 
-/// Of one processor, a look at the folder takes at most this share: with thousands of files it takes
-/// milliseconds.
-const SHARE_MAX: u32 = 100;
+/// So many times as long as a look took it is not repeated, and no sooner than after `PAUSE_LEAST`:
+/// with thousands of files a look takes milliseconds, and all of them at most 1 % of a processor.
+const PAUSE_FACTOR: u32 = 100;
+const PAUSE_LEAST: Duration = Duration::from_millis(10);
 
 /// Looks at the files of a database from time to time.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl SpaceWatch {
         let began = Instant::now();
         let bytes = directory_bytes(&self.directory);
         self.bytes_max.set(self.bytes_max.get().max(bytes));
-        let pause = (began.elapsed() * SHARE_MAX).max(Duration::from_millis(10));
+        let pause = (began.elapsed() * PAUSE_FACTOR).max(PAUSE_LEAST);
         self.next.set(Instant::now() + pause);
         bytes
     }
@@ -62,7 +63,8 @@ mod tests {
         let file = folder.path().join("table");
         std::fs::write(&file, vec![0; 5000]).unwrap();
         watch.look();
-        // This look comes too soon.
+        // The next look comes too soon, however busy the machine is.
+        watch.next.set(Instant::now() + Duration::from_secs(3600));
         std::fs::write(folder.path().join("other"), vec![0; 9000]).unwrap();
         watch.look();
         assert_eq!(watch.bytes_max(), 5000);

@@ -51,7 +51,7 @@ pub fn engines() -> [Target; 2] {
 }
 
 /// A driver that was told `request`.
-fn told(request: &Value, environment: &[(&str, String)]) -> Child {
+pub fn told(request: &Value, environment: &[(&str, String)]) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -221,6 +221,8 @@ def _death(exit_status: int) -> str:
         return f"killed by signal {-exit_status}"
 
 
+# --- the messages of one run, put together into a Measurement
+
 T = TypeVar("T")
 
 
