@@ -109,7 +109,7 @@ def carried(name: str, study: dict[str, Any], root: Path) -> dict[str, Any]:
         *("--workload", str(lasting(larger["workload"], each, folder / "larger.yaml"))),
         *("--baseline", "default", "--candidate", str(path), "--metric", metric),
         *("--memory", str(limits["memory"]), "--deadline", "30m", "--disk", "60GiB"),
-        *("--smallest-effect", "5%", "--pairs", "6", "--no-power-test", "--no-crash-test"),
+        *("--smallest-effect", "5%", "--pairs", "12", "--no-power-test", "--no-crash-test"),
         *("--dir", str(folder / "larger"), "--json"),
     )
     if status not in (0, 3):

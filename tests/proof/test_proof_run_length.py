@@ -99,6 +99,27 @@ def test_a_last_interval_that_was_cut_off_does_not_count() -> None:
     assert run_length(measured(cut)) == []
 
 
+# What RocksDB 10.10.1 had pending in MiB, at its most in each tenth of 2,000,000 overwrites of 1 KB
+# and of 4,000,000 with a trigger of 8 files (docs/benchmarks/carry/pending_by_length.jsonl).
+MOUNTING = (0, 682, 789, 877, 1038, 1134, 1362, 1511, 1576, 1793)
+LEVEL = (0, 1223, 1247, 1470, 1592, 1810, 1489, 1968, 1968, 1929)
+
+
+@pytest.mark.parametrize(
+    ("pending_mib", "written_bytes", "behind"),
+    [(MOUNTING, 2 * 1016 * 10**6, "78%"), (LEVEL, 4 * 1016 * 10**6, ""), (MOUNTING, 10**11, "")],
+)
+def test_compactions_that_still_fall_behind_are_told(
+    pending_mib: tuple[int, ...], written_bytes: int, behind: str
+) -> None:
+    """A guard of space held in such a run, and the database took twice the space later."""
+    steps = zip(intervals(*(1e5 for _ in pending_mib)), pending_mib, strict=True)
+    series = tuple(replace(step, pending_compaction_bytes=mib << 20) for step, mib in steps)
+    ran = replace(LONG, intervals=series, user_bytes_written=written_bytes)
+    lines = run_length(measured(ran))
+    assert [behind in line for line in lines] == ([True] if behind else [])
+
+
 def test_the_factor_makes_enough_flushes_and_compactions() -> None:
     assert factor_wanted(measured(replace(LONG, flushes=4))) == 5.0
     levels = (LevelWork(1, 20, 1), LevelWork(2, 1, 1))

@@ -25,6 +25,9 @@ COMPACTIONS_WANTED = 3
 FLUSHES_LEAST = 5
 # Level 0 is compacted at 4 files by the default of both engines, and by then once more.
 FLUSHES_BEFORE_COMPACTION = 8
+# Compactions may have more to do in the second half of a phase than in the first, by this share of
+# what that half wrote. A sawtooth of 20 flushes varies by a tenth of it.
+PUT_OFF_MOST = 0.2
 # How many times as long a run is next that flushed nothing, and one of which only the rate moved.
 FACTOR_BLIND, TREND_FACTOR = 8.0, 2.0
 
@@ -209,6 +212,7 @@ def _of_phase(phase: PhaseMeasurement) -> Iterator[str]:
             yield f"compacted into {levels}; {COMPACTIONS_WANTED} into each that holds data"
         yield from _growing(phase.bytes_per_level)
         yield from _debt(phase)
+        yield from _put_off(phase)
     yield from _trend(phase)
 
 
@@ -218,6 +222,27 @@ def _debt(phase: PhaseMeasurement) -> Iterator[str]:
         yield (
             "what it left to flush and compact took longer than the phase itself "
             f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
+        )
+
+
+def _put_off(phase: PhaseMeasurement) -> Iterator[str]:
+    """Whether compactions still fell behind when the phase ended.
+
+    The price of that comes later: the files of level 0 take more and more space, up to the number
+    at which RocksDB slows writers down. What is pending is by its own estimate, at its most in
+    either half.
+    """
+    series = [step.pending_compaction_bytes for step in phase.intervals]
+    pending_bytes = [each for each in series if each is not None]
+    if len(pending_bytes) < INTERVALS_LEAST or not phase.user_bytes_written:
+        return
+    half = len(pending_bytes) // 2
+    more_bytes = max(pending_bytes[half:]) - max(pending_bytes[:half])
+    share = more_bytes / (phase.user_bytes_written / 2)
+    if share > PUT_OFF_MOST:
+        yield (
+            f"compactions fell behind by {share:.0%} of what its second half wrote; at length they "
+            "take more space, and writers wait for them"
         )
 
 
