@@ -105,19 +105,18 @@ def make_parts(arch: str, work: Path) -> Path:
         (work / name).mkdir()
     rocksdb = fetch_rocksdb(ROCKSDB_VERSION, work / "rocksdb", progress, arch)
     leveldb = fetch_leveldb(work / "leveldb", progress, toolchain)
-    for kind, library_path in zip(ENGINE_KINDS.values(), (rocksdb, leveldb), strict=True):
-        shutil.copyfile(library_path, parts / f"{kind.soname_stem}.so")
+    shutil.copyfile(rocksdb, parts / "librocksdb.so")
+    shutil.copyfile(leveldb, parts / "libleveldb.so")
     # 2 of its 15 MB are symbols that only debuggers read.
     with open_log(work, "strip") as log:
-        library = str(parts / f"{ENGINE_KINDS['rocksdb'].soname_stem}.so")
-        strip = [*objcopy(), "--strip-all", library]
+        strip = [*objcopy(), "--strip-all", str(parts / "librocksdb.so")]
         run_step(f"stripping RocksDB's library for {arch}", strip, log, progress)
     if build_type(parts / "librocksdb.so", "rocksdb") is Build.SLOW_SNAPPY:
         shutil.copy(built / "liblsmtune_snappy.so", parts / "librocksdb.snappy.so")
-    for kind in ENGINE_KINDS.values():
-        shipped = parts / f"{kind.soname_stem}.so"
-        if not build_type(shipped, kind.name).is_release:
-            raise LsmtuneError(f"{shipped}: not a release build of {kind.name}")
+    for name in ENGINE_KINDS:
+        shipped = parts / f"lib{name}.so"
+        if not build_type(shipped, name).is_release:
+            raise LsmtuneError(f"{shipped}: not a release build of {name}")
     return parts
 
 

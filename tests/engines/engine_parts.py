@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lsmtune.engines.libraries import distribution_libraries
-from lsmtune.engines.library import ENGINE_KINDS
 
 # A library with the engine's entry point and methods that check themselves with assertions.
 _SOURCE = """
@@ -43,7 +42,7 @@ def compile_library(path: Path, engine: str, *, flags: tuple[str, ...] = ()) -> 
 
 def distribution_library(engine: str) -> Path:
     """The distribution's library of `engine`; the test is skipped when there is none."""
-    found = distribution_libraries(ENGINE_KINDS[engine])
+    found = distribution_libraries(engine)
     if not found:
         pytest.skip(f"no {engine} package of the distribution is installed: make test-tools")
     return found[0].path

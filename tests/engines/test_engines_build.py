@@ -16,20 +16,20 @@ from lsmtune.model.config import Build
 @pytest.mark.engine
 def test_the_installed_rocksdb_is_a_release_build(rocksdb_library: Path) -> None:
     assert build_type(rocksdb_library, "rocksdb").is_release
-    assert detect_engine(rocksdb_library, "x").name == "rocksdb"
+    assert detect_engine(rocksdb_library, "x") == "rocksdb"
 
 
 @pytest.mark.engine
 def test_the_installed_leveldb_is_a_release_build(leveldb_library: Path) -> None:
     assert build_type(leveldb_library, "leveldb") is Build.RELEASE
-    assert detect_engine(leveldb_library, "x").name == "leveldb"
+    assert detect_engine(leveldb_library, "x") == "leveldb"
 
 
 @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
 def test_the_distributions_packages_have_assertions_on(engine: str) -> None:
     path = distribution_library(engine)
     assert build_type(path, engine) is Build.ASSERTIONS_ON
-    assert detect_engine(path, "x").name == engine
+    assert detect_engine(path, "x") == engine
 
 
 @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])

@@ -21,7 +21,7 @@ from lsmtune.engines.libraries import (
     parse_loader_cache,
     registry_warnings,
 )
-from lsmtune.engines.library import ENGINE_KINDS, EngineKind, Library, version_key
+from lsmtune.engines.library import Library, version_key
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build, EngineIdentity
 
@@ -39,8 +39,8 @@ def distribution(monkeypatch: pytest.MonkeyPatch) -> list[Library]:
     """The distribution's libraries, none unless a test adds one."""
     found: list[Library] = []
 
-    def of_kind(kind: EngineKind) -> list[Library]:
-        return [x for x in found if x.identity.name == kind.name]
+    def of_kind(engine: str) -> list[Library]:
+        return [x for x in found if x.identity.name == engine]
 
     monkeypatch.setattr(libraries, "distribution_libraries", of_kind)
     return found
@@ -202,7 +202,7 @@ def test_the_loader_cache_is_read_without_the_development_link() -> None:
 \tlibrocksdb.so (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/librocksdb.so
 \tlibrocksdbjni.so (libc6,x86-64) => /usr/lib/librocksdbjni.so
 """
-    found = parse_loader_cache(text, ENGINE_KINDS["rocksdb"])
+    found = parse_loader_cache(text, "rocksdb")
     assert [path.name for path in found] == ["librocksdb.so.7.8", "librocksdb.so"]
 
 

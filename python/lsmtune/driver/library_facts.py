@@ -133,7 +133,7 @@ def chosen_engine(
 def _own_name(library: Path) -> str:
     """The engine that a library says it is; empty for one that is none."""
     try:
-        return detect_engine(library.expanduser(), "--library").name
+        return detect_engine(library.expanduser(), "--library")
     except InputError:
         return ""
 

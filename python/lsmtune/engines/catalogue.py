@@ -234,7 +234,7 @@ def option_catalogue(engine: str) -> Mapping[str, OptionInfo]:
     """
     if engine not in ENGINE_KINDS and engine in PLUGIN_ENGINES:
         return listed_catalogue(by_name(PLUGIN_ENGINES, engine, "engine").library())
-    file_name = f"{engine_kind(engine).name}.yaml"
+    file_name = f"{engine_kind(engine)}.yaml"
     return parse_catalogue(read_data(file_name), file_name)
 
 

@@ -27,7 +27,6 @@ import psutil
 
 from lsmtune.engines.library import (
     ENGINE_KINDS,
-    EngineKind,
     detect_engine,
     file_sha256,
     logs_folder,
@@ -149,35 +148,34 @@ _ROCKSDB_COMPRESSIONS = {
 _HEADER_FOLDERS = (Path("/usr/include"), Path("/usr/local/include"))
 
 
-def engine_of_tree(tree: Path) -> EngineKind | None:
+def engine_of_tree(tree: Path) -> str | None:
     """The engine whose source tree this is, by its C header; None when it is neither's."""
     if not (tree / "CMakeLists.txt").is_file():
         return None
-    kinds = ENGINE_KINDS.values()
-    return next((kind for kind in kinds if (tree / "include" / kind.name / "c.h").is_file()), None)
+    return next((n for n in ENGINE_KINDS if (tree / "include" / n / "c.h").is_file()), None)
 
 
-def tree_version(tree: Path, kind: EngineKind) -> str:
+def tree_version(tree: Path, engine: str) -> str:
     """The version that the tree's headers state, or `unknown`."""
-    header = tree / "include" / kind.name / ("version.h" if kind.name == "rocksdb" else "db.h")
+    header = tree / "include" / engine / ("version.h" if engine == "rocksdb" else "db.h")
     if not header.is_file():
         return "unknown"
     text = header.read_text(encoding="utf-8", errors="replace")
-    if kind.name == "rocksdb":
+    if engine == "rocksdb":
         numbers = [re.search(rf"ROCKSDB_{p} (\d+)", text) for p in ("MAJOR", "MINOR", "PATCH")]
     else:
         numbers = [re.search(rf"k{p}Version = (\d+)", text) for p in ("Major", "Minor")]
     return ".".join(n.group(1) for n in numbers if n) or "unknown"
 
 
-def build_tree(tree: Path, kind: EngineKind, work: Path, log: IO[str], progress: Progress) -> Path:
+def build_tree(tree: Path, engine: str, work: Path, log: IO[str], progress: Progress) -> Path:
     """Build the tree's shared library in `work`; returns its path. The tree is not written to.
 
     RocksDB takes about 20 processor-minutes, LevelDB one. Raises LsmtuneError when a program is
     missing or fails.
     """
-    require_programs(("cmake", "c++"), f"to build {kind.name} from sources")
-    if kind.name == "rocksdb":
+    require_programs(("cmake", "c++"), f"to build {engine} from sources")
+    if engine == "rocksdb":
         progress("building RocksDB takes about 20 processor-minutes")
         switches = {
             option: "ON"
@@ -189,9 +187,9 @@ def build_tree(tree: Path, kind: EngineKind, work: Path, log: IO[str], progress:
         flags, target = (*_ROCKSDB, *compressions), "rocksdb-shared"
     else:
         flags, target = _LEVELDB, "leveldb"
-    cmake_build(f"building {kind.name} {tree_version(tree, kind)}", tree, work / "build", flags,
+    cmake_build(f"building {engine} {tree_version(tree, engine)}", tree, work / "build", flags,
                 target, log, progress)  # fmt: skip
-    return _built_library(work / "build", kind)
+    return _built_library(work / "build", engine)
 
 
 def build_leveldb_with_snappy(
@@ -220,7 +218,7 @@ def build_leveldb_with_snappy(
         f'-DCMAKE_SHARED_LINKER_FLAGS=-L"{prefix}/lib"',
     )
     cmake_build("building leveldb", leveldb, work / "build", flags, "leveldb", log, progress)
-    return _built_library(work / "build", ENGINE_KINDS["leveldb"])
+    return _built_library(work / "build", "leveldb")
 
 
 def cmake_build(
@@ -240,13 +238,13 @@ def cmake_build(
     run_step(what, make, log, progress)
 
 
-def _built_library(build: Path, kind: EngineKind) -> Path:
-    for path in sorted(build.glob(f"{kind.soname_stem}.so*")):
+def _built_library(build: Path, engine: str) -> Path:
+    for path in sorted(build.glob(f"lib{engine}.so*")):
         if path.is_file():
             # The file behind the version links, under the plain name.
-            plain = build / f"{kind.soname_stem}.so"
+            plain = build / f"lib{engine}.so"
             return plain if plain.is_file() else path
-    raise LsmtuneError(f"the build of {kind.name} ended without {kind.soname_stem}.so in {build}")
+    raise LsmtuneError(f"the build of {engine} ended without lib{engine}.so in {build}")
 
 
 # --- get an engine library: install a known release, or take what the user names
@@ -311,21 +309,21 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
     if not path.exists():
         raise InputError(source, "PATH", found=str(path), why="no such file or folder")
     if path.is_dir():
-        tree_kind = engine_of_tree(path)
-        if tree_kind is None:
+        tree_engine = engine_of_tree(path)
+        if tree_engine is None:
             trees = " or ".join(f"a tree with include/{name}/c.h" for name in ENGINE_KINDS)
             allowed = f"{trees}, a jar, a .so file"
             raise InputError(source, "PATH", found=str(path), allowed=allowed)
-        check_engine(tree_kind.name)
+        check_engine(tree_engine)
         # One folder per tree: building the same tree again replaces what it gave before.
         hashed = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-        folder = f"{tree_kind.name}-{tree_version(path, tree_kind)}-tree-{hashed}"
+        folder = f"{tree_engine}-{tree_version(path, tree_engine)}-tree-{hashed}"
 
         def fill(work: Path) -> Path:
             with open_log(logs_folder(), f"build-{folder}") as log:
-                return build_tree(path, tree_kind, work, log, progress)
+                return build_tree(path, tree_engine, work, log, progress)
 
-        return install_folder(folder, tree_kind.name, f"sources: {path}", fill, accept, again=True)
+        return install_folder(folder, tree_engine, f"sources: {path}", fill, accept, again=True)
     if path.suffix == ".jar":
         check_engine("rocksdb")
         with open_input(path, "a jar") as jar:
@@ -339,9 +337,9 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
             return extract_library(path, work, source)
 
         return install_folder(name, "rocksdb", f"jar: {path}", unpack, accept)
-    kind = detect_engine(path, source)
-    check_engine(kind.name)
-    return Fetched(path, kind.name, f"user: {path}")
+    found = detect_engine(path, source)
+    check_engine(found)
+    return Fetched(path, found, f"user: {path}")
 
 
 def fetch_rocksdb(version: str, work: Path, progress: Progress, machine: str | None = None) -> Path:

@@ -25,7 +25,6 @@ from lsmtune.engines.library import (
     BUILT_IN_ENGINES,
     ENGINE_KINDS,
     PLUGIN_ENGINES,
-    EngineKind,
     Library,
     PluginEngine,
     build_type,
@@ -172,17 +171,16 @@ class Registry:
 PACKAGED = "packaged with lsmtune"
 
 
-def packaged_libraries(kind: EngineKind) -> list[Library]:
-    """The library of this engine in the wheel that lsmtune was installed from; none in a checkout.
+def packaged_libraries(engine: str) -> list[Library]:
+    """The library of `engine` in the wheel that lsmtune was installed from; none in a checkout.
 
     What makes a wheel puts release builds into it.
     """
-    path = packaged_file(f"{kind.soname_stem}.so")
+    path = packaged_file(f"lib{engine}.so")
     if path is None or not path.is_file():
         return []
     build = Build.OWN_SNAPPY if snappy_beside(path) else Build.RELEASE
-    identity = EngineIdentity(kind.name, None, str(path), build)
-    return [Library(path, identity, (), PACKAGED)]
+    return [Library(path, EngineIdentity(engine, None, str(path), build), (), PACKAGED)]
 
 
 # --- of the distribution
@@ -201,8 +199,8 @@ _KNOWN_FOLDERS = (
 _LDCONFIG_PLACES = ("/sbin/ldconfig", "/usr/sbin/ldconfig")
 
 
-def distribution_libraries(kind: EngineKind) -> list[Library]:
-    """Libraries of this engine that the system's loader knows, each file once.
+def distribution_libraries(engine: str) -> list[Library]:
+    """Libraries of `engine` that the system's loader knows, each file once.
 
     Works without the `-dev` package: it looks for versioned names (`librocksdb.so.7.8`), not
     for the development symlink.
@@ -212,22 +210,22 @@ def distribution_libraries(kind: EngineKind) -> list[Library]:
     if ldconfig is not None:
         done = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
         # A system without a loader cache says so with a status; its folders are still read.
-        paths += parse_loader_cache(done.stdout, kind) if done.returncode == 0 else []
+        paths += parse_loader_cache(done.stdout, engine) if done.returncode == 0 else []
     for template in _KNOWN_FOLDERS:
         folder = Path(template.format(machine=platform.machine()))
-        paths += sorted(folder.glob(f"{kind.soname_stem}.so*"))
+        paths += sorted(folder.glob(f"lib{engine}.so*"))
     libraries: dict[Path, Library] = {}
     for path in paths:
         real = path.resolve()
         if real not in libraries and real.is_file():
-            identity = EngineIdentity(kind.name, None, str(path), build_type(real, kind.name))
+            identity = EngineIdentity(engine, None, str(path), build_type(real, engine))
             libraries[real] = Library(path, identity, (), DISTRIBUTION)
     return list(libraries.values())
 
 
-def parse_loader_cache(text: str, kind: EngineKind) -> list[Path]:
+def parse_loader_cache(text: str, engine: str) -> list[Path]:
     """Paths of the engine's libraries in what `ldconfig -p` prints."""
-    line = re.compile(rf"^\s*{re.escape(kind.soname_stem)}\.so(?:\.\S+)? \([^)]*\) => (/\S+)\s*$")
+    line = re.compile(rf"^\s*lib{engine}\.so(?:\.\S+)? \([^)]*\) => (/\S+)\s*$")
     return [Path(m.group(1)) for m in map(line.match, text.splitlines()) if m]
 
 
@@ -249,7 +247,7 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
         raise InputError("--engine", found=name, why=why)
     if explicit is not None:
         path = explicit.expanduser().absolute()
-        engine = detect_engine(path, "--library").name
+        engine = detect_engine(path, "--library")
         if engine != name:
             allowed, why = f"a {name} library, or --engine {engine}", f"is a {engine} library"
             raise InputError("--library", found=str(path), why=why, allowed=allowed)
@@ -271,7 +269,7 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
 
 def list_libraries() -> list[Library]:
     """Every usable library: engine by engine, the default of each first."""
-    known = [library for kind in ENGINE_KINDS.values() for library in _known_libraries(kind)]
+    known = [library for name in ENGINE_KINDS for library in _known_libraries(name)]
     for plugin in PLUGIN_ENGINES.usable().values():
         with suppress(InputError):  # `lsmtune plugins` and who asks for it are told
             known.append(_plugin_library(plugin))
@@ -281,21 +279,21 @@ def list_libraries() -> list[Library]:
 def _plugin_library(plugin: PluginEngine) -> Library:
     """The library of a plugin's engine. Raises InputError where it is none."""
     path, origin = plugin.library(), PLUGIN_ENGINES.origin(plugin.name)
-    if (name := detect_engine(path, f"plugin {plugin.name}").name) != plugin.name:
+    if (name := detect_engine(path, f"plugin {plugin.name}")) != plugin.name:
         raise InputError(f"plugin {plugin.name}", found=str(path), why=f"is a {name} library")
     identity = EngineIdentity(plugin.name, None, str(path), Build.UNKNOWN)
     return Library(path, identity, (), f"plugin: {origin}")
 
 
-def _known_libraries(kind: EngineKind) -> list[Library]:
+def _known_libraries(engine: str) -> list[Library]:
     def rank(library: Library) -> tuple[bool, int, tuple[int, ...]]:
         identity = library.identity
         nearness = {DISTRIBUTION: 0, PACKAGED: 1}.get(library.origin, 2)
         return identity.build.is_release, nearness, version_key(identity.version)
 
-    registered = [x for x in Registry().present() if x.identity.name == kind.name]
+    registered = [x for x in Registry().present() if x.identity.name == engine]
     paths = {library.path.resolve() for library in registered}
-    found = [*packaged_libraries(kind), *distribution_libraries(kind)]
+    found = [*packaged_libraries(engine), *distribution_libraries(engine)]
     others = [library for library in found if library.path.resolve() not in paths]
     # The sort is stable, so of two equals the one registered last comes first.
     return sorted([*reversed(registered), *others], key=rank, reverse=True)

@@ -42,28 +42,9 @@ from lsmtune import plugins
 from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import Build, EngineIdentity
 
-
-@dataclass(frozen=True)
-class EngineKind:
-    """What lsmtune must know of an engine to recognise its library.
-
-    `entry_point` is a C function that every version exports; `namespace` is the C++ namespace
-    of its classes; `soname_stem` is the part of the file name before `.so`.
-    """
-
-    name: str
-    entry_point: str
-    namespace: str
-    soname_stem: str
-
-
-ENGINE_KINDS = {
-    kind.name: kind
-    for kind in (
-        EngineKind("rocksdb", "rocksdb_open", "rocksdb", "librocksdb"),
-        EngineKind("leveldb", "leveldb_open", "leveldb", "libleveldb"),
-    )
-}
+# Engines of which lsmtune knows libraries and options. NAME is the C++ namespace of its classes,
+# `libNAME.so` its library, and `NAME_open` a C function that every version exports.
+ENGINE_KINDS = ("rocksdb", "leveldb")
 
 
 @dataclass(frozen=True)
@@ -89,9 +70,9 @@ ENGINE_NAMES = tuple(dict.fromkeys((*ENGINE_KINDS, *PLUGIN_ENGINES, *BUILT_IN_EN
 STUDY_ENGINES = tuple(name for name in ENGINE_NAMES if name != "noop")
 
 
-def engine_kind(name: str, source: str = "engine") -> EngineKind:
-    """The engine called `name`. Raises InputError, naming `source`, for any other name."""
-    return by_name(ENGINE_KINDS, name, source)
+def engine_kind(name: str, source: str = "engine") -> str:
+    """`name`, one of `ENGINE_KINDS`. Raises InputError, naming `source`, for any other name."""
+    return by_name({each: each for each in ENGINE_KINDS}, name, source)
 
 
 # --- folders
@@ -176,8 +157,7 @@ def build_type(path: Path, engine_name: str) -> Build:
 
     Raises OSError when the file cannot be read.
     """
-    kind = ENGINE_KINDS.get(engine_name)
-    if kind is None:
+    if engine_name not in ENGINE_KINDS:
         return Build.UNKNOWN
     try:
         with path.open("rb") as file:
@@ -185,12 +165,12 @@ def build_type(path: Path, engine_name: str) -> Build:
             section = elf.get_section_by_name(".rodata")
             texts = set() if section is None else set(section.data().split(b"\0"))
             # The signature of a function in the engine's namespace.
-            namespace = kind.namespace.encode()
+            namespace = engine_name.encode()
             signature = re.compile(rb"(?:[ -~]* )?[*&]*" + namespace + rb"::[ -~]*\([ -~]*\)")
             signatures = sum(signature.match(text) is not None for text in texts)
             if signatures >= _SIGNATURES_OF_AN_ASSERTIONS_BUILD:
                 return Build.ASSERTIONS_ON
-            if signatures == 0 and _exports(elf, kind.entry_point):
+            if signatures == 0 and _exports(elf, f"{engine_name}_open"):
                 return _release(elf, path)
     except (ELFError, UnicodeDecodeError):
         return Build.UNKNOWN
@@ -221,8 +201,8 @@ def _release(elf: ELFFile, path: Path) -> Build:
     return Build.SLOW_SNAPPY if _exports(elf, _NOT_INLINED) else Build.RELEASE
 
 
-def detect_engine(path: Path, source: str) -> EngineKind:
-    """The engine whose C interface the shared library at `path` exports.
+def detect_engine(path: Path, source: str) -> str:
+    """The name of the engine whose C interface the shared library at `path` exports.
 
     Raises InputError, naming `source`, when the file is missing, is no ELF file, is for another
     machine, or exports no known engine's C interface.
@@ -234,7 +214,7 @@ def detect_engine(path: Path, source: str) -> EngineKind:
         with path.open("rb") as file:
             elf = ELFFile(file)
             machine = _MACHINES.get(elf["e_machine"], str(elf["e_machine"]))
-            exported = {k for k in ENGINE_KINDS if _exports(elf, ENGINE_KINDS[k].entry_point)}
+            exported = [name for name in ENGINE_KINDS if _exports(elf, f"{name}_open")]
             own_name = _text(elf, _NAME)
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
@@ -245,12 +225,9 @@ def detect_engine(path: Path, source: str) -> EngineKind:
     if machine != platform.machine():
         why = f"built for {machine}, but this machine is {platform.machine()}"
         raise InputError(source, found=str(path), why=why)
-    for kind in ENGINE_KINDS.values():
-        if kind.name in exported:
-            return kind
-    if own_name:
-        return EngineKind(own_name, _NAME, "", f"lib{own_name}")
-    known = [kind.entry_point for kind in ENGINE_KINDS.values()]
+    if exported or own_name:
+        return exported[0] if exported else own_name
+    known = [f"{name}_open" for name in ENGINE_KINDS]
     allowed = "a library that exports " + " or ".join([*known, _NAME])
     raise InputError(source, found=str(path), why="not an engine library", allowed=allowed)
 

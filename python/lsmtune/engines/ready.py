@@ -72,7 +72,7 @@ def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
 
 
 def _check_name(name: str, engine: str, source: str) -> None:
-    if not name.startswith(f"{engine_kind(engine, source).name}-"):
+    if not name.startswith(f"{engine_kind(engine, source)}-"):
         raise InputError(source, name, allowed=f"a name that begins with {engine}-")
 
 
