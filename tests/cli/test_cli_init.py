@@ -50,6 +50,51 @@ def test_flags_reach_the_file(tmp_path: Path) -> None:
     assert spec.budget.time_s == 1800
 
 
+TABLE = "block_based_table_factory"
+
+
+@pytest.mark.parametrize(
+    ("workload", "reads", "writes"),
+    [
+        ("readrandom", True, False),
+        ("ycsb-b", True, False),
+        ("ycsb-a", True, True),
+        ("social-graph", True, True),
+        ("readwhilewriting", True, True),
+        ("put-get-delete", True, True),
+        ("overwrite", False, True),
+    ],
+)
+def test_what_the_workload_does_is_searched(
+    workload: str, reads: bool, writes: bool, tmp_path: Path
+) -> None:
+    """YCSB A, half of it reads, was searched without filters and caches: 1.12x, not proven.
+
+    With them, a budget of three minutes in the place of ten proved 1.24x.
+    """
+    path = tmp_path / "study.yaml"
+    init("--workload", workload, "--output", path)
+    names = {parameter.name for parameter in load_spec(path).space.parameters}
+    assert ({f"{TABLE}.filter_policy", f"{TABLE}.block_cache"} <= names) is reads
+    assert ("level0_file_num_compaction_trigger" in names) is writes
+    assert ("max_write_buffer_number" in names) is not reads
+
+
+@pytest.mark.parametrize(
+    ("memory", "records", "high_bytes"),
+    [("768MiB", "1e6", 384 << 20), ("64GiB", "1e6", 1384 << 20), ("100MiB", "1e6", 64 << 20)],
+)
+def test_a_cache_may_have_half_of_the_memory_and_hold_all_data(
+    memory: str, records: str, high_bytes: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.yaml"
+    init("--workload", "ycsb-b", "-w", f"recordcount={records}", "--memory", memory,
+         "--output", path)  # fmt: skip
+    cache = next(p for p in load_spec(path).space.parameters if p.name == f"{TABLE}.block_cache")
+    assert cache.numbers is not None
+    assert cache.numbers.high == high_bytes
+
+
 def test_a_ready_space_and_a_sampler_by_name(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     init("--space", "rocksdb-write", "--sampler", "forest", "--output", path)

@@ -109,12 +109,21 @@ class _Facts:
 
 
 def kinds_of(workload: Workload) -> dict[str, float]:
-    """The shares of `writes`, `reads` and `scans` in the last measure phase of `workload`."""
-    phase = workload.measured_phases[-1]
-    writes = sum(share for name, share in phase.shares.items() if name in WRITES)
-    scans = sum(share for name, share in phase.shares.items() if name in _SCANS)
-    if phase.operation == "readwhilewriting" or phase.replay is not None:
-        writes = 0.5  # a trace may hold anything
+    """The shares of `writes`, `reads` and `scans` in the measure phases of `workload`.
+
+    Each phase counts by its operations; all count alike where one has no number of them.
+    """
+    phases = workload.measured_phases
+    counts = [phase.operations_whole for phase in phases]
+    weights = [count or 1 if all(counts) else 1 for count in counts]
+    writes = scans = 0.0
+    for phase, weight in zip(phases, weights, strict=True):
+        share = weight / sum(weights)
+        scans += share * sum(s for name, s in phase.shares.items() if name in _SCANS)
+        if phase.operation == "readwhilewriting" or phase.replay is not None:
+            writes += share * 0.5  # a trace may hold anything
+        else:
+            writes += share * sum(s for name, s in phase.shares.items() if name in WRITES)
     return {"writes": writes, "reads": max(0.0, 1.0 - writes - scans), "scans": scans}
 
 

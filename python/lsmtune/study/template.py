@@ -9,67 +9,120 @@ from typing import Any
 
 from lsmtune.engines.formats.spelling import known_options
 from lsmtune.engines.ready import known_spaces
+from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
-from lsmtune.model.workload import WRITES, Workload
+from lsmtune.model.workload import Workload
+from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.models import StudyModel
-from lsmtune.units import BYTES_PER_UNIT
+from lsmtune.units import BYTES_PER_UNIT, parse_bytes
+from lsmtune.workloads.distributions import data_bytes
 from lsmtune.workloads.stated import FAMILIES, complete_parameters
 
 TEMPLATE_ENGINES = ("rocksdb", "leveldb")
 
 _LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)"
 
-# Ranges that hold the engine's default and do not go where a run of seconds could not tell.
-_WRITE_SPACE = {
-    "rocksdb": """\
+# What is searched unless `init` is told, with the kinds of workload for which each option counts.
+# The ranges hold the engine's default, and do not go where a run of seconds could not tell.
+_WRITING, _MIXED, _READING, _CONCURRENT = "writing", "mixed", "reading", "concurrent writing"
+_ALL = (_WRITING, _MIXED, _READING)
+_WITH_READS, _WITH_WRITES = (_MIXED, _READING), (_WRITING, _MIXED)
+_SPACES = {
+    "rocksdb": (
+        (
+            _ALL,
+            """\
   # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
   write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 64MiB}
+""",
+        ),
+        (
+            (_WRITING,),
+            """\
   # From 4 up, so that it stays above min_write_buffer_number_to_merge, as RocksDB demands.
   max_write_buffer_number: {type: int, low: 4, high: 8}
   min_write_buffer_number_to_merge: {type: int, low: 1, high: 3, default: 1}
+""",
+        ),
+        (
+            _WITH_WRITES,
+            """\
   level0_file_num_compaction_trigger: {type: int, low: 2, high: 16, default: 4}
-  max_background_jobs: {type: int, low: 1, high: 4, default: 2}
+  # The first level below; compactions of level 0 rewrite what of it overlaps.
+  max_bytes_for_level_base:
+    {type: int, low: 64MiB, high: 512MiB, log: true, step: 64MiB, default: 256MiB}
+  max_background_jobs: {type: int, low: 1, high: JOBS_HIGH, default: 2}
+""",
+        ),
+        (
+            _WITH_READS,
+            """\
+  # Nested options are named with a dot.
+  block_based_table_factory.block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB}
+  # Blocks that are held uncompressed; what it takes, the page cache lacks.
+  block_based_table_factory.block_cache:
+    {type: int, low: 8MiB, high: CACHE_HIGH, log: true, step: 8MiB, default: 32MiB}
+  # Says which files cannot hold a key, so that they need not be read.
+  block_based_table_factory.filter_policy:
+    type: categorical
+    choices: [nullptr, "bloomfilter:10:false"]
+    default: nullptr
+""",
+        ),
+        (
+            _ALL,
+            """\
   compression:
     type: categorical
     choices: [kNoCompression, kSnappyCompression, kLZ4Compression]
+""",
+        ),
+        (
+            (_CONCURRENT,),
+            """\
   enable_pipelined_write: {type: categorical, choices: [false, true], default: false}
   allow_concurrent_memtable_write: {type: categorical, choices: [false, true], default: true}
 """,
-    "leveldb": """\
+        ),
+    ),
+    "leveldb": (
+        (
+            _WITH_WRITES,
+            """\
   # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
   write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 4MiB}
+""",
+        ),
+        (
+            _ALL,
+            """\
   # Bytes of a table file: larger ones make fewer and longer compactions.
   max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
   block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB, default: 4KiB}
   block_restart_interval: {type: int, low: 4, high: 64, log: true, default: 16}
+""",
+        ),
+        (
+            _WITH_READS,
+            """\
+  # Bytes of the cache of uncompressed blocks; what it takes, the page cache lacks.
+  cache_size: {type: int, low: 8MiB, high: CACHE_HIGH, log: true, step: 8MiB, default: 8MiB}
+  # Bits for each key of a filter that says which files cannot hold a key; 0: none.
+  filter_bits: {type: int, low: 4, high: 16, special: [0], default: 0}
+""",
+        ),
+        (
+            _ALL,
+            """\
   compression: {type: categorical, choices: [snappy, none], default: snappy}
 """,
+        ),
+    ),
 }
-_READ_SPACE = {
-    "rocksdb": """\
-  # Nested options are named with a dot.
-  block_based_table_factory.block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB}
-  block_based_table_factory.block_cache: {type: int, low: 8MiB, high: 256MiB, log: true, step: 8MiB}
-  block_based_table_factory.filter_policy:
-    type: categorical
-    choices: [nullptr, "bloomfilter:10:false"]
-  compression:
-    type: categorical
-    choices: [kNoCompression, kSnappyCompression, kLZ4Compression]
-  write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 64MiB}
-""",
-    "leveldb": """\
-  block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB, default: 4KiB}
-  block_restart_interval: {type: int, low: 4, high: 64, log: true, default: 16}
-  # Bytes of the cache of uncompressed blocks.
-  cache_size: {type: int, low: 8MiB, high: 256MiB, log: true, step: 8MiB, default: 8MiB}
-  compression: {type: categorical, choices: [snappy, none], default: snappy}
-  max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
-""",
-}
+_CACHE_STEP_BYTES, _CACHE_HIGH_LEAST_BYTES = 8 << 20, 64 << 20
 _ONE_PHASE = (
     SUSTAINED,
     "# Sustained: the time to flush what is in memory and to finish compactions is charged.",
@@ -78,7 +131,7 @@ _SEVERAL_PHASES = (
     TOTAL_WITH_DRAIN_S,
     "# All phases together; the time to flush and to finish compactions is charged.",
 )
-_WRITES_SHARE = 0.3  # from here on the options of writes matter at least as much
+_RARE = 0.1  # share of the operations below which the options of reads, or of writes, hardly count
 # Parameters that are written out, not as comments, because they are the size of the work.
 _SIZES = ("num", "value_bytes", "recordcount", "operationcount", "operations", "threadcount")
 
@@ -181,7 +234,7 @@ def study_text(
     it. `options` are what runs today: those of the space become the baseline, others those of
     every run. All is written as it is: the caller has checked it.
     """
-    own = (_WRITE_SPACE if _writes(workload) else _READ_SPACE)[engine]
+    own = _space_for(workload, engine, parse_bytes(memory))
     several = len(workload.measured_phases) > 1
     metric, about_objective = _SEVERAL_PHASES if several else _ONE_PHASE
     if space is not None:
@@ -212,12 +265,22 @@ def study_text(
     )
 
 
-def _writes(workload: Workload) -> bool:
-    """Whether the last measure phase mostly writes."""
-    phase = workload.measured_phases[-1]
-    writes = sum(share for name, share in phase.shares.items() if name in WRITES)
-    # Most of what `readwhilewriting` does is to read.
-    return phase.operation != "readwhilewriting" and writes >= _WRITES_SHARE
+def _space_for(workload: Workload, engine: str, memory_bytes: int) -> str:
+    """The options that count under `workload`.
+
+    A cache may have half of the memory, and no more than what all data take in it.
+    """
+    shares = kinds_of(workload)
+    kind = _READING if shares["writes"] < _RARE else _MIXED
+    kind = _WRITING if shares["writes"] > 1 - _RARE else kind
+    useful_bytes = min(memory_bytes // 2, 5 * data_bytes(workload) // 4)  # with indexes
+    useful_bytes = max(_CACHE_HIGH_LEAST_BYTES, useful_bytes)
+    high_bytes = useful_bytes // _CACHE_STEP_BYTES * _CACHE_STEP_BYTES
+    several = any(phase.threads > 1 for phase in workload.measured_phases)
+    wanted = {kind, _CONCURRENT} if several and kind != _READING else {kind}
+    text = "".join(lines for kinds, lines in _SPACES[engine] if wanted.intersection(kinds))
+    jobs = str(max(4, len(usable_cores())))
+    return text.replace("CACHE_HIGH", _size(high_bytes)).replace("JOBS_HIGH", jobs)
 
 
 def _mapping(name: str, options: Mapping[str, OptionValue]) -> str:
