@@ -14,6 +14,7 @@ from lsmtune.cli.init import app
 from lsmtune.engines.ready import ready_space
 from lsmtune.errors import InputError
 from lsmtune.study.build import load_spec
+from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.template import TEMPLATE_ENGINES
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
@@ -39,6 +40,8 @@ def test_every_template_loads(engine: str, workload: str, tmp_path: Path) -> Non
     spec = load_spec(path)
     assert (spec.engine_name, spec.workload.name) == (engine, workload)
     assert spec.budget.time_s == 600
+    # What runs today is a point of the space, and the first trial.
+    assert spec.space.point_of({}, engine_defaults(spec, None)) is not None
     assert [entry.name for entry in tmp_path.iterdir()] == ["study.yaml"]
 
 
@@ -78,6 +81,8 @@ def test_what_the_workload_does_is_searched(
     assert ({f"{TABLE}.filter_policy", f"{TABLE}.block_cache"} <= names) is reads
     assert ("level0_file_num_compaction_trigger" in names) is writes
     assert ("max_write_buffer_number" in names) is not reads
+    merged = "min_write_buffer_number_to_merge < max_write_buffer_number"
+    assert (merged in path.read_text()) is not reads
 
 
 @pytest.mark.parametrize(

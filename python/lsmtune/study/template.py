@@ -42,8 +42,7 @@ _SPACES = {
         (
             (_WRITING,),
             """\
-  # From 4 up, so that it stays above min_write_buffer_number_to_merge, as RocksDB demands.
-  max_write_buffer_number: {type: int, low: 4, high: 8}
+  max_write_buffer_number: {type: int, low: 2, high: 8, default: 2}
   min_write_buffer_number_to_merge: {type: int, low: 1, high: 3, default: 1}
 """,
         ),
@@ -122,6 +121,8 @@ _SPACES = {
         ),
     ),
 }
+# As RocksDB demands: it lowers what it merges in silence.
+_MERGED = "min_write_buffer_number_to_merge < max_write_buffer_number"
 _CACHE_STEP_BYTES, _CACHE_HIGH_LEAST_BYTES = 8 << 20, 64 << 20
 _ONE_PHASE = (
     SUSTAINED,
@@ -169,7 +170,7 @@ objective:
 {space}
 # What must hold of options, before a run, and of metrics, after it:
 #   constraints: [write_buffer_size <= 64MiB, latency_us_p99 <= 2000]
-
+{constraints}
 # {samplers}
 sampler:
   name: {sampler}
@@ -241,6 +242,7 @@ def study_text(
         searched = {parameter.name for parameter in known_spaces()[space].parameters}
     else:
         searched = set(re.findall(r"^  (\w[\w.]*):", own, re.MULTILINE))
+    merges = space is None and "min_write_buffer_number_to_merge" in searched
     fixed = {n: v for n, v in (options or {}).items() if n not in searched}
     today = {n: v for n, v in (options or {}).items() if n in searched}
     family = FAMILIES.get(str(fields.get("name")))
@@ -254,6 +256,7 @@ def study_text(
         baseline=_mapping("baseline", today) if today else "baseline: default",
         options=_mapping("options", fixed) + "\n" if fixed else "",
         space=f"space:\n{own}" if space is None else f"space: {space}\n",
+        constraints=f"constraints: [{_MERGED}]\n" if merges else "",
         sampler=sampler,
         samplers=", ".join(SAMPLERS),
         pruners=", ".join(name for name in PRUNERS if name != "none"),
