@@ -11,7 +11,7 @@ from fake_runner import FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.run_length import longer_by
+from lsmtune.experiment.run_length import longer_by, scaled_num
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
@@ -493,7 +493,7 @@ def test_runs_are_as_long_as_their_configuration_needs_to_flush_and_compact(tmp_
             lengths[request.trial] = (wanted, request.workload.phases[-1].operations)
     assert len({operations for _, operations in lengths.values()}) > 3
     for wanted, operations in lengths.values():
-        assert operations == pytest.approx(6000 * wanted, rel=0.1)  # rounded up to two digits
+        assert operations == scaled_num(6000, wanted)
     # The pairs are as long as the finalist's runs were, and its flushes count.
     assert result.best_trial is not None
     proved = {request.workload.phases[-1].operations for request in runner.requests[-12:]}
@@ -597,9 +597,8 @@ def test_runs_that_flush_often_enough_with_any_memtable_are_not_longer(tmp_path:
     assert max(sizes) >= 12 << 20
     for request in runner.requests:
         if request.trial is not None:
-            wanted = 60000 * times_as_long(request, 60)
-            operations = request.workload.phases[-1].operations or 0
-            assert round(wanted) <= operations <= 1.1 * wanted  # rounded up to two digits
+            wanted = scaled_num(60000, times_as_long(request, 60))
+            assert request.workload.phases[-1].operations == wanted
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
 

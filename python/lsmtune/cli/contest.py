@@ -27,7 +27,7 @@ from lsmtune.cli.flags import (
     under_workload,
 )
 from lsmtune.cli.output import check_outputs, note, print_json, print_view, warn
-from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
+from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
@@ -158,7 +158,9 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
     from lsmtune.experiment.contest import parse_rules, rules_text
 
-    names = [engine_kind(engine, "--engine")] if engine is not None else list(ENGINE_KINDS)
+    if engine is not None:
+        check_name(engine, ENGINE_KINDS, "--engine")
+    names = [engine] if engine is not None else list(ENGINE_KINDS)
     text, source = rules_text(path)
     if not as_json:
         if engine is not None and path is not None:

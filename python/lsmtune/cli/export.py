@@ -14,8 +14,8 @@ from lsmtune.cli.flags import ForceOption, JsonOption, command, option
 from lsmtune.cli.output import new_file, note, print_json, print_view, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
 from lsmtune.engines.formats.base import Difference, ExportRequest, differences
-from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
-from lsmtune.errors import InputError
+from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
+from lsmtune.errors import InputError, check_name
 
 SET_OPTIONS = "set-options"  # the one format of two configurations
 EXAMPLES = (
@@ -53,7 +53,7 @@ def _export(
         allowed = f"{', '.join(EXPORTERS)}; or --diff CONFIG"
         raise InputError("export", "--format", why="missing", allowed=allowed)
     if engine is not None:
-        engine_kind(engine, "--engine")
+        check_name(engine, ENGINE_KINDS, "--engine")
     named = resolve_named(config, engine)
     engine_name = engine or (named.engine.name if named.engine else None)
     other = NamedConfig() if diff is None else resolve_named(diff, engine_name, "--diff")

@@ -20,7 +20,7 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.output import new_file, put_out
 from lsmtune.engines.formats import IMPORTERS
-from lsmtune.engines.library import engine_kind
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import check_name
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
@@ -69,7 +69,7 @@ def _import(
 ) -> None:
     """Read the spaces and option files of other programs."""
     if engine is not None:
-        engine_kind(engine, "--engine")
+        check_name(engine, ENGINE_KINDS, "--engine")
     if budget is not None:
         duration_of("--budget", budget)
     output = new_file(output, force=force)

@@ -20,12 +20,13 @@ from lsmtune.cli.flags import (
     option,
 )
 from lsmtune.cli.output import check_new
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import known_spaces, ready_space
 from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import parse_spec
-from lsmtune.study.template import TEMPLATE_ENGINES, study_text
+from lsmtune.study.template import study_text
 from lsmtune.workloads.parameter import WorkloadParameter
 from lsmtune.workloads.stated import FAMILIES
 
@@ -45,7 +46,7 @@ app = typer.Typer()
 @command(app, "init", EXAMPLES)
 def _init(
     *,
-    engine: str = option("--engine NAME", ", ".join(TEMPLATE_ENGINES), "rocksdb"),
+    engine: str = option("--engine NAME", ", ".join(ENGINE_KINDS), "rocksdb"),
     workload: WorkloadOption = None,
     given: WorkloadFlags,
     budget: str = option("--budget TIME", BUDGET, "10m"),
@@ -59,7 +60,7 @@ def _init(
 
     In a terminal, without a workload, it asks for one, its sizes, the memory and the time.
     """
-    check_name(engine, TEMPLATE_ENGINES, "init", "--engine")
+    check_name(engine, ENGINE_KINDS, "init", "--engine")
     if workload is None and not given.properties and not given.property_set:
         workload = DEFAULT_WORKLOAD
         if sys.stdin.isatty() and not given.workload_set:

@@ -23,11 +23,10 @@ from pydantic import BeforeValidator, Field, ValidationError
 from lsmtune.engines.library import (
     ENGINE_KINDS,
     PLUGIN_ENGINES,
-    engine_kind,
     listed_options,
     version_key,
 )
-from lsmtune.errors import InputError, by_name, nearest_name
+from lsmtune.errors import InputError, by_name, check_name, nearest_name
 from lsmtune.model.codec import adapter
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
@@ -234,7 +233,8 @@ def option_catalogue(engine: str) -> Mapping[str, OptionInfo]:
     """
     if engine not in ENGINE_KINDS and engine in PLUGIN_ENGINES:
         return listed_catalogue(by_name(PLUGIN_ENGINES, engine, "engine").library())
-    file_name = f"{engine_kind(engine)}.yaml"
+    check_name(engine, ENGINE_KINDS, "engine")
+    file_name = f"{engine}.yaml"
     return parse_catalogue(read_data(file_name), file_name)
 
 

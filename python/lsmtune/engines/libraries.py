@@ -29,14 +29,13 @@ from lsmtune.engines.library import (
     PluginEngine,
     build_type,
     detect_engine,
-    engine_kind,
     engines_folder,
     file_sha256,
     packaged_file,
     snappy_beside,
     version_key,
 )
-from lsmtune.errors import InputError, LsmtuneError, by_name
+from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.machine.files import file_lock, write_whole
 from lsmtune.model.codec import ProtocolError, encode, read
 from lsmtune.model.config import Build, EngineIdentity
@@ -258,7 +257,8 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
         return Library(path, identity, (), f"user: {path}")
     if name not in ENGINE_KINDS and name in PLUGIN_ENGINES:
         return _plugin_library(by_name(PLUGIN_ENGINES, name, "--engine"))
-    candidates = _known_libraries(engine_kind(name, "--engine"))
+    check_name(name, ENGINE_KINDS, "--engine")
+    candidates = _known_libraries(name)
     if not candidates:
         lost = "; ".join(registry_warnings(name))
         install = f"lsmtune engines install {name}, or lsmtune engines add PATH"

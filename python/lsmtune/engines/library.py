@@ -39,7 +39,7 @@ from elftools.elf.hash import GNUHashSection
 from elftools.elf.sections import Symbol, SymbolTableSection
 
 from lsmtune import plugins
-from lsmtune.errors import InputError, by_name
+from lsmtune.errors import InputError
 from lsmtune.model.config import Build, EngineIdentity
 
 # Engines of which lsmtune knows libraries and options. NAME is the C++ namespace of its classes,
@@ -68,11 +68,6 @@ ENGINE_NAMES = tuple(dict.fromkeys((*ENGINE_KINDS, *PLUGIN_ENGINES, *BUILT_IN_EN
 
 # `noop` stores nothing, so a study of it would compare nothing.
 STUDY_ENGINES = tuple(name for name in ENGINE_NAMES if name != "noop")
-
-
-def engine_kind(name: str, source: str = "engine") -> str:
-    """`name`, one of `ENGINE_KINDS`. Raises InputError, naming `source`, for any other name."""
-    return by_name({each: each for each in ENGINE_KINDS}, name, source)
 
 
 # --- folders

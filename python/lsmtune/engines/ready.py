@@ -26,8 +26,8 @@ from lsmtune.engines.catalogue import (
     option_catalogue,
     read_data,
 )
-from lsmtune.engines.library import PLUGIN_ENGINES, engine_kind
-from lsmtune.errors import InputError, by_name, nearest_name
+from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
+from lsmtune.errors import InputError, by_name, check_name, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
 from lsmtune.space.parameter import Parameter, is_option_name, same_value
@@ -72,7 +72,8 @@ def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
 
 
 def _check_name(name: str, engine: str, source: str) -> None:
-    if not name.startswith(f"{engine_kind(engine, source)}-"):
+    check_name(engine, ENGINE_KINDS, source)
+    if not name.startswith(f"{engine}-"):
         raise InputError(source, name, allowed=f"a name that begins with {engine}-")
 
 

@@ -115,7 +115,7 @@ def kinds_of(workload: Workload) -> dict[str, float]:
     """
     phases = workload.measured_phases
     counts = [phase.operations_whole for phase in phases]
-    weights = [count or 1 if all(counts) else 1 for count in counts]
+    weights = [count or 1 for count in counts] if all(counts) else [1] * len(phases)
     writes = scans = 0.0
     for phase, weight in zip(phases, weights, strict=True):
         share = weight / sum(weights)

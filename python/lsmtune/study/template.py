@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lsmtune.engines.formats.spelling import known_options
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import known_spaces
 from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import OptionValue, option_text
@@ -20,8 +21,6 @@ from lsmtune.study.models import StudyModel
 from lsmtune.units import BYTES_PER_UNIT, parse_bytes
 from lsmtune.workloads.distributions import data_bytes
 from lsmtune.workloads.stated import FAMILIES, complete_parameters
-
-TEMPLATE_ENGINES = ("rocksdb", "leveldb")
 
 _LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)"
 
@@ -229,7 +228,7 @@ def study_text(
     memory: str = "4GiB",
     options: Mapping[str, OptionValue] | None = None,
 ) -> str:
-    """A study file for `workload`, which `fields` state, on `engine` (of `TEMPLATE_ENGINES`).
+    """A study file for `workload`, which `fields` state, on `engine` (of `ENGINE_KINDS`).
 
     `space` is the name of a ready one; a short one that suits the workload is written out without
     it. `options` are what runs today: those of the space become the baseline, others those of
@@ -399,7 +398,7 @@ class _Size(str):
 
 
 def _sized_options(options: Mapping[str, Any], engine: str) -> dict[str, Any]:
-    known = known_options(engine) if engine in ("rocksdb", "leveldb") else {}
+    known = known_options(engine) if engine in ENGINE_KINDS else {}
     return {
         name: _size(value) if name in known and known[name].in_bytes else value
         for name, value in options.items()
