@@ -116,7 +116,7 @@ def test_a_settled_copy_has_nothing_to_compact(
     assert phase.flushes == 0
     (golden,) = goldens_in(cache.directory)
     fingerprint = golden.facts.fingerprint
-    tables = [fact for fact in fingerprint.files if fact.name.endswith((".sst", ".ldb"))]
+    tables = [name for name in fingerprint.files if name.endswith((".sst", ".ldb"))]
     assert fingerprint.files_per_level is not None
     assert tables
     # LevelDB compacts what many gets met; the read-back after the load may make it do so.

@@ -103,7 +103,6 @@ def proof(
         arm(candidate),
         goal or Goal((Objective(),)),
         measurer or measurer_of(folder, runner, observer, runner),
-        observer,
         study_seed=seed,
         plan=plan or ProofPlan(),
     )

@@ -86,7 +86,6 @@ def calibrated(
         Arm(ENGINE, BASELINE),
         goal or Goal((spec.objective,)),
         measurer,
-        observer,
         study_seed=1,
         pairs=pairs,
         deadline_s=deadline_s,

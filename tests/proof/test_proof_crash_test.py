@@ -53,9 +53,7 @@ def fake_test(
     observer = observer or Recorder()
     with open_folder(path) as folder:
         measurer = measurer_of(folder, runner, observer, runner)
-        return crash_test(
-            arm(CANDIDATE), measurer, observer, study_seed=seed, load_bytes=load_bytes
-        )
+        return crash_test(arm(CANDIDATE), measurer, study_seed=seed, load_bytes=load_bytes)
 
 
 @pytest.mark.parametrize("durability", [Durability.SYNC, Durability.WAL])
@@ -199,7 +197,7 @@ def test_of_several_workloads_the_one_that_promises_most_is_tested(tmp_path: Pat
     runner, observer = KillableRunner(), Recorder()
     with open_folder(tmp_path) as folder:
         measurer = measurer_of(folder, runner, observer, runner, (weak, WORKLOAD, strong))
-        found = crash_test(arm(CANDIDATE), measurer, observer, study_seed=1)
+        found = crash_test(arm(CANDIDATE), measurer, study_seed=1)
     assert found is not None
     assert found.durability is Durability.SYNC
     assert runner.kills[0][0].workload.value_bytes == 777
@@ -262,9 +260,7 @@ class TestEngines:
                 observer.stop,
                 time.monotonic,
             )
-            found = crash_test(
-                Arm(engine, config), measurer, observer, study_seed=3, load_bytes=32 << 20
-            )
+            found = crash_test(Arm(engine, config), measurer, study_seed=3, load_bytes=32 << 20)
         assert found is not None
         return found
 

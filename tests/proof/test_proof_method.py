@@ -220,7 +220,7 @@ def test_a_calibration_cuts_its_runs_as_a_proof_does(
     fake, observer = FakeRunner(), Recorder()
     measurer = measurer_of(folder, Driver(fake), observer, fake)
     goal = Goal((Objective(),))
-    found = calibrate(arm(BASELINE), goal, measurer, observer, study_seed=1, pairs=3)
+    found = calibrate(arm(BASELINE), goal, measurer, study_seed=1, pairs=3)
     assert (found.method, found.pairs) == (SLICES, 3)
     assert together == [(SLICES, 0), (SLICES, 6), (SLICES, 6)]
 

@@ -190,7 +190,7 @@ def fake_test(path: Path, runner: Runner, stop: threading.Event | None = None) -
     observer.stop = stop or observer.stop
     with open_folder(path) as folder:
         measurer = measurer_of(folder, runner, observer, FakeRunner())
-        return power_test(arm(BASELINE), measurer, observer, study_seed=1, tries=3)
+        return power_test(arm(BASELINE), measurer, study_seed=1, tries=3)
 
 
 def test_a_program_that_is_not_ours_is_not_tested(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ class TestEngines:
 
             def once() -> PowerTest | None:
                 return power_test(
-                    *(Arm(engine, Config(options or {})), measurer, observer),
+                    *(Arm(engine, Config(options or {})), measurer),
                     study_seed=3,
                     load_bytes=2 << 20,
                     tries=tries,
@@ -415,7 +415,7 @@ class TestEngines:
                 *(observer.stop, time.monotonic),
             )
             plan = SurvivalPlan(no_crash_test="left out here", power_states=4)
-            found = survived(better, candidate, measurer, observer, study_seed=3, plan=plan)
+            found = survived(better, candidate, measurer, study_seed=3, plan=plan)
         assert found is not None
         assert found.survival.power is not None
         assert found.survival.power.states == 4

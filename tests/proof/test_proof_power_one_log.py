@@ -112,7 +112,7 @@ class OnOneLog:
         with open_folder(self.path) as folder:
             measurer = measurer_of(folder, self.runner, self.observer, FakeRunner(), workloads)
             found = power_test(
-                *(arm(BASELINE), measurer, self.observer),
+                *(arm(BASELINE), measurer),
                 study_seed=1, load_bytes=1 << 20, tries=tries,
             )  # fmt: skip
         assert found is not None

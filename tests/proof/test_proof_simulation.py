@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_runner import ENGINE, phase
-from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder, arm
+from proof_parts import BASELINE, CANDIDATE, WORKLOAD, arm
 
 from lsmtune.experiment.measurer import Run
+from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome
@@ -57,6 +58,7 @@ class Machine:
     def __init__(self, seed: int, effect: float, noise: Noise, limit_s: float = math.inf) -> None:
         self.folder: Any = self
         self.measurements: Any = self
+        self.observer = Observer()
         self.stop = threading.Event()
         self._random = np.random.default_rng(seed)
         self._effect = effect
@@ -107,7 +109,7 @@ def outcomes(
         machine: Any = Machine(seed, effect, noise, limit_s)
         goal = Goal((Objective(),))
         arms = arm(BASELINE), arm(CANDIDATE)
-        verdict = prove(*arms, goal, machine, Recorder(), study_seed=seed + 100, plan=plan)
+        verdict = prove(*arms, goal, machine, study_seed=seed + 100, plan=plan)
         assert verdict is not None
         found.append(verdict.outcome)
     return found

@@ -51,9 +51,9 @@ class Stand:
         workloads = (WORKLOAD, replace(WORKLOAD, durability=SYNC))
         with open_folder(self.path) as folder:
             measurer = measurer_of(folder, runner, observer, runner, workloads)
-            self.between = (measurer, observer)
+            self.between = (measurer,)
             return survived(
-                verdict, arm(CANDIDATE), measurer, observer, study_seed=7, plan=plan
+                verdict, arm(CANDIDATE), measurer, study_seed=7, plan=plan
             )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from lsmtune.search.gp import (
     fit_process,
     log_expected_improvement,
     log_likelihood,
-    posterior,
     standardised,
 )
 from lsmtune.testing.search import NUMBERS, make_searcher, score
@@ -77,7 +76,7 @@ def test_likelihood_gradient_and_prediction_are_those_of_scikit_learn(seed: int)
     expected, expected_gradient = theirs.log_marginal_likelihood(theta, eval_gradient=True)
     assert likelihood == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6, atol=1e-8)
-    process = posterior(Kernel.of(theta), features, targets, variances)
+    process = fit_process(features, targets, 40, variances, Kernel.of(theta))
     new = rng.random((20, 6))
     mean, deviation = process(new)
     expected_mean, noisy = theirs.predict(new, return_std=True)

@@ -13,7 +13,6 @@ from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import DataRungs, PrunerSpec, TimeRungs
 from lsmtune.study.stored import (
-    Report,
     TimeReports,
     reached_by,
     rung_workloads,
@@ -36,9 +35,9 @@ def test_a_report_is_the_rate_since_the_phase_began() -> None:
     series = intervals((0.5, 100), (1.01, 200), (1.5, 300), (2.0, 800))
     assert [reports.take(i) for i in series] == [
         None,
-        Report(1, pytest.approx(200 / 1.01)),
+        (1, pytest.approx(200 / 1.01)),
         None,
-        Report(2, 400.0),
+        (2, 400.0),
     ]
 
 
@@ -59,7 +58,7 @@ def test_a_rung_charges_the_compactions_that_are_due() -> None:
 
     def values(rungs: TimeRungs, series: tuple[Interval, ...]) -> list[float]:
         reports = TimeReports(rungs)
-        return [report.value for report in map(reports.take, series) if report is not None]
+        return [report[1] for report in map(reports.take, series) if report is not None]
 
     assert values(charged, putting_off) == [150.0, 150.0]
     assert values(charged, steady) == [200.0, 200.0]
@@ -70,14 +69,14 @@ def test_a_rung_charges_the_compactions_that_are_due() -> None:
 def test_the_rate_of_draining_is_that_of_the_steps_that_drained() -> None:
     reports = TimeReports(TimeRungs(1.0, charged=True))
     series = with_pending((1.0, 100, 50, 0), (2.0, 200, 100, 0), (3.0, 300, 100, 100))
-    assert [reports.take(each) for each in series] == [None, None, Report(3, 75.0)]
+    assert [reports.take(each) for each in series] == [None, None, (3, 75.0)]
 
 
 def test_a_debt_of_which_nothing_is_known_is_not_taken_for_none() -> None:
     reports = TimeReports(TimeRungs(1.0, charged=True))
     series = with_pending((1.0, 100, None, None), (2.0, 200, 0, 0), (3.0, 300, 0, None))
     # Nothing was flushed in the second step; the third is of an engine that never flushes.
-    assert [reports.take(each) for each in series] == [None, None, Report(3, 100.0)]
+    assert [reports.take(each) for each in series] == [None, None, (3, 100.0)]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,18 +42,10 @@ _MADE_ANEW = re.compile(r"LOCK|LOG(\.old.*)?")
 
 
 @dataclass(frozen=True)
-class FileFact:
-    """One file of a database."""
-
-    name: str
-    bytes: int
-
-
-@dataclass(frozen=True)
 class Fingerprint:
-    """The files of a database, by name; files and bytes of each level, None where not known."""
+    """Bytes of each file of a database; files and bytes of each level, None where not known."""
 
-    files: tuple[FileFact, ...]
+    files: Mapping[str, int]
     files_per_level: tuple[int, ...] | None
     bytes_per_level: tuple[int, ...] | None
 
@@ -73,11 +65,10 @@ def database_files(database: Path) -> list[Path]:
 
 def take_fingerprint(database: Path, settled: PhaseMeasurement | None) -> Fingerprint:
     """The fingerprint of `database`; `settled` is what was measured last. Raises OSError."""
-    files = database_files(database)
-    facts = tuple(FileFact(file.name, file.stat().st_size) for file in files)
+    files = {file.name: file.stat().st_size for file in database_files(database)}
     if settled is None:
-        return Fingerprint(facts, None, None)
-    return Fingerprint(facts, settled.files_per_level, settled.bytes_per_level)
+        return Fingerprint(files, None, None)
+    return Fingerprint(files, settled.files_per_level, settled.bytes_per_level)
 
 
 def difference(database: Path, fingerprint: Fingerprint) -> str:
@@ -86,16 +77,15 @@ def difference(database: Path, fingerprint: Fingerprint) -> str:
     Names and sizes are compared. What the tables hold the engine's own checksums guard, and each
     run reads back what was written. Raises OSError.
     """
-    noted = {fact.name: fact for fact in fingerprint.files}
-    files = {file.name: file for file in database_files(database)}
+    noted = fingerprint.files
+    files = {file.name: file.stat().st_size for file in database_files(database)}
     for name in sorted(noted.keys() | files.keys()):
         if name not in files:
             return f"{name} is missing"
         if name not in noted:
             return f"{name} was added"
-        size = files[name].stat().st_size
-        if size != noted[name].bytes:
-            return f"{name} has {size} bytes instead of {noted[name].bytes}"
+        if files[name] != noted[name]:
+            return f"{name} has {files[name]} bytes instead of {noted[name]}"
     return ""
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.run_length import factor_wanted, run_length
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -82,7 +81,6 @@ def calibrate(
     baseline: Arm,
     goal: Goal,
     measurer: Measurer,
-    observer: Observer,
     *,
     study_seed: int,
     pairs: int,
@@ -95,7 +93,7 @@ def calibrate(
     choice to `proof.pairs.choose`, as a proof does. Pairs that the folder holds count, and no pair
     goes on after `deadline_s` seconds from now, nor is begun that would; so there may be fewer. It
     ends early when the measurer's stop event is set, and when more than `FAILURES_TOLERATED` pairs
-    failed, which `observer` is warned of. Raises what `Measurer.measure_pair` raises.
+    failed, which its observer is warned of. Raises what `Measurer.measure_pair` raises.
     """
     until_s = math.inf if deadline_s is None else measurer.clock() + deadline_s
     rows = measurer.folder.measurements.of(Role.CALIBRATION)
@@ -118,7 +116,7 @@ def calibrate(
         if not series.run_next(choice.method, until_s):
             break
     if bad > FAILURES_TOLERATED:
-        observer.warning(f"calibration ended early: {bad} pairs of runs failed")
+        measurer.observer.warning(f"calibration ended early: {bad} pairs of runs failed")
     return calibration_of(by_method, goal, choice.method, choice.why)
 
 

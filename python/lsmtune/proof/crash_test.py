@@ -20,7 +20,6 @@ from lsmtune.driver.native import CrashCheck, KilledRun
 from lsmtune.errors import InputError
 from lsmtune.experiment.disturbed import tried_again
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.model.codec import decode, encode
@@ -102,7 +101,6 @@ def strictest(workloads: Sequence[Workload]) -> Workload:
 def crash_test(
     arm: Arm,
     measurer: Measurer,
-    observer: Observer,
     *,
     study_seed: int,
     load_bytes: int = LOAD_BYTES,
@@ -135,10 +133,10 @@ def crash_test(
         with measurer.folder.run_directory() as directory:
             request = measurer.request((arm, slot), seed, directory)
             request = replace(request, workload=load_of(workload, request.limits, load_bytes))
-            observer.run_started(slot, arm, request.workload)
+            measurer.observer.run_started(slot, arm, request.workload)
             return _killed(runner, request, measurer.stop)
 
-    test, _ = tried_again(attempt, lambda tried: tried[1], observer.warning)
+    test, _ = tried_again(attempt, lambda tried: tried[1], measurer.observer.warning)
     if test is not None and test.outcome is not CrashOutcome.NOT_DONE:
         keep_test(store, CRASH_TESTS, of, test)
     return test

@@ -337,7 +337,7 @@ def minimised(
             return Minimised(result)
         finalist = Arm(verification.engine, result.config)
         tested = survived(
-            *(result.gain, finalist, measurer, observer),
+            *(result.gain, finalist, measurer),
             study_seed=verification.seed,
             plan=verification.survival,
         )
@@ -417,7 +417,6 @@ class PairedSteps:
                 after,
                 goal,
                 self.measurer,
-                self.observer,
                 study_seed=asked.seed,
                 plan=plan,
             )

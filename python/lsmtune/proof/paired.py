@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.goal import Goal
 from lsmtune.model.request import PairMethod
@@ -66,7 +65,6 @@ def prove(
     candidate: Arm,
     goal: Goal,
     measurer: Measurer,
-    observer: Observer,
     *,
     study_seed: int,
     plan: ProofPlan,
@@ -93,16 +91,15 @@ def prove(
     """
     for arm in (baseline, candidate):
         measurer.refuse_other_build(arm.engine)
-    observer.proof_started(plan.pairs)
+    measurer.observer.proof_started(plan.pairs)
     series = proof_series(measurer, baseline, candidate, study_seed, plan.method)
-    return _Proof(goal, measurer, observer, plan, series).run()
+    return _Proof(goal, measurer, plan, series).run()
 
 
 @dataclass(eq=False)
 class _Proof:
     goal: Goal
     measurer: Measurer
-    observer: Observer
     plan: ProofPlan
     series: PairSeries
     method_note: str = ""
@@ -116,12 +113,12 @@ class _Proof:
             if choice.why and self.series.scout is not None and choice.why != self.method_note:
                 # What keeps it from being the usual method is told once a pair is lost by it.
                 self.method_note = choice.why
-                self.observer.warning(choice.why)
+                self.measurer.observer.warning(choice.why)
             pairs = self.series.by(choice.method)
             values = pair_values(pairs, self.goal)
             verdict = self._judged(values)
             if pairs:
-                self.observer.pair_judged(verdict)
+                self.measurer.observer.pair_judged(verdict)
             if self._is_over(verdict, values, pairs):
                 return self._finished(verdict, values, pairs, choice)
             late_s = math.inf if verdict.pairs < self.plan.pairs_least else until_s

@@ -21,7 +21,6 @@ from lsmtune.driver.native import CrashCheck, NativeRunner
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
@@ -125,7 +124,6 @@ class PowerTest:
 def power_test(
     arm: Arm,
     measurer: Measurer,
-    observer: Observer,
     *,
     study_seed: int,
     load_bytes: int = LOAD_BYTES,
@@ -159,7 +157,7 @@ def power_test(
     with measurer.folder.run_directory() as directory:
         request = measurer.request((arm, slot), seed, directory)
         request = small_request(request, workload, load_bytes)
-        observer.run_started(slot, arm, request.workload)
+        measurer.observer.run_started(slot, arm, request.workload)
         load = recorded(runner.driver, library, request, measurer.stop)
     if measurer.stop.is_set():
         return None

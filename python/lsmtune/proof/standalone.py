@@ -137,7 +137,6 @@ def proved(
             verification.candidate,
             Goal((verification.objective,)),
             measurer,
-            observer,
             study_seed=verification.seed,
             plan=verification.plan,
         )
@@ -145,8 +144,7 @@ def proved(
             return None
         both = verification.baseline, verification.candidate
         return survived(
-            *(qualified(verification, verdict, *both, measurer), verification.candidate),
-            *(measurer, observer),
+            *(qualified(verification, verdict, *both, measurer), verification.candidate, measurer),
             study_seed=verification.seed,
             plan=verification.survival,
         )
@@ -219,7 +217,6 @@ def calibrated(
                 Arm(asked.engine, asked.config),
                 asked.goal,
                 measurer,
-                observer,
                 study_seed=asked.seed,
                 pairs=_CALIBRATION_PAIRS_MOST,
                 method=method,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.codec import encode
 from lsmtune.model.request import POWER_STATES_DEFAULT
@@ -82,7 +81,6 @@ def survived(
     verdict: Verdict,
     candidate: Arm,
     measurer: Measurer,
-    observer: Observer,
     *,
     study_seed: int,
     plan: SurvivalPlan,
@@ -101,7 +99,7 @@ def survived(
     if plan.no_crash_test:
         crash = CrashTest(CrashOutcome.NOT_DONE, durability, why=plan.no_crash_test)
     else:
-        crash = crash_test(candidate, measurer, observer, study_seed=study_seed)
+        crash = crash_test(candidate, measurer, study_seed=study_seed)
     if crash is None:
         return None
     if crash.outcome is CrashOutcome.FAILED:
@@ -113,7 +111,7 @@ def survived(
         power = PowerTest(CrashOutcome.NOT_DONE, engine, durability, why=why)
     else:
         states = plan.power_states
-        power = power_test(candidate, measurer, observer, study_seed=study_seed, tries=states)
+        power = power_test(candidate, measurer, study_seed=study_seed, tries=states)
     if power is None:
         return None
     if power.outcome is CrashOutcome.FAILED:

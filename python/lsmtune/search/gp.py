@@ -225,27 +225,22 @@ def spread_of(targets: FloatArray) -> float:
 Posterior = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
-def posterior(
-    kernel: Kernel, features: FloatArray, targets: FloatArray, variances: FloatArray | None = None
-) -> Posterior:
-    """What is expected at new features (m, d) after `targets` (n,) at `features` (n, d).
-
-    It returns mean and standard deviation of the noiseless value, each (m,).
-    """
-    process = GaussianProcess(kernel, features)
-    output = process.output(np.arange(len(targets)), targets, variances, offset=0.0)
-    return lambda new: output.predict(process.cross(new), process.prior)
-
-
 def fit_process(
     features: FloatArray,
     targets: FloatArray,
     fitted_on: int,
     variances: FloatArray | None = None,
+    kernel: Kernel | None = None,
 ) -> Posterior:
-    """The same with the kernel of `fit_kernel`; standardised targets."""
-    kernel = fit_kernel(features, targets, fitted_on, variances)
-    return posterior(kernel, features, targets, variances)
+    """What is expected after standardised `targets` (n,) at `features` (n, d).
+
+    At new features (m, d) it returns mean and standard deviation of the noiseless value, each (m,).
+    `kernel` None is that of `fit_kernel`.
+    """
+    kernel = kernel or fit_kernel(features, targets, fitted_on, variances)
+    process = GaussianProcess(kernel, features)
+    output = process.output(np.arange(len(targets)), targets, variances, offset=0.0)
+    return lambda new: output.predict(process.cross(new), process.prior)
 
 
 def fit_kernel(

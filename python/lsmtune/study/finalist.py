@@ -37,7 +37,7 @@ from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
 from lsmtune.study.live import Requests
-from lsmtune.study.observer import Progress, TuneObserver
+from lsmtune.study.observer import Progress
 from lsmtune.study.size import RunSize, at_scale, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
@@ -389,7 +389,6 @@ def prove_finalist(
     baseline: Arm,
     finalist: Arm,
     measurer: Measurer,
-    observer: TuneObserver,
     feasibility: Feasibility,
     *,
     notes: Sequence[str],
@@ -409,9 +408,7 @@ def prove_finalist(
         method=spec.proof.method,
         pairs_least=pairs_at_least(spec.proof.confidence),
     )
-    verdict = prove(
-        baseline, finalist, spec.goal, measurer, observer, study_seed=spec.seed, plan=plan
-    )
+    verdict = prove(baseline, finalist, spec.goal, measurer, study_seed=spec.seed, plan=plan)
     if verdict is None:
         return None
     store, count = measurer.folder.measurements, len(spec.workloads)
@@ -419,7 +416,7 @@ def prove_finalist(
     circumstances = feasibility.circumstances(finalist.config.options)
     verdict = judged_by_price(spec, verdict, measurer, circumstances, sides)
     return survived(
-        *(replace(verdict, notes=(*verdict.notes, *notes)), finalist, measurer, observer),
+        *(replace(verdict, notes=(*verdict.notes, *notes)), finalist, measurer),
         study_seed=spec.seed,
         plan=survival_plan(spec),
     )

@@ -347,7 +347,7 @@ class Tuning(Session):
         self._measurer = measurer
         return prove_finalist(
             *(self._spec, self._baseline, Arm(self._engine, best.config)),
-            *(measurer, self._observer, self._feasibility),
+            *(measurer, self._feasibility),
             notes=notes,
             deadline_s=left_s,
         )

@@ -305,7 +305,6 @@ def calibrate_study(
         baseline,
         spec.goal,
         measurer,
-        observer,
         study_seed=spec.seed,
         pairs=pairs,
         method=spec.proof.method,

@@ -17,20 +17,12 @@ from lsmtune.study.feasible import Feasibility
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a pruner is told: a value at a step that grows with what the trial has cost."""
-
-    step: int
-    value: float
-
-
 class TimeReports:
     """Turns the interval series of a measure phase into reports, one per rung passed, from 1.
 
-    The value is the rate since the phase began. Charged rungs add to its time what the compactions
-    that are due would take: their bytes over the rate at which flushes and compactions wrote while
-    they did.
+    A report is a step, which grows with what the trial has cost, and a value. That is the rate
+    since the phase began. Charged rungs add to its time what the compactions that are due would
+    take: their bytes over the rate at which flushes and compactions wrote while they did.
     """
 
     def __init__(self, rungs: TimeRungs) -> None:
@@ -39,7 +31,7 @@ class TimeReports:
         self._written_bytes = 0
         self._writing_s = 0.0
 
-    def take(self, interval: Interval) -> Report | None:
+    def take(self, interval: Interval) -> tuple[int, float] | None:
         """The report due with `interval`, if it reached a new rung and its value is known.
 
         It is not where nothing was written out so far: memtables that have not filled say what they
@@ -56,7 +48,7 @@ class TimeReports:
         owed_s = self._owed_s(interval) if self._rungs.charged else 0.0
         if owed_s is None:
             return None
-        return Report(step, interval.operations_total / (interval.elapsed_s + owed_s))
+        return step, interval.operations_total / (interval.elapsed_s + owed_s)
 
     def _owed_s(self, interval: Interval) -> float | None:
         """Seconds that compactions are behind at the end of `interval`; None: nobody can tell."""
@@ -68,14 +60,16 @@ class TimeReports:
         return pending_bytes * self._writing_s / self._written_bytes
 
 
-def time_reports(rungs: TimeRungs, measurement: Measurement, metric: str) -> Iterator[Report]:
+def time_reports(
+    rungs: TimeRungs, measurement: Measurement, metric: str
+) -> Iterator[tuple[int, float]]:
     """The reports that a stored run gave while it ran, in order.
 
     A program of the user's own has steps of its own choice, at which it reports `metric`.
     """
     for reported in measurement.intermediate:
         if metric in reported.metrics:
-            yield Report(reported.step, reported.metrics[metric])
+            yield reported.step, reported.metrics[metric]
     reports = TimeReports(rungs)
     measured = measurement.measured_phases
     for interval in measured[-1].intervals if measured else measurement.intervals_unfinished:

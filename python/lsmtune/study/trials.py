@@ -179,7 +179,7 @@ class Watch:
         if not self._measuring or not isinstance(message, IntervalPassed):
             return False
         due = self._reports.take(message.interval())
-        return due is not None and self._report(due.step, due.value)
+        return due is not None and self._report(*due)
 
 
 # --- Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
