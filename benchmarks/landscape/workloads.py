@@ -10,7 +10,7 @@ from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.ready import known_spaces
 from lsmtune.experiment.schedule import Stream, derive_seed
 from lsmtune.model.config import OptionValue
-from lsmtune.model.goal import Direction
+from lsmtune.model.goal import Direction, WeightedWorkload
 from lsmtune.model.workload import Workload
 from lsmtune.search.sampler import Problem
 from lsmtune.search.searcher import Searcher
@@ -74,7 +74,8 @@ def problem_of(name: str, version: str | None, cores: int) -> Problem:
     """What is known of the workload `name` before a run."""
     recorded = RECORDED[name]
     known = catalogue_defaults("rocksdb", version)
-    return Problem("rocksdb", recorded.workload, known, recorded.memory_bytes, cores)
+    workloads = [WeightedWorkload(name, recorded.workload, 1.0)]
+    return Problem("rocksdb", workloads, known, recorded.memory_bytes, cores)
 
 
 def accepts(name: str, values: Options) -> str:

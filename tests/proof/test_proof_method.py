@@ -10,6 +10,7 @@ import pytest
 from fake_runner import FakeRunner, phase
 from proof_parts import (
     BASELINE,
+    CANDIDATE,
     PHASE,
     WORKLOAD,
     Recorder,
@@ -30,7 +31,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import PageCache, Phase, Workload
 from lsmtune.proof.calibration import calibrate
 from lsmtune.proof.paired import ProofPlan
-from lsmtune.proof.pairs import choose, refusal, stalled_share
+from lsmtune.proof.pairs import choose, judged_sides, refusal, stalled_share, stored_pairs
 
 WHOLE, SLICES, DUET = PairMethod.WHOLE, PairMethod.SLICES, PairMethod.DUET
 RATED = replace(PHASE, rate_ops_s=1000.0)
@@ -184,6 +185,9 @@ def test_a_scout_that_stalls_does_not_count_and_whole_runs_follow(
     (warning,) = observer.of("warning")
     assert "a run stalled for 30.0% of its time" in str(warning[0])
     assert verdict.notes[0] == warning[0]
+    # Guards were judged by the scout, too.
+    pairs = stored_pairs(folder.measurements, arm(BASELINE), arm(CANDIDATE))
+    assert (len(pairs), len(judged_sides(pairs, Goal((Objective(),)), verdict))) == (7, 6)
     # The scout is known when the proof goes on.
     again, quiet = Stalling(), Recorder()
     assert paired(folder, again, quiet, ProofPlan()) == verdict

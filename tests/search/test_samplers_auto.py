@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,8 +12,7 @@ import pytest
 from optuna.trial import TrialState
 
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.model.goal import Direction
-from lsmtune.model.workload import Workload
+from lsmtune.model.goal import Direction, WeightedWorkload
 from lsmtune.search.auto import KIND, Coordinates, Fit, Known, trend_of
 from lsmtune.search.cost_models import (
     OptionColumns,
@@ -45,9 +45,16 @@ TREE = space_of(
 UNIT = make_unit_space(TREE)
 
 
-def problem(name: str = "overwrite", engine: str = "rocksdb", num: int = 3_000_000) -> Problem:
-    workload: Workload = make_workload(name, {"num": num, "value_bytes": 1000}, "test")
-    return Problem(engine, workload, catalogue_defaults(engine), 2**30, 4)
+def problem(
+    *names: str, engine: str = "rocksdb", num: int = 3_000_000, weights: Sequence[float] = (1.0,)
+) -> Problem:
+    workloads = [
+        WeightedWorkload(
+            name, make_workload(name, {"num": num, "value_bytes": 1000}, "test"), weight
+        )
+        for name, weight in zip(names or ("overwrite",), weights, strict=True)
+    ]
+    return Problem(engine, workloads, catalogue_defaults(engine), 2**30, 4)
 
 
 def costs(about: Problem, *configs: dict[str, object]) -> np.ndarray:
@@ -111,7 +118,7 @@ def test_the_cost_models_agree_with_the_textbook() -> None:
 @pytest.mark.parametrize("name", ["fillrandom", "readrandom", "seekrandom", "readwhilewriting"])
 @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
 def test_costs_are_finite_everywhere(name: str, engine: str) -> None:
-    about = problem(name, engine, num=1000)
+    about = problem(name, engine=engine, num=1000)
     columns = OptionColumns(UNIT, about.defaults)
     rng = np.random.default_rng(3)
     points = UNIT.sample(rng, 500)
@@ -119,13 +126,30 @@ def test_costs_are_finite_everywhere(name: str, engine: str) -> None:
     assert seconds.shape == (500, 5)
     assert np.isfinite(seconds).all()
     assert (seconds > 0).all()
-    assert sum(kinds_of(about.workload).values()) == pytest.approx(1.0)
+    assert sum(kinds_of(about.workloads[0].workload).values()) == pytest.approx(1.0)
+
+
+def test_of_several_workloads_all_count_by_their_weight() -> None:
+    """A study of a fill and of three times as important reads was begun as one of the fill."""
+    pair = "fillrandom", "readrandom"
+    mostly_reads, mostly_writes = problem(*pair, weights=(1, 9)), problem(*pair, weights=(9, 1))
+    reads = [name for name, _ in preset_starts(problem("readrandom"), UNIT)]
+    writes = [name for name, _ in preset_starts(problem("fillrandom"), UNIT)]
+    assert [name for name, _ in preset_starts(mostly_reads, UNIT)] == reads
+    assert [name for name, _ in preset_starts(mostly_writes, UNIT)] == writes
+    with_filter, without = {FILTER: "bloomfilter:10"}, {FILTER: "nullptr"}
+    gains = [
+        float(np.subtract(*costs(about, without, with_filter)))
+        for about in (problem("readrandom"), mostly_reads, mostly_writes, problem("fillrandom"))
+    ]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > gains[2] + 0.01
 
 
 def test_trees_of_all_sizes_have_the_same_coordinates() -> None:
     """What is learnt at a scale is said of the others, too."""
     big = problem()
-    small = Problem("rocksdb", big.workload, big.defaults, big.memory_bytes / 8, 4)
+    small = Problem("rocksdb", big.workloads, big.defaults, big.memory_bytes / 8, 4)
     sizes = {
         "write_buffer_size": 128 * MIB,
         "max_bytes_for_level_base": 1024 * MIB,

@@ -158,6 +158,23 @@ def test_the_noise_is_that_of_anchors_within_a_segment(changed: list[Round]) -> 
     assert judge([], changed, GOAL).log_sd == pytest.approx(0.05 / math.sqrt(5.0))
 
 
+def test_runs_in_turns_tell_of_the_noise_and_of_no_change(changed: list[Round]) -> None:
+    """Searches took the noise of a run for 5 %: the slices of their calibration were left out."""
+    turns = [replace(ok(-n, 100.0 * f), in_turns=True) for n, f in enumerate((0.8, 1.0, 1.25))]
+    assert judge([], turns, GOAL).log_sd > 0.15
+    assert judge([], [*turns, *changed], GOAL).drift == judge([], changed, GOAL).drift
+
+
+def test_what_was_rejected_at_a_larger_size_is_not_the_best() -> None:
+    """All promoted trials broke a guard there, and the first of them was proved all the same."""
+    trials = [trial(n, ok(n, 100.0 + n)) for n in range(4)]
+    assert judge(trials, [], GOAL, {3: None, 2: 80.0, 1: 90.0}).best == 1
+    assert judge(trials, [], GOAL, {3: None, 2: None}).best == 1
+    nothing = judge(trials, [], GOAL, dict.fromkeys(range(4)))
+    assert nothing.best is None
+    assert nothing.rejected == set(range(4))
+
+
 def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
     seen = Observations(GOAL)
     for number in range(10):

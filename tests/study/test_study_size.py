@@ -319,6 +319,19 @@ def test_a_finalist_whose_steady_runs_have_no_time_on_more_data_is_proved_on_les
     assert result.spent_s <= 1200.0
 
 
+def test_longer_runs_of_a_proof_leave_a_slower_candidate_time_to_end(tmp_path: Path) -> None:
+    """They might take all of the deadline, and a candidate a hundredth slower ended the proof."""
+    spec = large(tmp_path, "{time: 2h}")
+    spec = replace(spec, limits=replace(spec.limits, deadline_s=400.0))
+    result = run_large(spec, tmp_path / "study", SeldomWithOthers(), Recorder())
+    assert result.verdict is not None
+    assert result.verdict.pairs >= 6
+    roles = (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE)
+    rows = [row for row in stored(tmp_path / "study") if row.role in roles]
+    longest_s = max(row.measurement.elapsed_s for row in rows)
+    assert longest_s <= 0.5 * spec.limits.deadline_s * 1.01
+
+
 def test_a_promotion_that_was_stopped_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:
     spec, observer = large(tmp_path, "{time: 20m}"), Recorder()
     observer.stop_at = ("run_finished", Role.PROMOTION)

@@ -13,6 +13,7 @@ from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import PairMethod, slices_for
+from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
 from lsmtune.proof.verdict import PairValues
 
@@ -127,6 +128,13 @@ def complete_sides(
     """What both sides of each complete pair observed, a run per workload each."""
     complete = complete_pairs(pairs, goal)
     return [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
+
+
+def judged_sides(
+    pairs: Sequence[Pair], goal: Goal, verdict: Verdict
+) -> list[tuple[list[Measurement], list[Measurement]]]:
+    """`complete_sides` of those by the method of `verdict`: no others count in it."""
+    return complete_sides([p for p in pairs if p.is_of(PairMethod(verdict.method))], goal)
 
 
 def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:

@@ -27,7 +27,7 @@ from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.guards import circumstances_of, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import complete_sides, stored_pairs
+from lsmtune.proof.pairs import judged_sides, stored_pairs
 from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
 from lsmtune.proof.verdict import judged_by_length
 from lsmtune.space.constraint import Constraint
@@ -156,7 +156,7 @@ def qualified(
     """`verdict` on `candidate` in the light of the length of its runs, and of the guards."""
     goal = Goal((verification.objective,))
     pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
-    sides = complete_sides(pairs, goal)
+    sides = judged_sides(pairs, goal, verdict)
     engine, version = candidate.engine.name, candidate.engine.version
     circumstances = circumstances_of(
         engine,

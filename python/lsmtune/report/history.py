@@ -173,11 +173,11 @@ def censored(records: StudyRecords, trial: Trial) -> Censored | None:
             reports = [report for run in runs for report in time_reports(rungs, run, metric)]
             if not reports:
                 return None
-            step, value = reports[-1]
+            step, reached = reports[-1]
             # A program of the user's own says how it does at steps of its own, which are no times.
             own = any(run.intermediate for run in runs)
             reached_s = None if own else step * rungs.every_s
-            return Censored(step, reached_s=reached_s, value=value)
+            return Censored(step, reached_s=reached_s, value=reached)
         case DataRungs() as sizes if trial.ran.rungs:
             rung = max(trial.ran.rungs)
             value = spec.goal.value([run.measurement for run in trial.ran.rungs[rung]])

@@ -206,7 +206,7 @@ def study_records(
         measurements=measurements,
         trials=trials,
         best=judgement.best,
-        anchors=tuple(anchors),
+        anchors=tuple(anchor for anchor in anchors if not anchor.in_turns),
         drift=drift,
         run_log_sd=judgement.log_sd,
         calibration=None if method is None else calibration_of(by_method, spec.goal, method),

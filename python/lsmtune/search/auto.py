@@ -50,10 +50,10 @@ from lsmtune.search.gp import (
     GaussianProcess,
     Output,
     best_and_latest,
+    capped,
     fit_kernel,
     log_expected_improvement,
     spread_of,
-    standardised,
 )
 from lsmtune.search.model_based import (
     History,
@@ -229,9 +229,10 @@ class Fit:
     ) -> Fit:
         """For `features` (n, f) and `costs` (n, m), of which the first rows are the `valued`."""
         own, trend = np.arange(len(valued)), costs @ weights
-        targets = known.targets[valued] - trend[own]
+        # What a trend promised and a run did not keep is no failure: it counts in full.
+        targets = capped(known.targets[valued]) - trend[own]
         middle, spread = float(np.median(targets)), spread_of(targets)
-        scaled = standardised(targets)
+        scaled = (targets - middle) / spread
         variances = known.variances[valued] / spread**2
         fitted_on = min(FITTED_ON_MAX, math.isqrt(FITTED_NUMBERS_MAX // features.shape[1]))
         shared = GaussianProcess(fit_kernel(features[own], scaled, fitted_on, variances), features)

@@ -314,10 +314,18 @@ def seconds_of(
     points: FloatArray,
     machines: Sequence[Constants],
 ) -> FloatArray:
-    """Seconds of an operation at `points` (n, dimensions) on each machine; (n, len(machines))."""
-    facts, tree = _facts(problem.workload), _tree(problem, columns, points)
-    shape = _shape(problem, facts, tree)
-    return np.column_stack([_seconds(problem, facts, tree, shape, each) for each in machines])
+    """Seconds of an operation at `points` (n, dimensions) on each machine; (n, len(machines)).
+
+    Of several workloads the geometric mean by their weights, as a study's goal is.
+    """
+    tree, logs = _tree(problem, columns, points), np.zeros((len(points), len(machines)))
+    whole = sum(weighted.weight for weighted in problem.workloads)
+    for weighted in problem.workloads:
+        facts = _facts(weighted.workload)
+        shape = _shape(problem, facts, tree)
+        seconds = [_seconds(problem, facts, tree, shape, each) for each in machines]
+        logs += weighted.weight / whole * np.log(np.column_stack(seconds))
+    return np.exp(logs)
 
 
 def _seconds(

@@ -212,7 +212,12 @@ def standardised(targets: FloatArray) -> FloatArray:
     failures and very slow configurations, of which a search meets many, neither set the scale nor
     stand so far off that the process must bend to reach them.
     """
-    return np.minimum((targets - np.median(targets)) / spread_of(targets), WORST)
+    return (capped(targets) - np.median(targets)) / spread_of(targets)
+
+
+def capped(targets: FloatArray) -> FloatArray:
+    """Targets (n,), none more than `WORST` spreads above their median."""
+    return np.minimum(targets, np.median(targets) + WORST * spread_of(targets))
 
 
 def spread_of(targets: FloatArray) -> float:

@@ -48,7 +48,7 @@ the mean of all runs.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, cast
@@ -61,9 +61,8 @@ from optuna.trial import BaseTrial, FrozenTrial
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import OptionValue
-from lsmtune.model.goal import Direction
+from lsmtune.model.goal import Direction, WeightedWorkload
 from lsmtune.model.setting import Setting
-from lsmtune.model.workload import Workload
 from lsmtune.space.space import Space
 
 # The constraint that a failed trial breaks, beside those of the study; no expression has such a
@@ -102,7 +101,7 @@ def _sequence(seed: int, number: int, use: Use) -> np.random.SeedSequence:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is known before a run: engine, workload, and what every configuration has.
+    """What is known before a run: engine, workloads, and what every configuration has.
 
     `defaults` are the values of options that a configuration does not set. `memory_bytes` is what
     the store and the page cache may take together, `cores` the processors of the machine. `layout`
@@ -111,7 +110,7 @@ class Problem:
     """
 
     engine: str
-    workload: Workload
+    workloads: Sequence[WeightedWorkload]
     defaults: Mapping[str, OptionValue]
     memory_bytes: float
     cores: int

@@ -51,13 +51,18 @@ def textbook_starts(
 def preset_starts(
     problem: Problem, unit_space: UnitSpace
 ) -> list[tuple[str, dict[str, OptionValue]]]:
-    """The presets that suit the workload, as points of the space; none twice.
+    """The presets that suit the workloads, as points of the space; none twice.
 
     A parameter that a preset does not set has its default. What lies outside the space is moved to
     the nearest value in it; a choice that the space lacks is left at its default, or else is the
     first one.
     """
-    kinds = {kind for kind, share in kinds_of(problem.workload).items() if share >= _KIND_SHARE}
+    whole = sum(weighted.weight for weighted in problem.workloads)
+    shares: dict[str, float] = {}
+    for weighted in problem.workloads:
+        for kind, share in kinds_of(weighted.workload).items():
+            shares[kind] = shares.get(kind, 0.0) + weighted.weight / whole * share
+    kinds = {kind for kind, share in shares.items() if share >= _KIND_SHARE}
     found: list[tuple[str, dict[str, OptionValue]]] = []
     for preset in known_presets().values():
         suits = preset.engine == problem.engine and kinds.intersection(preset.suits)

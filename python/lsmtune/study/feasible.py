@@ -17,6 +17,7 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.metrics import GROWING
+from lsmtune.model.request import PairMethod
 from lsmtune.proof.guards import (
     MEMORY_MODEL,
     Circumstances,
@@ -133,7 +134,9 @@ class Feasibility:
         runs: list[list[Measurement]] = [[] for _ in spec.workloads]
         self._rows: dict[str, list[StoredMeasurement]] = {}  # by host
         for row in baseline:
-            if row.role in _COMPARED_WITH and row.measurement.outcome is Outcome.OK:
+            # A run of a duet had half of the cores.
+            alone = row.measurement.paired_by != PairMethod.DUET.value
+            if row.role in _COMPARED_WITH and alone and row.measurement.outcome is Outcome.OK:
                 runs[row.workload].append(row.measurement)
                 self._rows.setdefault(row.measurement.host, []).append(row)
         self._own: dict[str, Feasibility] = {}
@@ -238,7 +241,8 @@ class Feasibility:
             size = self._size_of(guard)
             if values and size:
                 middle = fmean(values)
-                squares = _PRIOR_FREEDOM * (_PRIOR_SD * size) ** 2
+                # Violations are shares of a limit above 1, and amounts below it.
+                squares = _PRIOR_FREEDOM * (_PRIOR_SD * min(size, 1.0)) ** 2
                 squares += sum((value - middle) ** 2 for value in values)
                 noise[guard.text] = math.sqrt(squares / (_PRIOR_FREEDOM + len(values) - 1))
         return noise

@@ -23,11 +23,12 @@ from lsmtune.experiment.run_length import can_last, longer_by, steady_factor
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.guards import Circumstances, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import complete_sides, stored_pairs
+from lsmtune.proof.pairs import judged_sides, stored_pairs
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.proof.verdict import Sides, judged_by_length
 from lsmtune.search.unit_space import make_unit_space
@@ -38,7 +39,7 @@ from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress
-from lsmtune.study.size import RunSize, at_scale, more_s
+from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
@@ -68,6 +69,8 @@ def nothing_to_prove(spec: Spec, progress: Progress, defaults: Mapping[str, Opti
     broken = ", ".join(text for text, _ in progress.broken.most_common(3))
     if broken:
         return f"every trial broke a constraint ({broken})"
+    if progress.rejected:
+        return "no trial that was run at the size of the proof ended well and held the guards there"
     return _NO_PICK if spec.pick_where else _NO_PRODUCT
 
 
@@ -109,11 +112,11 @@ _KIND = 0.08
 class Promotion:
     """A round at the size of the proof: the goal's number of the baseline, and of each trial.
 
-    Of the trials those that ended well and hold the constraints there.
+    None for a trial that did not end well there, or broke a constraint.
     """
 
     baseline: float | None
-    values: Mapping[int, float]
+    values: Mapping[int, float | None]
 
 
 def promote(
@@ -143,6 +146,7 @@ def promote(
     number = done[0].repeat if done else 1 + max((row.repeat for row in rounds), default=-1)
     seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.clock()
     walls_s: list[float] = []
+    runs_s: list[float] = []
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
     ranked = {n: judgement.trials[n].config for n in judgement.ranked()}
     others = {n: c for n, c in ranked.items() if not is_baseline(spec, c, defaults)}
@@ -151,9 +155,11 @@ def promote(
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
-        # This run, and the pairs without which a proof says nothing.
-        if left_s is not None and walls_s and left_s < (1 + 2 * PAIRS_KEPT_LEAST) * max(walls_s):
-            break
+        # This run, and the pairs without which a proof says nothing: on databases that are loaded.
+        if left_s is not None and walls_s:
+            proof_s = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST * max(runs_s)
+            if left_s < max(walls_s) + proof_s:
+                break
         slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)
         stored = [row for row in done if row.trial == trial]
         runs = measurer.measure_workloads(
@@ -164,6 +170,7 @@ def promote(
         if runs is None:
             return None
         walls_s.append(sum(run.wall_s for run in runs))
+        runs_s.append(sum(run.measurement.elapsed_s for run in runs))
     return promotion_of(measurer.folder.measurements.all(), spec, defaults)
 
 
@@ -229,14 +236,17 @@ def promotion_of(
         whole = len(runs) == len(spec.workloads)
         return spec.goal.value([run.measurement for run in runs]) if whole else None
 
-    values = {}
+    values: dict[int, float | None] = {}
     for trial, runs in by_trial.items():
         options, measurements = runs[0].config.options, [run.measurement for run in runs]
-        found = value(runs)
-        if trial is not None and found is not None:
+        whole = len(runs) == len(spec.workloads)
+        if trial is None or (not whole and outcome_of(measurements) is Outcome.OK):
+            continue
+        values[trial] = found = value(runs)
+        if found is not None:
             broken = feasibility.violations(options, measurements).values()
-            if all(amount <= 0 for amount in broken):
-                values[trial] = found
+            if any(amount > 0 for amount in broken):
+                values[trial] = None
     return Promotion(value(of_baseline), values)
 
 
@@ -318,7 +328,8 @@ def for_proof(
     if str(trial) not in proofs:
         factor, room = 1.0, 1.0
         if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
-            factor, room = _proof_length(spec, measurer, trial, deadline_s)
+            growth = size.proof_scale / size.scale
+            factor, room = _proof_length(spec, measurer, trial, deadline_s, growth)
         least = size.scale / size.proof_scale
         if room < least:
             factor, room = 1.0, 1.0
@@ -334,33 +345,36 @@ def for_proof(
 
 
 def _proof_length(
-    spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None
+    spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None, growth: float
 ) -> tuple[float, float]:
-    """How many times as long a proof's runs are; how many times the least proof the time holds."""
+    """How many times as long a proof's runs are; how many times the least proof the time holds.
+
+    A run of the search takes `growth` times as long there.
+    """
     rows = measurer.folder.measurements.all()
     last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
-    if last is None:
-        of = {Role.BASELINE: None, Role.TRIAL: trial}
-        runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
-    else:
-        runs = [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
-        runs = [row for row in runs if row.trial in (None, trial)]
-    # The newest of each arm under each workload.
-    newest = {(row.trial, row.workload): row for row in runs}.values()
-    # Each with how long it was, against a run of the baseline.
-    pairs = [
-        (row, measurer.workloads[row.workload], measurer.length_of(row.config)) for row in newest
+    of = {Role.BASELINE: None, Role.TRIAL: trial}
+    runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
+    runs += [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
+    # The newest of each arm under each workload; a finalist that was not promoted has its trial.
+    newest = {(r.trial, r.workload): r for r in runs if r.trial in (None, trial)}.values()
+    # Each with how long it was, against a run of the baseline, and how much longer it takes now.
+    sides = [
+        (
+            *(row.measurement, measurer.workloads[row.workload], measurer.length_of(row.config)),
+            1.0 if row.role is Role.PROMOTION else growth,
+        )
+        for row in newest
     ]
     factor, room = 1.0, 1.0
     for least in (False, True):
         factor = max(
-            (x * steady_factor(r.measurement, w, spec.goal, least=least) for r, w, x in pairs),
+            (x * steady_factor(m, w, spec.goal, least=least) for m, w, x, _ in sides),
             default=1.0,
         )
-        longer = [(r, more_s(r.measurement, factor / x)) for r, _, x in pairs]
-        pair_s = sum(r.wall_s + more for r, more in longer)
-        longest_s = max((r.measurement.elapsed_s + more for r, more in longer), default=0.0)
-        room = measurer.limits.deadline_s / max(longest_s, 1e-9)
+        runs_s = [g * (m.elapsed_s + more_s(m, factor / x)) for m, _, x, g in sides]
+        pair_s = sum(runs_s)
+        room = DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9])
         if deadline_s is not None:
             room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
         if room >= 1.0:
@@ -412,7 +426,7 @@ def prove_finalist(
     if verdict is None:
         return None
     store, count = measurer.folder.measurements, len(spec.workloads)
-    sides = complete_sides(stored_pairs(store, baseline, finalist, count), spec.goal)
+    sides = judged_sides(stored_pairs(store, baseline, finalist, count), spec.goal, verdict)
     circumstances = feasibility.circumstances(finalist.config.options)
     verdict = judged_by_price(spec, verdict, measurer, circumstances, sides)
     return survived(

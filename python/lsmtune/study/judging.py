@@ -63,7 +63,8 @@ class Judgement:
     """All trials by number, what is known of the machine, and the race for the best.
 
     `log_sd` is the standard deviation of the logarithm of the goal's number from run to run.
-    `promoted` has the goal's number of trials that hold at a larger size (`study.finalist`).
+    `promoted` has the goal's number of trials at a larger size, None for one that failed or broke a
+    constraint there (`study.finalist`).
     """
 
     def __init__(
@@ -72,13 +73,14 @@ class Judgement:
         drift: Drift,
         log_sd: float,
         goal: Goal,
-        promoted: Mapping[int, float],
+        promoted: Mapping[int, float | None],
     ) -> None:
         self.trials = dict(sorted(trials.items()))
         self.drift = drift
         self.log_sd = log_sd
         self._goal = goal
-        self._promoted = promoted
+        self._promoted = {n: value for n, value in promoted.items() if value is not None}
+        self.rejected = promoted.keys() - self._promoted.keys()
         known = {n: each for n, each in self.trials.items() if each.value is not None}
         self._values = {number: each.value or 0.0 for number, each in known.items()}
         self._sign = _sign(goal)
@@ -91,11 +93,12 @@ class Judgement:
         """The number of the best trial: by its posterior, see `study.racing`.
 
         By its value where some values are not above zero and have no logarithm. Of trials that hold
-        at a larger size the best there, whatever a small one says.
+        at a larger size the best there, whatever a small one says; none that was rejected there.
         """
-        if self._promoted or not self._in_logs:
-            return next(iter(self._by_value(self._promoted or self._values)), None)
-        return self._race.best()
+        if self._in_logs and not self._promoted and not self.rejected:
+            return self._race.best()
+        ranked = self._by_value(self._promoted) if self._promoted else self.ranked()
+        return next((number for number in ranked if number not in self.rejected), None)
 
     def ranked(self) -> list[int]:
         """The trials that may be the best, by the search alone, from the best on."""
@@ -155,7 +158,7 @@ def judge(
     trials: Iterable[TrialRounds],
     anchors: Sequence[Round],
     goal: Goal,
-    promoted: Mapping[int, float] = MappingProxyType({}),
+    promoted: Mapping[int, float | None] = MappingProxyType({}),
 ) -> Judgement:
     """What `trials` are worth by all that is stored; `anchors` in the order of their rows.
 
@@ -255,7 +258,7 @@ class Observations:
         self._firsts: dict[str, list[int]] = {}
         self._trials_s: dict[str, float] = {}
         self._anchors: list[Round] = []
-        self._promoted: Mapping[int, float] = {}
+        self._promoted: Mapping[int, float | None] = {}
         self._anchors_s: dict[str, float] = {}  # by host
         self._last_attempt: dict[str, int] = {}
         self._drift = Drift()
@@ -340,11 +343,15 @@ class Observations:
                 self._anchors_s[host] = self._anchors_s.get(host, 0.0) + row.wall_s
 
     def use_anchors(self, anchors: Sequence[Round]) -> None:
-        """The anchors are these."""
+        """The anchors are these; those of the calibration `in_turns` tell of noise alone."""
         self._anchors, before = sorted(anchors, key=lambda anchor: anchor.first), self._drift
-        drift = self._drift = drift_of(self._anchors, self._series)
-        groups: dict[tuple[str, tuple[int, ...]], list[Round]] = {}
+        series = [anchor for anchor in self._anchors if not anchor.in_turns]
+        drift = self._drift = drift_of(series, self._series)
+        groups: dict[tuple[str, object], list[Round]] = {}
         for anchor in self._anchors:
+            if anchor.in_turns:
+                groups.setdefault((anchor.host, True), []).append(anchor)
+                continue
             segment = drift.segment_of(anchor.first, anchor.host)
             if segment is not None:
                 groups.setdefault((anchor.host, segment), []).append(anchor)
@@ -359,8 +366,8 @@ class Observations:
             )
         )
 
-    def promote(self, values: Mapping[int, float]) -> None:
-        """The goal's number of trials that hold at a larger size; of the latest round alone."""
+    def promote(self, values: Mapping[int, float | None]) -> None:
+        """What trials came to at a larger size, see `Judgement`; of the latest round alone."""
         self._promoted = values
         self._judgement = None
 

@@ -84,6 +84,11 @@ class Progress:
         """Trials by outcome."""
         return Counter(trial.end.outcome.value for trial in self._judgement.trials.values())
 
+    @property
+    def rejected(self) -> int:
+        """How many trials failed, or broke a constraint, at the size of the proof."""
+        return len(self._judgement.rejected)
+
     @cached_property
     def broken(self) -> Counter[str]:
         """Trials that broke each constraint on outcomes, by its text."""

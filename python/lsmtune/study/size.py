@@ -54,7 +54,7 @@ _PAIRS_RUNS = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
 _PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
 _ROUNDS_LEAST = _RUNS_LEAST + _PAIRS_RUNS
 # A candidate may be slower than the baseline, and the deadline of a run stays.
-_DEADLINE_SHARE = 0.5
+DEADLINE_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
 
 
@@ -302,7 +302,7 @@ class _Needed:
 
     def scales(self) -> tuple[float, float] | None:
         """The scales of search and proof; None: none has room."""
-        deadline = _DEADLINE_SHARE * self.spec.limits.deadline_s / max(self.run_s, 1e-9)
+        deadline = DEADLINE_SHARE * self.spec.limits.deadline_s / max(self.run_s, 1e-9)
         if self.spec.budget.time_s is None:
             return (1.0, 1.0) if deadline >= 1.0 else None
         left = (self.spec.budget.time_s - self.spent_s) / max(self.wall_s, 1e-9)  # rounds
@@ -322,7 +322,7 @@ class _Needed:
         """What is too short for the smallest model, and what would do, for a sentence."""
         least = _scale_least(self.spec, MODEL_BYTES_LEAST)
         time_s = self.spent_s + _ROUNDS_LEAST * self.wall_s * least
-        deadline_s = self.run_s * least / _DEADLINE_SHARE
+        deadline_s = self.run_s * least / DEADLINE_SHARE
         needs = {}
         if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
             needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
@@ -363,7 +363,7 @@ _TRIAL_LONGEST = 4.0
 
 def _longest(spec: Spec, run_s: float) -> float:
     """`RunSize.longest`, where a run of the baseline in the proof takes `run_s` seconds."""
-    within_deadline = _DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
+    within_deadline = DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
     return max(1.0, min(_TRIAL_LONGEST, within_deadline))
 
 

@@ -416,12 +416,13 @@ def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
     if spec.engine_name not in ENGINE_KINDS:
         return None
     known, layout = {**defaults, **spec.fixed}, frozenset[str]()
-    if spec.databases.reuse and load_and_run(spec.workload, spec.engine_name) is not None:
+    loads = (load_and_run(each.workload, spec.engine_name) for each in spec.workloads)
+    if spec.databases.reuse and any(parts is not None for parts in loads):
         parameters = Config({p.name: known.get(p.name, 0) for p in spec.space.parameters})
         layout = frozenset(layout_of(parameters, spec.engine_name).options)
     limits = spec.limits
     return Problem(
-        *(spec.engine_name, spec.workload, known, limits.memory_bytes, len(usable_cores())), layout
+        *(spec.engine_name, spec.workloads, known, limits.memory_bytes, len(usable_cores())), layout
     )
 
 

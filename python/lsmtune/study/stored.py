@@ -166,6 +166,8 @@ class Round:
     deadline ended in its measure phase, is the rate up to there: what it was to do would have taken
     longer, so that its value is no better. `log_odds`: of its guards, by this round (see
     `Feasibility.log_odds`). All its runs were on one `host`, empty for the tuner's own machine.
+    `in_turns`: it shared the machine with another run in slices. It scatters as others do, and is
+    no part of the series of anchors.
     """
 
     first: int
@@ -179,6 +181,7 @@ class Round:
     run_s: float = 0.0
     log_odds: float = 0.0
     host: str = ""
+    in_turns: bool = False
 
 
 @dataclass(frozen=True)
@@ -284,10 +287,10 @@ def reached_by(measurement: Measurement, spec: Spec) -> float | None:
 
 
 def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
-    """Every run of the baseline under all workloads that is part of the series of anchors.
+    """Every run of the baseline under all workloads that says how its runs vary.
 
     Those of the baseline itself, of the calibration, and the anchors, in the order of their rows.
-    Runs that shared the machine with another one are as fast as half of it, and left out.
+    Runs of a duet are as fast as half of the machine, and left out.
     """
     groups: dict[tuple[object, ...], list[StoredMeasurement]] = {}
     rounds_begun: dict[tuple[str, int], int] = {}
@@ -301,15 +304,16 @@ def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
             rounds_begun[place] = begun + 1
             groups.setdefault((row.role, place[0], begun), []).append(row)
             continue
-        alone = row.measurement.paired_by in ("", PairMethod.WHOLE.value)
-        if row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and alone):
+        duet = row.measurement.paired_by == PairMethod.DUET.value
+        if row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and not duet):
             groups.setdefault((row.role, row.pair, row.repeat), []).append(row)
     rounds = []
     for runs in groups.values():
         in_order = sorted(runs, key=lambda run: run.workload)
         values = goal.values([run.measurement for run in in_order])
         if values is not None:
-            rounds.append(replace(_round(runs, Outcome.OK), values=values))
+            in_turns = runs[0].measurement.paired_by == PairMethod.SLICES.value
+            rounds.append(replace(_round(runs, Outcome.OK), values=values, in_turns=in_turns))
     return sorted(rounds, key=lambda anchor: anchor.first)
 
 
@@ -320,7 +324,7 @@ def stored_reports(trial: TrialRuns, pruner: PrunerSpec | None, goal: Goal) -> d
     if isinstance(pruner.rungs, TimeRungs):
         metric, rungs = goal.objectives[0].metric, pruner.rungs
         reports = (r for run in trial.runs for r in time_reports(rungs, run.measurement, metric))
-        return {report.step: report.value for report in reports}
+        return dict(reports)
     sizes = pruner.rungs
     values = {n: goal.value([run.measurement for run in runs]) for n, runs in trial.rungs.items()}
     return {sizes.step(rung): value for rung, value in values.items() if value is not None}
