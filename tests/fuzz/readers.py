@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
+from io import StringIO
 from pathlib import Path
 
 LONG_RUN = __name__ == "__main__"
@@ -217,7 +218,7 @@ def ycsb_output(data: bytes) -> None:
 
 
 def ekvsb_output(data: bytes) -> None:
-    for record in read_records(text_of(data).split("\n"), "stdout"):
+    for record in read_records(StringIO(text_of(data)).read, "stdout"):
         assert 0 <= record.elapsed_s < float("inf")
 
 

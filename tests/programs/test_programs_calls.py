@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -279,18 +278,6 @@ UNIQUE = [
     Phase(name, PhaseKind.MEASURE, f"{kind}uniquerandom", operations_per_thread=30)
     for name, kind in (("put", "fill"), ("get", "read"), ("delete", "delete"))
 ]
-
-
-@given(seed=st.integers(0, 2**53), num=st.integers(30, 5000))
-def test_ekvsbs_tasks_are_its_json_and_follow_from_the_seed(seed: int, num: int) -> None:
-    workload = Workload("put-get-delete", tuple(UNIQUE), num=num, key_bytes=12, value_bytes=7)
-    tasks = json.loads("".join(ekvsb_call.tasks_json(workload, seed)))
-    assert tasks == json.loads("".join(ekvsb_call.tasks_json(workload, seed)))
-    assert [next(iter(task)) for task in tasks] == ["PUT"] * 30 + ["GET"] * 30 + ["DELETE"] * 30
-    assert all(task["PUT"]["value"] == {"size": 7} for task in tasks[:30])
-    keys = [task["PUT"]["key"] for task in tasks[:30]]
-    assert len(set(keys)) == 30
-    assert all(len(key) == 12 and int(key) < num for key in keys)
 
 
 def test_ekvsb_has_flags_for_some_options() -> None:

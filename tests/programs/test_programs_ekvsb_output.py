@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -23,38 +24,43 @@ def record(elapsed_s: float, exists: bool | None = None, error: str | None = Non
     return EkvsbRecord("GET", elapsed_s, exists, error is not None)
 
 
-def printed(*records: str) -> list[str]:
+def printed(*records: str) -> str:
     """As `execute` in ekvsb's main.rs prints them."""
-    return ["[", *(f"  {text}," for text in records[:-1]), f"  {records[-1]}", "]"]
+    return "[\n  " + ",\n  ".join(records) + "\n]\n"
+
+
+def read(text: str) -> list[EkvsbRecord]:
+    return list(read_records(StringIO(text).read, "run"))
 
 
 def test_records_are_read_as_they_come() -> None:
-    found = list(read_records(printed(RECORD, RECORD.replace("GET", "PUT")), "run"))
+    found = read(printed(RECORD, RECORD.replace("GET", "PUT")))
     assert [one.method for one in found] == ["GET", "PUT"]
     assert (found[0].exists, found[0].elapsed_s) == (True, 0.25)
 
 
-def test_a_run_of_nothing_is_no_error_and_no_run_is() -> None:
-    assert list(read_records(["[", "]"], "run")) == []
-    assert list(read_records(["[]"], "run")) == []
-    with pytest.raises(InputError, match="run: found 'nothing'"):
-        list(read_records([], "run"))
+def test_a_run_that_was_cut_off_between_records_is_read_and_no_run_is_refused() -> None:
+    for text in ("[", "[]", "[\n]\n"):
+        assert read(text) == []
+    for text in (f"[{RECORD}", f"[\n  {RECORD},\n", f"[{RECORD}]"):
+        assert len(read(text)) == 1
+    with pytest.raises(InputError, match="run: offset 0: ends too early; allowed: a JSON array"):
+        read("")
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("text", "said"),
     [
-        (["x"], "run: line 1: found 'x'; allowed: ["),
-        (["[", "{"], "run: line 2: found '{'; allowed: a record of ekvsb"),
-        (["[", RECORD, "]", "x"], "run: line 4: found 'x'; allowed: nothing after ]"),
-        (["[", RECORD.replace("GET", "SCAN")], "run: line 2: method: found 'SCAN'"),
-        (["[", RECORD.replace("0.25", "-1")], "run: line 2: elapsed: found -1"),
-        (["[", RECORD.replace("true", "1")], "run: line 2: exists: found 1"),
+        ("[1]", "run: offset 1: no record of ekvsb"),
+        (printed(RECORD.replace("GET", "SCAN")), "run: offset 4: method: found 'SCAN'"),
+        (printed(RECORD.replace('"GET"', "[]")), "run: offset 4: method: found []"),
+        (printed(RECORD.replace("0.25", "-1")), "run: offset 4: elapsed: found -1"),
+        (printed(RECORD.replace("true", "1")), "run: offset 4: exists: found 1"),
     ],
 )
-def test_what_is_no_record_is_refused_with_its_line(lines: list[str], said: str) -> None:
+def test_what_is_no_record_is_refused_with_its_offset(text: str, said: str) -> None:
     with pytest.raises(InputError) as error:
-        list(read_records(lines, "run"))
+        read(text)
     assert str(error.value).startswith(said)
 
 
@@ -96,8 +102,8 @@ def test_our_summary_has_the_fields_of_our_peers_and_their_arithmetic(path: Path
 
 @pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "ekvsb-run-head.json.txt"))
 def test_the_head_of_a_run_of_our_peers_is_read(path: Path) -> None:
-    with path.open() as lines:
-        summary = summarise(read_records(lines, path.name))
+    with path.open() as file:
+        summary = summarise(read_records(file.read, path.name))
     existence, latency = summary["existence"], summary["latency"]
     assert isinstance(existence, dict)
     assert isinstance(latency, dict)

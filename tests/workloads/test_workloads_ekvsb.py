@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections import Counter
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
@@ -39,7 +41,7 @@ def test_tasks_of_every_kind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{}", "offset 0: found '{'; allowed: a list of tasks"),
+        ("{}", "offset 0: found '{'; allowed: a JSON array"),
         ("", "offset 0: ends too early"),
         ('[{"GET":{"key":"a"}}', "offset 20: ends too early; allowed: a comma"),
         ('[{"GET":{"key":"a"}},', "offset 21: not JSON"),
@@ -48,7 +50,7 @@ def test_tasks_of_every_kind(tmp_path: Path) -> None:
         ('[{"GET":{}}]', "offset 1: a task without a key"),
         ('[{"PUT":{"key":"a","value":{}}}]', "offset 1: a PUT without the size"),
         ("[3]", "offset 1: no task"),
-        ('[{"GET":{"key":"a"}}] []', "offset 22: more than one list"),
+        ('[{"GET":{"key":"a"}}] []', "offset 22: more than one array"),
     ],
 )
 def test_what_is_no_list_of_tasks_is_told_with_its_offset(
@@ -147,10 +149,19 @@ def test_newest_records_are_read_most(letter: str) -> None:
     assert newest == pytest.approx(0.70 if keys == "latest" else 0.95, abs=0.04)
 
 
-def test_loops_of_db_bench_and_what_ekvsb_has_no_task_for() -> None:
-    each = drawn(make_workload("put-get-delete", {"num": 64}, "-w"), 1)
-    assert [task.method for task in each[::64]] == ["put", "get", "delete"]
-    assert {len({task.key for task in each[at : at + 64]}) for at in (0, 64, 128)} == {64}
+@given(seed=st.integers(0, 2**53), num=st.integers(1, 3000))
+def test_unique_keys_come_up_once_each_and_in_no_equal_steps(seed: int, num: int) -> None:
+    tasks = drawn(make_workload("put-get-delete", {"num": num, "value_bytes": 7}, "-w"), seed)
+    phases = [tasks[at : at + num] for at in range(0, 3 * num, num)]
+    assert [{task.method for task in phase} for phase in phases] == [{"put"}, {"get"}, {"delete"}]
+    assert {task.value_bytes for task in phases[0]} == {7}
+    for phase in phases:
+        numbers = [int(task.key) for task in phase]
+        assert sorted(numbers) == list(range(num))
+        assert num < 100 or len({b - a for a, b in pairwise(numbers)}) > 2
+
+
+def test_what_ekvsb_has_no_task_for() -> None:
     with pytest.raises(InputError, match="ekvsb has no task for it; found 'seekrandom'"):
         list(lines_of(make_workload("seekrandom", {"num": 5}, "-w"), 1, "test"))
     with pytest.raises(InputError, match="ekvsb has no task for it; found 'scan'"):

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,7 +57,6 @@ YAML, YCSB, EKVSB = "yaml", "ycsb", "ekvsb"
 EXPORTS = (YAML, YCSB, EKVSB)
 IMPORTS = (YCSB, EKVSB)
 _HEAD_CHARACTERS = 4096
-_LINE_CHARACTERS_MAX = 1 << 20
 _SUMMED_UP = "what `ekvsb run` printed, or `lsmtune bench --json`"
 
 LIST_EXAMPLES = ("lsmtune workload list", "lsmtune workload list --json")
@@ -196,8 +194,7 @@ def _summary(
     if is_records:
         # Record after record: a run of any length.
         with open_text(file, _SUMMED_UP) as opened:
-            lines = iter(partial(opened.readline, _LINE_CHARACTERS_MAX), "")
-            print_json(summarise(read_records(lines, source)))
+            print_json(summarise(read_records(opened.read, source)))
         return
     measurements = _measurements(read_text(file, _SUMMED_UP), source)
     # A summary of each phase that performed operations, of each run in the document.

@@ -1,4 +1,6 @@
-"""How ekvsb is called, and the JSON of its workload; its flags of options are `formats/ekvsb.py`.
+"""How ekvsb is called, and what it prints.
+
+Its tasks are `workloads/ekvsb.py`, its flags of options `formats/ekvsb.py`.
 
 Facts from ekvsb's `src/main.rs` and `src/task.rs`: a workload is a JSON array of tasks on stdin,
 held in memory whole; it is performed in order in one thread; values are random bytes, keys text.
@@ -7,19 +9,16 @@ held in memory whole; it is performed in order in one thread; values are random 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import random
 import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from lsmtune.driver.runner import DATABASE
 from lsmtune.engines.formats.ekvsb import FLAGS
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError, InputError
 from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.request import RunRequest
@@ -36,21 +35,11 @@ from lsmtune.programs.program import (
     phase_measurement,
     unsettled,
 )
-from lsmtune.units import whole_number
+from lsmtune.workloads.ekvsb import METHODS, elements, lines_of
 
 NAME = "ekvsb"
-METHOD = {
-    "fillseq": "PUT",
-    "fillrandom": "PUT",
-    "filluniquerandom": "PUT",
-    "overwrite": "PUT",
-    "readrandom": "GET",
-    "readuniquerandom": "GET",
-    "deleterandom": "DELETE",
-    "deleteuniquerandom": "DELETE",
-}
-_IN_ORDER = frozenset({"fillseq"})
-_EACH_ONCE = frozenset({"fillseq", "filluniquerandom", "readuniquerandom", "deleteuniquerandom"})
+_EACH_ONCE = ("fillseq", "filluniquerandom", "readuniquerandom", "deleteuniquerandom")
+_OPERATIONS = (*_EACH_ONCE, "fillrandom", "overwrite", "readrandom", "deleterandom")
 # The JSON of a task is some 60 bytes and becomes a string of Rust: 2^24 of them are 2 GiB.
 OPERATIONS_MAX = 2**24
 
@@ -82,40 +71,18 @@ def check(workload: Workload, _engine_name: str) -> None:
 def operations_of(workload: Workload, phase: Phase) -> int:
     """How many tasks `phase` is. Raises InputError for what ekvsb cannot perform of it."""
     field = f"{phase.name}: operation"
-    if phase.operation not in METHOD:
+    if phase.operation not in _OPERATIONS:
         doing = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
-        raise cannot(NAME, field, found=doing, allowed=", ".join(METHOD))
+        raise cannot(NAME, field, found=doing, allowed=", ".join(_OPERATIONS))
     if phase.threads != 1:
         raise cannot(NAME, f"{phase.name}: threads", found=phase.threads, allowed="1")
-    if phase.duration_s is not None:
-        raise cannot(NAME, f"{phase.name}: duration_s", why="it ends by its operations alone")
     count = phase.operations_whole
-    count = workload.num if count is None else count
+    if count is None or phase.duration_s is not None:
+        raise cannot(NAME, f"{phase.name}: duration_s", why="it ends by its operations alone")
     if phase.operation in _EACH_ONCE and count > workload.num:
         allowed = f"at most num, {workload.num}: each key comes up once"
         raise cannot(NAME, f"{phase.name}: operations", found=count, allowed=allowed)
     return count
-
-
-def tasks_json(workload: Workload, seed: int) -> Iterator[str]:
-    """The JSON of the workload, all phases one after another, in pieces; settle phases are none."""
-    yield "["
-    lead = ""
-    for index, phase in performing(workload):
-        method, count = METHOD[str(phase.operation)], operations_of(workload, phase)
-        generator = random.Random(f"{seed} {index}")
-        numbers: Iterable[int] = (generator.randrange(workload.num) for _ in range(count))
-        if phase.operation in _IN_ORDER:
-            numbers = range(count)
-        elif phase.operation in _EACH_ONCE:
-            numbers = generator.sample(range(workload.num), count)
-        for number in numbers:
-            task: dict[str, object] = {"key": str(number).zfill(workload.key_bytes)}
-            if method == "PUT":
-                task["value"] = {"size": workload.value_bytes}
-            yield lead + json.dumps({method: task})
-            lead = ",\n"
-    yield "]\n"
 
 
 def _blind_to(_phase: Phase) -> frozenset[str]:
@@ -130,7 +97,6 @@ WITHIN = "ekvsb counts only the time within operations; what lies between them i
 
 WORKLOAD = "workload.json"
 NO_SETTLE = "ekvsb cannot wait for compactions: its next phase starts from a tree that is busy"
-_TYPE = {"PUT": "put", "GET": "get", "DELETE": "delete"}
 _US_PER_S = 1e6
 
 
@@ -141,7 +107,7 @@ def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
         arguments=("run", "rocksdb", str(request.directory / DATABASE), *options),
         phases=tuple(index for index, _ in performing(workload)),
         read=partial(_read, workload),
-        files={WORKLOAD: partial(tasks_json, workload, request.seed)},
+        files={WORKLOAD: partial(lines_of, workload, request.seed, NAME)},
         stdin=WORKLOAD,
     )
     return Plan((step,), unsettled(workload, WITHIN, NO_SETTLE))
@@ -150,8 +116,8 @@ def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
 def _read(workload: Workload, output: StepOutput) -> Observed:
     """Each phase's records, in the order in which they were asked for."""
     phases = performing(workload)
-    with output.stdout.open(encoding="utf-8", errors="replace") as lines:
-        records = read_records(lines, NAME)
+    with output.stdout.open(encoding="utf-8", errors="replace") as printed:
+        records = read_records(printed.read, NAME)
         return Observed(
             {
                 index: _measured(
@@ -175,7 +141,7 @@ def _measured(
     if summary.errors:
         why = f"{summary.errors} of {wanted} operations of {phase.name} failed"
         raise InputError(NAME, why=why)
-    timed, reads = _TYPE[method], method == "GET"
+    timed, reads = METHODS[method], method == "GET"
     latency_us = {name: seconds * _US_PER_S for name, seconds in summary.latency_s().items()}
     latency = Latency(
         count=wanted,
@@ -218,8 +184,7 @@ PROGRAM = Program(
 #     summary = { oks, errors, existence: { exists, absents, unknowns }, elapsed, ops,
 #                 latency: { min, median, p95, p99, max } }
 #
-# Times are seconds. A run prints one record a line (`execute` in ekvsb's `src/main.rs`), so that
-# one of any length is read in little memory.
+# Times are seconds.
 
 
 @dataclass(frozen=True)
@@ -232,32 +197,13 @@ class EkvsbRecord:
     failed: bool
 
 
-def read_records(lines: Iterable[str], source: str) -> Iterator[EkvsbRecord]:
-    """The records of a run, as they come; `lines` are those that ekvsb printed.
+def read_records(read: Callable[[int], str], source: str) -> Iterator[EkvsbRecord]:
+    """The records of a run, as they come; `read` is that of a file with what ekvsb printed.
 
-    A run that was cut off is no error until its end is needed: the last record may lack its comma,
-    and the closing bracket may be missing. Raises InputError with the line for anything else.
+    A run that was cut off after a record is no error until its end is needed. Raises InputError
+    with the offset, in characters, of anything else.
     """
-    opened = closed = False
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text:
-            continue
-        if not opened:
-            opened = True
-            if not text.startswith("["):
-                raise InputError(source, f"line {number}", found=text, allowed="[")
-            text = text[1:].strip()
-        if closed:
-            raise InputError(source, f"line {number}", found=text, allowed="nothing after ]")
-        if text.endswith("]"):
-            closed = True
-            text = text[:-1].strip()
-        text = text.removesuffix(",")
-        if text:
-            yield _record(text, f"line {number}", source)
-    if not opened:
-        raise InputError(source, found="nothing", allowed="the JSON array that `ekvsb run` prints")
+    return elements(read, source, _record, cut_off_is_fine=True)
 
 
 def _is_whole(value: object) -> bool:
@@ -275,7 +221,7 @@ def _is_truth(value: object) -> bool:
 
 
 _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "method": (_TYPE.__contains__, ", ".join(_TYPE)),
+    "method": (tuple(METHODS).__contains__, ", ".join(METHODS)),
     "seqno": (_is_whole, "a whole number from 0"),
     "start_time": (_is_seconds, "seconds, from 0"),
     "elapsed": (_is_seconds, "seconds, from 0"),
@@ -283,18 +229,14 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 }
 
 
-def _record(text: str, line: str, source: str) -> EkvsbRecord:
-    try:
-        data: Any = json.loads(text, parse_int=whole_number)
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        raise InputError(source, line, found=text, allowed="a record of ekvsb, one a line")
+def _record(element: object) -> EkvsbRecord:
+    if not isinstance(element, dict):
+        raise FieldError(why="no record of ekvsb", allowed='{"seqno": 0, "method": "GET", ...}')
     for name, (is_right, allowed) in _FIELDS.items():
-        if not is_right(data.get(name)):
-            raise InputError(source, f"{line}: {name}", found=data.get(name), allowed=allowed)
-    failed = data.get("error") is not None
-    return EkvsbRecord(data["method"], float(data["elapsed"]), data.get("exists"), failed)
+        if not is_right(element.get(name)):
+            raise FieldError(name, found=element.get(name), allowed=allowed)
+    failed = element.get("error") is not None
+    return EkvsbRecord(element["method"], float(element["elapsed"]), element.get("exists"), failed)
 
 
 class Summary:

@@ -10,12 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from math import gcd
 from pathlib import Path
 from random import Random
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-from lsmtune.errors import InputError, is_utf8
+from lsmtune.errors import FieldError, InputError, is_utf8
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.text import open_text
 from lsmtune.model.workload import (
@@ -28,6 +27,7 @@ from lsmtune.model.workload import (
     Workload,
 )
 from lsmtune.stats.pareto import RELATIVE_ERROR, DistinctCounter
+from lsmtune.units import whole_number
 from lsmtune.workloads.distributions import (
     chooser,
     key_text,
@@ -37,11 +37,14 @@ from lsmtune.workloads.distributions import (
     weighted,
 )
 
+T = TypeVar("T")
+
 METHODS = {"PUT": "put", "GET": "get", "DELETE": "delete"}
 _CHUNK = 1 << 16
-# A key and a value's size; what is longer than this is no task.
-_TASK_CHARACTERS_MAX = 1 << 20
+# What is longer than a key and some figures is neither a task nor a record.
+_ELEMENT_CHARACTERS_MAX = 1 << 20
 _BLANKS = " \t\r\n"
+_DECODER = json.JSONDecoder(parse_int=whole_number)
 _BUCKETS_MAX = 512
 _ALLOWED = 'tasks such as {"GET": {"key": "a"}}'
 
@@ -78,94 +81,117 @@ class Summary:
 def read_tasks(path: Path) -> Iterator[Task]:
     """The tasks in the file at `path`, one after another; memory does not grow with the file.
 
-    Raises InputError with the byte offset (in characters, where they differ) of what is no task.
+    Raises InputError with the offset, in characters, of what is no task.
     """
-    source = str(path)
     with open_text(path, "a list of tasks") as file:
-        yield from _Stream(file.read, source).tasks()
+        yield from elements(file.read, str(path), _stated_task)
 
 
+def _stated_task(element: object) -> Task:
+    if not isinstance(element, dict) or len(element) != 1:
+        raise FieldError(why="no task", allowed=_ALLOWED)
+    ((method, stated),) = element.items()
+    if method not in METHODS:
+        raise FieldError(why=f"no method {method!r}", allowed=", ".join(METHODS))
+    key = stated.get("key") if isinstance(stated, dict) else None
+    if not isinstance(key, str) or not is_utf8(key):
+        raise FieldError(why="a task without a key", allowed=_ALLOWED)
+    if method != "PUT":
+        return Task(METHODS[method], key)
+    value = stated.get("value")
+    size = value.get("size") if isinstance(value, dict) else None
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        why = "a PUT without the size of its value"
+        raise FieldError(why=why, allowed='"value": {"size": 100}')
+    return Task(METHODS[method], key, size)
+
+
+# --- A JSON array as a stream: of tasks, or of the records that ekvsb prints.
+
+
+def elements(
+    read: Callable[[int], str],
+    source: str,
+    checked: Callable[[object], T],
+    *,
+    cut_off_is_fine: bool = False,
+) -> Iterator[T]:
+    """The elements of the JSON array that `read` reads; memory does not grow with the array.
+
+    `checked` makes of each what it is, or raises FieldError. With `cut_off_is_fine` the text may
+    end between two of them. Raises InputError with the offset, in characters, of what is wrong.
+    """
+    stream = _Stream(read, source)
+    ends = ("]", "") if cut_off_is_fine else ("]",)
+    stream.expect("[", "a JSON array")
+    if stream.peek() not in ends:
+        yield stream.element(checked)
+    while stream.peek() not in ends:
+        stream.expect(",", "a comma or the end of the array")
+        if stream.peek() or not cut_off_is_fine:
+            yield stream.element(checked)
+    stream.at += 1  # behind the bracket
+    if stream.peek():
+        stream.refuse("more than one array", "the end of the text")
+
+
+@dataclass
 class _Stream:
-    """Decodes the elements of one JSON array from chunks of its text."""
+    """JSON that is decoded from chunks of its text, `text` from `at` on."""
 
-    def __init__(self, read: Callable[[int], str], source: str) -> None:
-        self._read = read
-        self._source = source
-        self._decoder = json.JSONDecoder()
-        self._text = ""
-        self._at = 0
-        self._before = 0  # characters that were dropped from the front of `_text`
+    read: Callable[[int], str]
+    source: str
+    text: str = ""
+    at: int = 0
+    before: int = 0  # characters that were dropped from the front of `text`
 
-    def tasks(self) -> Iterator[Task]:
-        self._expect("[", "a list of tasks")
-        if self._peek() != "]":
-            yield self._task()
-            while self._peek() != "]":
-                self._expect(",", "a comma or the end of the list")
-                yield self._task()
-        self._at += 1
-        if self._peek():
-            self._refuse("more than one list of tasks", "the end of the file")
-
-    def _more(self) -> bool:
-        """Another chunk, with what was decoded dropped; False at the end of the file."""
-        chunk = self._read(_CHUNK)
-        self._text = self._text[self._at :] + chunk
-        self._before, self._at = self._before + self._at, 0
-        return bool(chunk)
-
-    def _peek(self) -> str:
-        """The next character that is not blank; empty at the end of the file."""
+    def peek(self) -> str:
+        """The next character that is not blank; empty at the end."""
         while True:
-            while self._at < len(self._text) and self._text[self._at] in _BLANKS:
-                self._at += 1
-            if self._at < len(self._text):
-                return self._text[self._at]
+            while self.at < len(self.text) and self.text[self.at] in _BLANKS:
+                self.at += 1
+            if self.at < len(self.text):
+                return self.text[self.at]
             if not self._more():
                 return ""
 
-    def _expect(self, sign: str, allowed: str) -> None:
-        character = self._peek()
+    def expect(self, sign: str, allowed: str) -> None:
+        character = self.peek()
         if character != sign:
-            self._refuse(f"found {character!r}" if character else "ends too early", allowed)
-        self._at += 1
+            self.refuse(f"found {character!r}" if character else "ends too early", allowed)
+        self.at += 1
 
-    def _task(self) -> Task:
-        self._peek()
+    def element(self, checked: Callable[[object], T]) -> T:
+        self.peek()
         while True:
             try:
-                element, end = self._decoder.raw_decode(self._text, self._at)
+                element, end = _DECODER.raw_decode(self.text, self.at)
+                break
             except (ValueError, RecursionError) as error:
                 # Perhaps its end has not been read yet.
-                if len(self._text) - self._at < _TASK_CHARACTERS_MAX and self._more():
+                if len(self.text) - self.at < _ELEMENT_CHARACTERS_MAX and self._more():
                     continue
                 problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-                self._refuse(f"not JSON: {problem}", _ALLOWED)
-            else:
-                task = self._checked(element)
-                self._at = end
-                return task
+                self.refuse(f"not JSON: {problem}")
+        try:
+            made = checked(element)
+        except FieldError as error:
+            raise error.but(source=self._place()) from None
+        self.at = end
+        return made
 
-    def _checked(self, element: object) -> Task:
-        if not isinstance(element, dict) or len(element) != 1:
-            self._refuse("no task", _ALLOWED)
-        ((method, stated),) = element.items()
-        if method not in METHODS:
-            self._refuse(f"no method {method!r}", ", ".join(METHODS))
-        key = stated.get("key") if isinstance(stated, dict) else None
-        if not isinstance(key, str) or not is_utf8(key):
-            self._refuse("a task without a key", _ALLOWED)
-        if method != "PUT":
-            return Task(METHODS[method], key)
-        value = stated.get("value")
-        size = value.get("size") if isinstance(value, dict) else None
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            self._refuse("a PUT without the size of its value", '"value": {"size": 100}')
-        return Task(METHODS[method], key, size)
+    def refuse(self, why: str, allowed: str = "") -> NoReturn:
+        raise InputError(self._place(), why=why, allowed=allowed)
 
-    def _refuse(self, why: str, allowed: str) -> NoReturn:
-        place = f"{self._source}: offset {self._before + self._at}"
-        raise InputError(place, why=why, allowed=allowed)
+    def _more(self) -> bool:
+        """Another chunk, with what was decoded dropped; False at the end."""
+        chunk = self.read(_CHUNK)
+        self.text = self.text[self.at :] + chunk
+        self.before, self.at = self.before + self.at, 0
+        return bool(chunk)
+
+    def _place(self) -> str:
+        return f"{self.source}: offset {self.before + self.at}"
 
 
 def summarise(tasks: Iterator[Task]) -> Summary:
@@ -393,18 +419,13 @@ def _mixed(
 
 def _looped(workload: Workload, phase: Phase, random: Random) -> Iterator[Task]:
     method, order = _LOOPS[phase.operation or ""]
-    num = workload.num
-    # Factor and offset by which each number below `num` comes up once, in constant memory.
-    factor = random.randrange(1, num + 1)
-    while gcd(factor, num) != 1:
-        factor = random.randrange(1, num + 1)
-    offset = random.randrange(num)
+    num, shuffled = workload.num, _permutation(workload.num, random)
     for index in range(phase.operations_whole or 0):
         match order:
             case "each":
                 number = index % num
             case "shuffled":
-                number = (factor * (index % num) + offset) % num
+                number = shuffled(index % num)
             case "hot":
                 number = random.randrange(max(1, num // 100))
             case "missing":
@@ -413,6 +434,23 @@ def _looped(workload: Workload, phase: Phase, random: Random) -> Iterator[Task]:
                 number = random.randrange(num)
         size = workload.value_bytes if method == "put" else None
         yield _task(method, number, workload, size)
+
+
+def _permutation(num: int, random: Random) -> Callable[[int], int]:
+    """A permutation of the numbers below `num` without a table, that of `permutation.rs`."""
+    bits = max(1, (num - 1).bit_length())
+    mask, shift = (1 << bits) - 1, (bits + 1) // 2
+    keys = [random.getrandbits(bits) for _ in range(3)]
+
+    def permuted(number: int) -> int:
+        while True:
+            for key in keys:
+                number = (number ^ key) * (key | 1) & mask
+                number ^= number >> shift
+            if number < num:
+                return number
+
+    return permuted
 
 
 def _task(method: str, number: int, workload: Workload, value_bytes: int | None = None) -> Task:
