@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from trusted_parts import engine_for, write_fake
 
+from lsmtune import plugins
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build
 from lsmtune.programs.find import check_arguments, find_program, identify, introduced, serves
 from lsmtune.programs.registry import PROGRAMS
 
 ROCKSDB, LEVELDB = PROGRAMS["rocksdb-db_bench"], PROGRAMS["leveldb-db_bench"]
+# As a package adds one.
+FORK = replace(
+    ROCKSDB, name="fork", executables=("fork",), answer=re.compile("^fork of db_bench", re.M)
+)
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -47,6 +55,24 @@ def test_another_program_at_a_path_is_named(tmp_path: Path) -> None:
         find_program(LEVELDB, "leveldb", tmp_path / "none")
     with pytest.raises(InputError, match="--engine: found 'rocksdb'; allowed: leveldb"):
         find_program(LEVELDB, "rocksdb", path)
+
+
+def test_a_program_of_a_package_is_found_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = (EntryPoint("fork", f"{__name__}:FORK", plugins.PROGRAMS),)
+    monkeypatch.setattr(plugins, "_installed", lambda group: added * (group == plugins.PROGRAMS))
+    path = tmp_path / "fork"
+    path.write_text("#!/bin/sh\necho fork of db_bench\n")
+    path.chmod(0o755)
+    assert find_program(PROGRAMS["fork"], "rocksdb", path).name == "fork"
+    on_path = find_program(PROGRAMS["fork"], "rocksdb", environment={"PATH": str(tmp_path)})
+    assert (on_path.name, on_path.path) == ("fork", path)
+    with pytest.raises(InputError, match="--program: is fork; found"):
+        find_program(ROCKSDB, "rocksdb", path)
+    # Its help has that of RocksDB's db_bench, too: it is what is asked for.
+    path.write_text("#!/bin/sh\necho fork of db_bench\necho '    -benchmarks ('\n")
+    assert find_program(PROGRAMS["fork"], "rocksdb", path).name == "fork"
 
 
 def test_ycsb_cpp_serves_the_engines_it_was_built_with(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -318,6 +319,7 @@ ROCKSDB_PROGRAM = Program(
     name=ROCKSDB_NAME,
     engines=("rocksdb",),
     executables=("db_bench", "rocksdb_db_bench", "db_bench.rocksdb"),
+    answer=re.compile(r"^ +-benchmarks \(", re.MULTILINE),  # the help of gflags
     check=check_rocksdb,
     blind_to=_rocksdb_blind_to,
     note="each phase is a process of its own, which opens the database again",
@@ -475,6 +477,7 @@ LEVELDB_PROGRAM = Program(
     name=LEVELDB_NAME,
     engines=("leveldb",),
     executables=("db_bench", "leveldb_db_bench", "db_bench.leveldb"),
+    answer=re.compile(r"^Invalid flag '--help'", re.MULTILINE),
     check=check_leveldb,
     known_flags=LEVELDB_FLAGS,
     note="operations per second follow from its micros/op; each phase is a process of its own",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -169,6 +170,7 @@ PROGRAM = Program(
     name=NAME,
     engines=("rocksdb",),
     executables=("ekvsb",),
+    answer=re.compile(r"^ +summary +Shows summary of a benchmark result", re.MULTILINE),
     check=check,
     blind_to=_blind_to,
     known_flags=ALL_FLAGS,

@@ -1,10 +1,4 @@
-"""Which program a file is, by its answer to `--help`: both db_benches have one name.
-
-RocksDB's db_bench  help of gflags with `-benchmarks (`, on stdout
-LevelDB's db_bench  "Invalid flag '--help'", on stderr
-YCSB-cpp            "Usage:" and "-load: run the loading phase of the workload", on stdout
-ekvsb               help of clap with its commands `run`, `workload`, `summary` and `plot`
-"""
+"""Which program a file is, by its answer to `--help`: both db_benches have one name."""
 
 from __future__ import annotations
 
@@ -20,22 +14,22 @@ from lsmtune.errors import InputError
 from lsmtune.machine.files import temporary_folder
 from lsmtune.programs.output import flag_name, gflags_known, nearest_flag
 from lsmtune.programs.program import FoundProgram, Observed, Program
+from lsmtune.programs.registry import PROGRAMS
 
 ROCKSDB_DB_BENCH = "rocksdb-db_bench"
 YCSB_CPP = "ycsb-cpp"
-_ANSWERS = {
-    ROCKSDB_DB_BENCH: r"^ +-benchmarks \(",
-    "leveldb-db_bench": r"^Invalid flag '--help'",
-    YCSB_CPP: r"^ *-load: run the loading phase of the workload",
-    "ekvsb": r"^ +summary +Shows summary of a benchmark result",
-}
 _VERSION = re.compile(r"db_bench version (?P<version>[0-9.]+)")
 
 
-def recognised(answer: str) -> str | None:
-    """The program that says `answer`, stdout and stderr, when asked for `--help`; None: another."""
-    answers = _ANSWERS.items()
-    return next((name for name, line in answers if re.search(line, answer, re.MULTILINE)), None)
+def recognised(answer: str, asked: Program | None = None) -> str | None:
+    """The program that says `answer`, stdout and stderr, when asked for `--help`; None: another.
+
+    It is `asked` where that fits, whatever others fit, too.
+    """
+    if asked is not None and asked.answer.search(answer):
+        return asked.name
+    known = PROGRAMS.usable().values()
+    return next((each.name for each in known if each.answer.search(answer)), None)
 
 
 def stated_version(answer: str) -> str | None:
@@ -45,9 +39,6 @@ def stated_version(answer: str) -> str | None:
 
 
 # --- finding a program by its path or on PATH, and asking it what it is
-#
-# Both db_benches have one name, so that a file is what it answers to `--help`, not what it is
-# called.
 
 PROGRAM_FLAG = "--program"
 _PATIENCE_S = 10.0
@@ -70,7 +61,7 @@ def find_program(
     """
     program.check_engine(engine_name)
     if path is not None:
-        executable = identify(path)
+        executable = identify(path, program)
         if executable is None or executable.name != program.name:
             what = "no program that lsmtune knows" if executable is None else executable.name
             raise InputError(
@@ -83,7 +74,7 @@ def find_program(
     names = [name.format(engine=engine_name) for name in program.executables]
     others: list[str] = []
     for candidate in _candidates(names, environment):
-        executable = identify(candidate)
+        executable = identify(candidate, program)
         is_it = executable is not None and executable.name == program.name
         if executable is not None and is_it and serves(executable, engine_name):
             return executable
@@ -104,14 +95,14 @@ def _candidates(names: Sequence[str], environment: Mapping[str, str]) -> Iterato
                 yield path
 
 
-def identify(path: Path) -> FoundProgram | None:
-    """What the program at `path` is; None for one that lsmtune does not know.
+def identify(path: Path, asked: Program | None = None) -> FoundProgram | None:
+    """What the program at `path` is, as `recognised` has it; None for one that nobody knows.
 
     Raises InputError where it cannot be started.
     """
     path = path.absolute()
     answer = _answer(path, ["--help"])
-    name = recognised(answer)
+    name = recognised(answer, asked)
     if name is None:
         return None
     executable = FoundProgram(name, path)

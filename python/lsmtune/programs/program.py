@@ -6,6 +6,7 @@ spelling, by the exporters; their errors are put in the words of a run.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,6 +195,7 @@ class Program:
 
     Args:
         executables: Names under which it is looked for on PATH; `{engine}` stands for the engine's.
+        answer: What it alone says to `--help`, on either output; found anywhere in the text.
         check: Raises InputError for what of a workload it cannot perform on an engine.
         plan: How it performs a request. Raises InputError for what of the request's configuration
             the program has no spelling of.
@@ -205,6 +207,7 @@ class Program:
     name: str
     engines: tuple[str, ...]
     executables: tuple[str, ...]
+    answer: re.Pattern[str]
     check: Callable[[Workload, str], None]
     plan: Callable[[RunRequest, FoundProgram], Plan]
     blind_to: Callable[[Phase], frozenset[str]] = lambda _phase: frozenset()

@@ -9,6 +9,7 @@ seed (`utils::ThreadLocalRandomInt`), and nothing ends it by time.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -336,6 +337,7 @@ PROGRAM = Program(
     name=NAME,
     engines=("leveldb", "rocksdb"),
     executables=("ycsb-{engine}", "ycsb-cpp", "ycsb"),
+    answer=re.compile(r"^ *-load: run the loading phase of the workload", re.MULTILINE),
     check=check,
     blind_to=_blind_to,
     note=f"each phase is a process of its own; {NO_SEED}",
