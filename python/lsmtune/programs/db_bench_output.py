@@ -158,7 +158,7 @@ def parse_db_bench(text: str, source: str, dialect: Dialect) -> DbBenchOutput:
         if (match := lines.take_if(dialect.benchmark)) is not None:
             benchmarks.append(_result(lines, match, warmup=warming_up))
             in_tables = False
-        elif dialect.tables.fullmatch(line.text.strip()) is not None:
+        elif dialect.tables.fullmatch(line.strip()) is not None:
             lines.take()
             in_tables = True
         elif (match := lines.take_if(_WARNING)) is not None:
@@ -170,7 +170,7 @@ def parse_db_bench(text: str, source: str, dialect: Dialect) -> DbBenchOutput:
         elif (match := lines.take_if(_REPEATING)) is not None:
             warming_up = match["what"] == "Warming up"
         elif lines.take_if(dialect.passed_over) is None:
-            note = lines.take().text.strip()
+            note = lines.take().strip()
             notes += [note] if note and not in_tables else []
     if not benchmarks and not headers.keys() & dialect.signs:
         raise InputError(source, found=text[:80], allowed=f"output of {dialect.example}")
@@ -192,12 +192,12 @@ def _result(lines: LineReader, line: re.Match[str], *, warmup: bool) -> Benchmar
     following = lines.peek()
     if message.endswith(_PERF_CONTEXT):
         lines.take()  # the counts stand in a line of their own
-    elif following is not None and following.text.strip() == _PERF_CONTEXT:
+    elif following is not None and following.strip() == _PERF_CONTEXT:
         lines.take()
         lines.take()
     keys, mixgraph = _FOUND.search(message), _MIXGRAPH.search(message)
     histograms: list[HistogramText] = []
-    while (following := lines.peek()) is not None and _TITLE.fullmatch(following.text):
+    while (following := lines.peek()) is not None and _TITLE.fullmatch(following):
         histograms.append(_histogram(lines))
     groups = line.groupdict()  # LevelDB's line has no rate, seconds or operations
     rate, seconds, operations = (groups.get(name) for name in ("rate", "seconds", "operations"))
@@ -221,7 +221,7 @@ def _result(lines: LineReader, line: re.Match[str], *, warmup: bool) -> Benchmar
 # --- the histogram that both print, and percentiles from it
 #
 #     histogram = title body
-#     title     = "Microseconds per" what ":" | "** Level" n "read latency histogram (micros):"
+#     title     = "Microseconds per" what ":"
 #     body      = "Count:" n "Average:" x "StdDev:" x
 #                 "Min:" x "Median:" x "Max:" x
 #                 [ "Percentiles:" { "P" p ":" x } ]
@@ -232,16 +232,12 @@ def _result(lines: LineReader, line: re.Match[str], *, warmup: bool) -> Benchmar
 
 _N = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _N_OR_NONE = rf"(?:{_N}|-?nan)"  # the mean of nothing
-_TITLE = re.compile(
-    r"Microseconds per (?P<what>\w+):"
-    r"|\*\* Level (?P<level>\d+) read latency histogram \(micros\):"
-)
+_TITLE = re.compile(r"Microseconds per (?P<what>\w+):")
 _COUNT = re.compile(
     rf"Count: (?P<count>\d+)\s+Average: (?P<mean>{_N_OR_NONE})\s+StdDev: {_N_OR_NONE}"
 )
 _MIN = re.compile(rf"Min: (?P<min>{_N})\s+Median: (?P<median>{_N_OR_NONE})\s+Max: (?P<max>{_N})")
-_PERCENTILES = re.compile(rf"Percentiles:(?P<all>(?: P[0-9.]+: {_N})+)")
-_PERCENTILE = re.compile(rf" P(?P<p>[0-9.]+): (?P<value>{_N})")
+_PERCENTILES = re.compile(rf"Percentiles:(?: P[0-9.]+: {_N})+")
 _DASHES = re.compile(r"-+")
 _BUCKET = re.compile(
     rf"[\[(]\s*(?P<low>{_N}),\s*(?P<high>{_N})\s*[\])]\s+(?P<count>\d+)\s+{_N}%\s+{_N}%\s*#*\s*"
@@ -262,9 +258,8 @@ class Bucket:
 class HistogramText:
     """One printed histogram, in microseconds.
 
-    `what` is the operation type, `op` for LevelDB, `level 0` for reads of the files of a level. The
-    mean and median of no operation at all are None. `percentiles` are those printed, by their
-    number ("99.9").
+    `what` is the operation type, `op` for LevelDB. The mean and median of no operation at all are
+    None.
     """
 
     what: str
@@ -273,7 +268,6 @@ class HistogramText:
     min_us: float
     median_us: float | None
     max_us: float
-    percentiles: Mapping[str, float]
     buckets: tuple[Bucket, ...]
 
     def percentile_us(self, percent: float) -> float | None:
@@ -311,11 +305,11 @@ def _histogram(lines: LineReader) -> HistogramText:
 
     Raises InputError with the line where it is not one, and where its buckets do not add up.
     """
-    first = lines.peek()
     title = lines.expect(_TITLE, "`Microseconds per write:`")
+    first = lines.taken
     count = lines.expect(_COUNT, "`Count: N Average: X StdDev: X`")
     least = lines.expect(_MIN, "`Min: X Median: X Max: X`")
-    percentiles = lines.take_if(_PERCENTILES)
+    lines.take_if(_PERCENTILES)
     lines.expect(_DASHES, "a line of dashes")
     buckets: list[Bucket] = []
     while (row := lines.take_if(_BUCKET)) is not None:
@@ -323,18 +317,16 @@ def _histogram(lines: LineReader) -> HistogramText:
     lines.take_if(_BLANK)
     total = sum(bucket.count for bucket in buckets)
     if total != int(count["count"]):
-        field = f"line {first.number if first is not None else 0}"
         why = "the buckets of this histogram do not add up to its count"
-        raise InputError(lines.source, field, why=why, found=total, allowed=count["count"])
-    printed = _PERCENTILE.finditer(percentiles["all"]) if percentiles is not None else ()
+        field, allowed = f"line {first}", count["count"]
+        raise InputError(lines.source, field, why=why, found=total, allowed=allowed)
     return HistogramText(
-        what=title["what"] or f"level {title['level']}",
+        what=title["what"],
         count=total,
         mean_us=_known(count["mean"]),
         min_us=float(least["min"]),
         median_us=_known(least["median"]),
         max_us=float(least["max"]),
-        percentiles={one["p"]: float(one["value"]) for one in printed},
         buckets=tuple(buckets),
     )
 

@@ -4,70 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, SineRate, Workload
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of output: its number, counted from 1, and its text without the line break."""
-
-    number: int
-    text: str
-
-
 class LineReader:
-    """The lines of `text` in order; `source` names them in errors.
+    """The lines of `text` in order, without their breaks; `source` names them in errors.
 
-    A carriage return inside a line starts the line anew, as on a terminal: programs that show
-    progress in place overwrite what they had there.
+    `taken` of them were consumed so far, which is the number of the last one. A carriage return
+    inside a line starts the line anew, as on a terminal: programs that show progress in place
+    overwrite what they had there.
     """
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source
-        self._lines = [
-            Line(number, line.rstrip("\r").rsplit("\r", 1)[-1])
-            for number, line in enumerate(text.split("\n"), start=1)
-        ]
-        if self._lines and not self._lines[-1].text:
+        self.taken = 0
+        self._lines = [line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n")]
+        if not self._lines[-1]:
             self._lines.pop()  # what follows the last line break is no line
-        self._next = 0
 
-    def peek(self) -> Line | None:
+    def peek(self) -> str | None:
         """The next line, which stays; None after the last one."""
-        return self._lines[self._next] if self._next < len(self._lines) else None
+        return self._lines[self.taken] if self.taken < len(self._lines) else None
 
-    def take(self) -> Line:
+    def take(self) -> str:
         """The next line, which is consumed. Raises `InputError` where there is none."""
         line = self.peek()
         if line is None:
             raise InputError(self.source, why="ends in the middle of a result")
-        self._next += 1
+        self.taken += 1
         return line
 
     def take_if(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The match of the whole next line, which is consumed then; None, and it stays."""
         line = self.peek()
-        match = pattern.fullmatch(line.text) if line is not None else None
+        match = pattern.fullmatch(line) if line is not None else None
         if match is not None:
-            self._next += 1
+            self.taken += 1
         return match
 
     def expect(self, pattern: re.Pattern[str], allowed: str) -> re.Match[str]:
         """The match of the whole next line. Raises `InputError` that says what is `allowed`."""
-        line = self.peek()
         match = self.take_if(pattern)
         if match is None:
-            text = line.text if line is not None else "the end"
-            number = line.number if line is not None else len(self._lines) + 1
-            raise InputError(self.source, f"line {number}", found=text, allowed=allowed)
+            line = self.peek()
+            found = line if line is not None else "the end"
+            raise InputError(self.source, f"line {self.taken + 1}", found=found, allowed=allowed)
         return match
 
-    def refuse(self, line: Line, allowed: str) -> InputError:
-        """The error that says what `line` should have been."""
-        return InputError(self.source, f"line {line.number}", found=line.text, allowed=allowed)
+    def refuse(self, allowed: str) -> InputError:
+        """The error that says what the line consumed last should have been."""
+        found = self._lines[self.taken - 1]
+        return InputError(self.source, f"line {self.taken}", found=found, allowed=allowed)
 
 
 # --- how programs refuse a flag that they do not know, and what they say they know

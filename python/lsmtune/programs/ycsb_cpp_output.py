@@ -23,7 +23,7 @@ from pathlib import PurePosixPath
 
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Latency
-from lsmtune.programs.output import Line, LineReader
+from lsmtune.programs.output import LineReader
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _STATUS = re.compile(
@@ -35,6 +35,7 @@ _SUMMARY = {
     name: re.compile(rf"(?P<kind>Load|Run) {re.escape(name)}: (?P<value>{_NUMBER})")
     for name in ("runtime(sec)", "operations(ops)", "throughput(ops/sec)")
 }
+_RUNTIME = ("Load runtime(sec)", "Run runtime(sec)")
 _COMMAND_COMMENT = "# cmd:"
 # `std::cout` shows six digits, of three figures that are compared.
 _DIGITS_TOLERANCE = 1e-4
@@ -89,17 +90,15 @@ def parse_ycsb_log(text: str, source: str) -> YcsbLog:
     notes: list[str] = []
     workload: str | None = None
     while (line := lines.peek()) is not None:
-        if (words := _command(line.text)) is not None:
+        if (words := _command(line)) is not None:
             lines.take()
             # The first property file that is not named *.properties.
             files = [file for file in _given(words, "-P") if not file.endswith(".properties")]
             workload = PurePosixPath(files[0]).name if files else None
-        elif _STATUS.fullmatch(line.text) or line.text.startswith(
-            ("Load runtime(sec)", "Run runtime(sec)")
-        ):
-            phases.append(_phase(lines, line, workload))
-        elif lines.take().text.strip() and not line.text.startswith("#"):
-            notes.append(line.text)
+        elif _STATUS.fullmatch(line) or line.startswith(_RUNTIME):
+            phases.append(_phase(lines, workload))
+        elif lines.take().strip() and not line.startswith("#"):
+            notes.append(line)
     if not phases:
         raise InputError(
             source,
@@ -111,7 +110,7 @@ def parse_ycsb_log(text: str, source: str) -> YcsbLog:
 
 def parse_status(line: str) -> YcsbStatus | None:
     """`line` as a status; None where it is none. Raises InputError for a figure that is none."""
-    return _status(LineReader(line, ""), Line(1, line))
+    return _status(LineReader(line, ""))
 
 
 def _command(text: str) -> list[str] | None:
@@ -134,43 +133,38 @@ def _given(words: Sequence[str], flag: str) -> list[str]:
     return [value for word, value in itertools.pairwise(words) if word == flag]
 
 
-def _phase(lines: LineReader, first: Line, workload: str | None) -> YcsbPhase:
+def _phase(lines: LineReader, workload: str | None) -> YcsbPhase:
+    first = lines.taken + 1
     by_type: Mapping[str, Latency] = {}
-    while (line := lines.peek()) is not None and (status := _status(lines, line)) is not None:
+    while (status := _status(lines)) is not None:
         by_type = status.by_type
-        lines.take()
     runtime = lines.expect(_SUMMARY["runtime(sec)"], "a status or `Run runtime(sec): SECONDS`")
     kind, elapsed_s = runtime["kind"], float(runtime["value"])
     if not math.isfinite(elapsed_s):
         raise InputError(lines.source, "runtime(sec)", found=runtime["value"], allowed="seconds")
     operations = int(_figure(lines, kind, "operations(ops)"))
-    throughput_at = lines.peek()
     throughput = _figure(lines, kind, "throughput(ops/sec)")
     if elapsed_s > 0 and not math.isclose(
         throughput, operations / elapsed_s, rel_tol=_DIGITS_TOLERANCE
     ):
-        field = f"line {throughput_at.number if throughput_at is not None else 0}"
+        field = f"line {lines.taken}"
         expected = f"operations by runtime, {operations / elapsed_s:.6g}"
         raise InputError(lines.source, field, found=throughput, allowed=expected)
-    return YcsbPhase(
-        kind.lower(), workload, operations, elapsed_s, throughput, by_type, first.number
-    )
+    return YcsbPhase(kind.lower(), workload, operations, elapsed_s, throughput, by_type, first)
 
 
 def _figure(lines: LineReader, kind: str, name: str) -> float:
     expected = f"`{kind} {name}: NUMBER`"
-    line = lines.peek()
     match = lines.expect(_SUMMARY[name], expected)
-    if match["kind"] != kind:
-        raise lines.refuse(line or Line(0, ""), expected)
     value = float(match["value"])
-    if not math.isfinite(value):
-        raise lines.refuse(line or Line(0, ""), expected)
+    if match["kind"] != kind or not math.isfinite(value):
+        raise lines.refuse(expected)
     return value
 
 
-def _status(lines: LineReader, line: Line) -> YcsbStatus | None:
-    match = _STATUS.fullmatch(line.text)
+def _status(lines: LineReader) -> YcsbStatus | None:
+    """The next line, which is consumed, as a status; None, and it stays, where it is none."""
+    match = lines.take_if(_STATUS)
     if match is None:
         return None
     by_type: dict[str, Latency] = {}
@@ -180,7 +174,7 @@ def _status(lines: LineReader, line: Line) -> YcsbStatus | None:
         one = _TYPE.match(types, position)
         latency = _latency(one["figures"]) if one is not None else None
         if one is None or latency is None:
-            raise lines.refuse(line, "[TYPE: Count=N Max=N Min=N Avg=N 90=N 99=N 99.9=N 99.99=N]")
+            raise lines.refuse("[TYPE: Count=N Max=N Min=N Avg=N 90=N 99=N 99.9=N 99.99=N]")
         by_type[one["type"]] = latency
         position = one.end()
     return YcsbStatus(int(match["elapsed"]), int(match["operations"]), by_type)
