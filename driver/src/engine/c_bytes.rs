@@ -20,3 +20,34 @@ pub unsafe fn slice<'a>(data: *const c_char, length: usize) -> &'a [u8] {
     // SAFETY: promised by the caller.
     unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
+
+/// Pointer and length as one value. It belongs to whoever made it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Slice {
+    data: *const c_char,
+    size: usize,
+}
+
+impl Slice {
+    pub const NONE: Slice = Slice {
+        data: std::ptr::null(),
+        size: 0,
+    };
+
+    #[inline]
+    pub const fn of(bytes: &[u8]) -> Self {
+        Slice {
+            data: text(bytes),
+            size: bytes.len(),
+        }
+    }
+
+    /// # Safety
+    /// As for [`slice`].
+    #[inline]
+    pub unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: promised by the caller.
+        unsafe { slice(self.data, self.size) }
+    }
+}

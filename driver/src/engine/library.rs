@@ -7,14 +7,16 @@ use std::path::Path;
 
 use super::{EngineError, Result};
 
-/// Declares a table of C function pointers with the symbols' own names as field names.
+/// Declares a table of C function pointers. A field has the name of its symbol without the prefix
+/// that all symbols of the library have. What the table `includes` counts as its own.
 ///
-/// `load(library)` returns the table, or the names of the required symbols that are missing.
-/// Symbols under `optional` become `Option<fn>`.
+/// `load(library, prefix, missing)` returns the table. If `library` lacks required symbols, it adds
+/// these to `missing` and returns `None`. Symbols under `optional` become `Option<fn>`.
 macro_rules! c_api {
     (
         $(#[$meta:meta])*
         pub struct $table:ident {
+            $( includes $part:ident: $included:ident; )?
             required { $( fn $name:ident($($argument:ty),* $(,)?) $(-> $returned:ty)?; )* }
             optional { $( fn $maybe:ident($($maybe_argument:ty),* $(,)?) $(-> $maybe_returned:ty)?; )* }
         }
@@ -23,34 +25,44 @@ macro_rules! c_api {
         #[derive(Debug)]
         #[allow(non_snake_case)] // the engines' own spelling
         pub struct $table {
+            $( $part: $included, )?
             $( pub $name: unsafe extern "C" fn($($argument),*) $(-> $returned)?, )*
             $( pub $maybe: Option<unsafe extern "C" fn($($maybe_argument),*) $(-> $maybe_returned)?>, )*
         }
 
+        $( impl std::ops::Deref for $table {
+            type Target = $included;
+
+            #[inline]
+            fn deref(&self) -> &$included {
+                &self.$part
+            }
+        } )?
+
         impl $table {
-            /// Looks every symbol up; the error lists the required ones that `library` lacks.
+            /// Looks every symbol up, and adds the required ones that `library` lacks to `missing`.
             #[allow(non_snake_case)]
             pub fn load(
                 library: &'static libloading::Library,
-            ) -> std::result::Result<Self, Vec<&'static str>> {
-                let mut missing = Vec::new();
-                $( let $name = $crate::engine::library::symbol(library, stringify!($name));
-                   if $name.is_none() { missing.push(stringify!($name)); } )*
-                if !missing.is_empty() {
-                    return Err(missing);
-                }
-                Ok(Self {
+                prefix: &str,
+                missing: &mut Vec<String>,
+            ) -> Option<Self> {
+                $( let $part = $included::load(library, prefix, missing); )?
+                $( let $name = $crate::engine::library::required(
+                    library, format!("{prefix}{}", stringify!($name)), missing,
+                ); )*
+                Some(Self {
+                    $( $part: $part?, )?
                     // SAFETY: the symbol was found; its type is that of the engine's published C
                     // header, and the library stays loaded for ever, so the pointer stays valid.
-                    $( $name: match $name {
-                        Some(address) => unsafe { std::mem::transmute::<
-                            *const (),
-                            unsafe extern "C" fn($($argument),*) $(-> $returned)?,
-                        >(address) },
-                        None => return Err(vec![stringify!($name)]),
-                    }, )*
+                    $( $name: unsafe { std::mem::transmute::<
+                        *const (),
+                        unsafe extern "C" fn($($argument),*) $(-> $returned)?,
+                    >($name?) }, )*
                     // SAFETY: as above.
-                    $( $maybe: $crate::engine::library::symbol(library, stringify!($maybe)).map(
+                    $( $maybe: $crate::engine::library::symbol(
+                        library, &format!("{prefix}{}", stringify!($maybe)),
+                    ).map(
                         |address| unsafe { std::mem::transmute::<
                             *const (),
                             unsafe extern "C" fn($($maybe_argument),*) $(-> $maybe_returned)?,
@@ -81,6 +93,33 @@ pub(super) fn symbol(library: &'static libloading::Library, name: &str) -> Optio
     let symbol = unsafe { library.get::<*const ()>(name) }.ok()?;
     let address = *symbol;
     (!address.is_null()).then_some(address)
+}
+
+/// The address of `name` in `library`; adds the name to `missing` if there is none.
+pub(super) fn required(
+    library: &'static libloading::Library,
+    name: String,
+    missing: &mut Vec<String>,
+) -> Option<*const ()> {
+    let address = symbol(library, &name);
+    if address.is_none() {
+        missing.push(name);
+    }
+    address
+}
+
+/// Loads the library of `engine` at `path`, and looks up the functions of a table by its `load`.
+/// Both stay for ever.
+pub(super) fn functions<Api>(
+    engine: &str,
+    path: Option<&Path>,
+    load: impl FnOnce(&'static libloading::Library, &str, &mut Vec<String>) -> Option<Api>,
+) -> Result<&'static Api> {
+    let (library, mut missing) = (open(engine, path)?, Vec::new());
+    match load(library, &format!("{engine}_"), &mut missing) {
+        Some(api) => Ok(Box::leak(Box::new(api))),
+        None => Err(lacks(engine, path.unwrap_or(Path::new("")), &missing)),
+    }
 }
 
 /// Loads the shared library at `path` for the engine called `engine`, and keeps it loaded.
@@ -133,13 +172,8 @@ fn open_snappy(path: &Path) -> Result<()> {
 }
 
 /// The error for a library that lacks `missing`. It names the first of these symbols.
-pub(super) fn lacks(engine: &str, path: &Path, missing: &[&str]) -> EngineError {
-    let first = missing
-        .iter()
-        .take(3)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
+pub(super) fn lacks(engine: &str, path: &Path, missing: &[String]) -> EngineError {
+    let first = missing[..missing.len().min(3)].join(", ");
     let more = match missing.len().saturating_sub(3) {
         0 => String::new(),
         count => format!(" and {count} more"),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 mod c_bytes;
+mod c_store;
 mod existing;
 mod flusher;
 mod foreign;

@@ -53,9 +53,13 @@ impl Foreign {
                 "speaks version {interface} of lsmtune_engine.h; this driver speaks {INTERFACE}"
             )));
         }
-        let api = Api::load(loaded).map_err(|missing| library::lacks(name, path, &missing))?;
-        let data = |symbol: &'static str| {
-            library::symbol(loaded, symbol).ok_or_else(|| library::lacks(name, path, &[symbol]))
+        let mut missing = Vec::new();
+        let Some(api) = Api::load(loaded, "lsmtune_engine_", &mut missing) else {
+            return Err(library::lacks(name, path, &missing));
+        };
+        let data = |symbol: &str| {
+            let lacks = || library::lacks(name, path, &[symbol.to_owned()]);
+            library::symbol(loaded, symbol).ok_or_else(lacks)
         };
         let text = |symbol| {
             // SAFETY: in version 1, which was asked for, these are NUL-terminated texts.
@@ -109,7 +113,7 @@ impl Foreign {
         let mut error = null_mut();
         // SAFETY: all texts live until the call returns, and both lists have as many as are said.
         let raw = unsafe {
-            let raw = (self.api.lsmtune_engine_open)(
+            let raw = (self.api.open)(
                 path.as_ptr(),
                 names_at.as_ptr(),
                 values_at.as_ptr(),
@@ -171,11 +175,11 @@ impl ForeignDatabase {
     fn stats(&self) -> String {
         // SAFETY: the database is open; the text is the library's, and is freed once.
         unsafe {
-            let text = (self.api.lsmtune_engine_stats)(self.raw);
+            let text = (self.api.stats)(self.raw);
             if text.is_null() {
                 return String::new();
             }
-            take_text(text, |text| (self.api.lsmtune_engine_free)(text))
+            take_text(text, |text| (self.api.free)(text))
         }
     }
 
@@ -215,7 +219,7 @@ impl Database for ForeignDatabase {
         let mut error = null_mut();
         // SAFETY: the database is open; the library asks only until it returns.
         unsafe {
-            (self.api.lsmtune_engine_drain)(
+            (self.api.drain)(
                 self.raw,
                 asked,
                 (&raw mut context).cast(),
@@ -268,7 +272,7 @@ impl Database for ForeignDatabase {
 impl Drop for ForeignDatabase {
     fn drop(&mut self) {
         // SAFETY: nobody borrows the database any more, and it is closed once.
-        unsafe { (self.api.lsmtune_engine_close)(self.raw) }
+        unsafe { (self.api.close)(self.raw) }
     }
 }
 

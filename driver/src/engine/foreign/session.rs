@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use super::api::{Entry, RawCursor, Slice};
+use super::api::{Entry, RawCursor};
 use super::ForeignDatabase;
+use crate::engine::c_bytes::Slice;
 use crate::engine::{BatchEntry, Cursor, EngineError, Result, Session};
 
 pub struct ForeignSession<'db> {
@@ -28,7 +29,7 @@ impl Session for ForeignSession<'_> {
         // SAFETY: the database is open; key and value live until the call returns.
         unsafe {
             let (key, value) = (Slice::of(key), Slice::of(value));
-            (api.lsmtune_engine_put)(self.database.raw, key, value, &raw mut error);
+            (api.put)(self.database.raw, key, value, &raw mut error);
             api.check(error)
         }
     }
@@ -37,7 +38,7 @@ impl Session for ForeignSession<'_> {
         let (api, mut error) = (self.database.api, null_mut());
         // SAFETY: as above.
         unsafe {
-            (api.lsmtune_engine_delete)(self.database.raw, Slice::of(key), &raw mut error);
+            (api.delete)(self.database.raw, Slice::of(key), &raw mut error);
             api.check(error)
         }
     }
@@ -57,7 +58,7 @@ impl Session for ForeignSession<'_> {
         let (api, mut error) = (self.database.api, null_mut());
         // SAFETY: the database is open; what the entries point to lives until the call returns.
         unsafe {
-            (api.lsmtune_engine_write)(
+            (api.write)(
                 self.database.raw,
                 self.batch.as_ptr(),
                 self.batch.len(),
@@ -76,7 +77,7 @@ impl Session for ForeignSession<'_> {
         let (api, mut error) = (self.database.api, null_mut());
         // SAFETY: the database is open; the library calls back only until it returns.
         unsafe {
-            let present = (api.lsmtune_engine_get)(
+            let present = (api.get)(
                 self.database.raw,
                 Slice::of(key),
                 found,
@@ -92,7 +93,7 @@ impl Session for ForeignSession<'_> {
         let (api, mut error) = (self.database.api, null_mut());
         // SAFETY: the database is open, and outlives the cursor, which borrows it.
         let raw = unsafe {
-            let raw = (api.lsmtune_engine_cursor)(self.database.raw, &raw mut error);
+            let raw = (api.cursor)(self.database.raw, &raw mut error);
             api.check(error)?;
             raw
         };
@@ -122,14 +123,14 @@ impl ForeignCursor<'_> {
         let (at_entry, done) = unsafe {
             let (key, value, error_at) = (&raw mut key, &raw mut value, &raw mut error);
             let at_entry = match from {
-                Some(from) => (api.lsmtune_engine_cursor_seek)(
+                Some(from) => (api.cursor_seek)(
                     self.raw,
                     Slice::of(from),
                     key,
                     value,
                     error_at,
                 ),
-                None => (api.lsmtune_engine_cursor_next)(self.raw, key, value, error_at),
+                None => (api.cursor_next)(self.raw, key, value, error_at),
             };
             (at_entry != 0, api.check(error))
         };
@@ -173,6 +174,6 @@ impl Cursor for ForeignCursor<'_> {
 impl Drop for ForeignCursor<'_> {
     fn drop(&mut self) {
         // SAFETY: the cursor is closed once, before its database.
-        unsafe { (self.database.api.lsmtune_engine_cursor_close)(self.raw) }
+        unsafe { (self.database.api.cursor_close)(self.raw) }
     }
 }

@@ -69,7 +69,7 @@ impl LevelDatabase {
             let handle = handle;
             let (key, length) = (LAST_KEY.as_ptr().cast(), LAST_KEY.len());
             // SAFETY: `drop` joins this call before it closes the database.
-            unsafe { (api.leveldb_compact_range)(handle.get(), key, length, key, length) };
+            unsafe { (api.compact_range)(handle.get(), key, length, key, length) };
             Ok(())
         };
         self.flusher.run(call, cancelled)
@@ -80,11 +80,11 @@ impl LevelDatabase {
         let mut error = null_mut();
         // SAFETY: the database is open; the other objects live until they are destroyed here.
         unsafe {
-            let options = (self.api.leveldb_writeoptions_create)();
-            let batch = (self.api.leveldb_writebatch_create)();
-            (self.api.leveldb_write)(self.handle.get(), options, batch, &raw mut error);
-            (self.api.leveldb_writebatch_destroy)(batch);
-            (self.api.leveldb_writeoptions_destroy)(options);
+            let options = (self.api.writeoptions_create)();
+            let batch = (self.api.writebatch_create)();
+            (self.api.write)(self.handle.get(), options, batch, &raw mut error);
+            (self.api.writebatch_destroy)(batch);
+            (self.api.writeoptions_destroy)(options);
             self.api.check(error)
         }
     }
@@ -96,7 +96,8 @@ impl LevelDatabase {
     }
 
     fn tables(&self) -> Result<String> {
-        self.text(c"leveldb.sstables")
+        self.api
+            .property(self.handle, c"leveldb.sstables")
             .ok_or_else(|| EngineError::failed("the engine has no property leveldb.sstables"))
     }
 }

@@ -1,18 +1,19 @@
 //! LevelDB, through its C interface.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
+use super::c_store::DbHandle;
 use super::existing;
 use super::flusher::Flusher;
-use super::library::{path_text, status_error};
+use super::library::{functions, path_text, status_error};
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult,
     OptionNotTaken, Options, Result, Session,
 };
-use api::{Api, Db};
+use api::Api;
 use options::{Compression, Handle};
 
 mod api;
@@ -31,7 +32,7 @@ pub struct LevelDb {
 impl LevelDb {
     /// Loads the library at `library`.
     pub fn load(library: Option<&Path>) -> Result<Self> {
-        let api = Api::open(library)?;
+        let api = functions("leveldb", library, Api::load)?;
         let library = library.map(Path::to_path_buf).unwrap_or_default();
         Ok(Self { api, library })
     }
@@ -46,7 +47,7 @@ impl LevelDb {
         let mut error = null_mut();
         // SAFETY: options and path are alive; the handle is used only if there is no error.
         let raw = unsafe {
-            let raw = (self.api.leveldb_open)(options.raw, path.as_ptr(), &raw mut error);
+            let raw = (self.api.open)(options.raw, path.as_ptr(), &raw mut error);
             self.api.check(error)?;
             raw
         };
@@ -118,8 +119,8 @@ impl Engine for LevelDb {
         // SAFETY: both functions take nothing and return a constant.
         let (major, minor) = unsafe {
             (
-                (self.api.leveldb_major_version)(),
-                (self.api.leveldb_minor_version)(),
+                (self.api.major_version)(),
+                (self.api.minor_version)(),
             )
         };
         Identity {
@@ -173,22 +174,6 @@ impl Engine for LevelDb {
     }
 }
 
-/// A handle that every thread may use.
-#[derive(Debug, Clone, Copy)]
-struct DbHandle(*mut Db);
-
-impl DbHandle {
-    const fn get(self) -> *mut Db {
-        self.0
-    }
-}
-
-// SAFETY: LevelDB's header says that many threads may use a database without locking. It is closed
-// only when nobody borrows the `LevelDatabase` any more.
-unsafe impl Send for DbHandle {}
-// SAFETY: as above.
-unsafe impl Sync for DbHandle {}
-
 /// An open LevelDB.
 struct LevelDatabase {
     api: &'static Api,
@@ -206,16 +191,6 @@ struct LevelDatabase {
 unsafe impl Send for LevelDatabase {}
 // SAFETY: as above.
 unsafe impl Sync for LevelDatabase {}
-
-impl LevelDatabase {
-    fn text(&self, property: &CStr) -> Option<String> {
-        // SAFETY: the database is open, and the engine hands over a string or null.
-        unsafe {
-            let text = (self.api.leveldb_property_value)(self.handle.get(), property.as_ptr());
-            (!text.is_null()).then(|| self.api.take(text))
-        }
-    }
-}
 
 impl Database for LevelDatabase {
     fn identity(&self) -> Identity {
@@ -245,7 +220,7 @@ impl Database for LevelDatabase {
     }
 
     fn property(&self, name: &str) -> Option<String> {
-        self.text(&CString::new(name).ok()?)
+        self.api.property(self.handle, &CString::new(name).ok()?)
     }
 }
 
@@ -254,6 +229,6 @@ impl Drop for LevelDatabase {
         // A flush that a cancelled drain left behind still uses the database.
         self.flusher.join();
         // SAFETY: nobody borrows the database any more; the options are destroyed after this.
-        unsafe { (self.api.leveldb_close)(self.handle.get()) }
+        unsafe { (self.api.close)(self.handle.get()) }
     }
 }

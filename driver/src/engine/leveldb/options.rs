@@ -7,7 +7,8 @@ use std::ffi::c_int;
 use std::ops::RangeInclusive;
 use std::ptr::null_mut;
 
-use super::api::{Api, Cache, DbOptions, FilterPolicy};
+use super::api::{Api, Cache, FilterPolicy};
+use crate::engine::c_store::DbOptions;
 use crate::engine::nearest::nearest;
 use crate::engine::{EngineError, Options, Result};
 
@@ -66,7 +67,7 @@ impl Handle {
     /// LevelDB's defaults with `options` applied; missing databases are created.
     pub fn new(api: &'static Api, options: &Options) -> Result<Self> {
         // SAFETY: no arguments; the object is destroyed once, in `drop`.
-        let raw = unsafe { (api.leveldb_options_create)() };
+        let raw = unsafe { (api.options_create)() };
         let mut handle = Self {
             api,
             raw,
@@ -78,7 +79,7 @@ impl Handle {
             handle.set(name, value)?;
         }
         // SAFETY: the object is alive.
-        unsafe { (api.leveldb_options_set_create_if_missing)(raw, 1) };
+        unsafe { (api.options_set_create_if_missing)(raw, 1) };
         Ok(handle)
     }
 
@@ -90,25 +91,25 @@ impl Handle {
         unsafe {
             match name {
                 "block_restart_interval" => {
-                    (api.leveldb_options_set_block_restart_interval)(raw, int(1..=INT_MAX)?);
+                    (api.options_set_block_restart_interval)(raw, int(1..=INT_MAX)?);
                 }
-                "block_size" => (api.leveldb_options_set_block_size)(raw, size(KIB..=4 * MIB)?),
+                "block_size" => (api.options_set_block_size)(raw, size(KIB..=4 * MIB)?),
                 "cache_size" => self.set_cache(size(0..=i64::MAX)?),
                 "compression" => self.set_compression(text)?,
                 "create_if_missing" => only_true(name, text)?,
                 "error_if_exists" => {
-                    (api.leveldb_options_set_error_if_exists)(raw, truth(name, text)?.into());
+                    (api.options_set_error_if_exists)(raw, truth(name, text)?.into());
                 }
                 "filter_bits" => self.set_filter(int(0..=INT_MAX)?),
-                "max_file_size" => (api.leveldb_options_set_max_file_size)(raw, size(MIB..=GIB)?),
+                "max_file_size" => (api.options_set_max_file_size)(raw, size(MIB..=GIB)?),
                 "max_open_files" => {
-                    (api.leveldb_options_set_max_open_files)(raw, int(74..=50_000)?);
+                    (api.options_set_max_open_files)(raw, int(74..=50_000)?);
                 }
                 "paranoid_checks" => {
-                    (api.leveldb_options_set_paranoid_checks)(raw, truth(name, text)?.into());
+                    (api.options_set_paranoid_checks)(raw, truth(name, text)?.into());
                 }
                 "write_buffer_size" => {
-                    (api.leveldb_options_set_write_buffer_size)(raw, size(64 * KIB..=GIB)?);
+                    (api.options_set_write_buffer_size)(raw, size(64 * KIB..=GIB)?);
                 }
                 _ => return Err(unknown(name)),
             }
@@ -119,8 +120,8 @@ impl Handle {
     fn set_cache(&mut self, bytes: usize) {
         // SAFETY: the cache is destroyed in `drop`, after the database that uses it was closed.
         unsafe {
-            self.cache = (self.api.leveldb_cache_create_lru)(bytes);
-            (self.api.leveldb_options_set_cache)(self.raw, self.cache);
+            self.cache = (self.api.cache_create_lru)(bytes);
+            (self.api.options_set_cache)(self.raw, self.cache);
         }
     }
 
@@ -130,8 +131,8 @@ impl Handle {
         }
         // SAFETY: as for the cache.
         unsafe {
-            self.filter = (self.api.leveldb_filterpolicy_create_bloom)(bits_per_key);
-            (self.api.leveldb_options_set_filter_policy)(self.raw, self.filter);
+            self.filter = (self.api.filterpolicy_create_bloom)(bits_per_key);
+            (self.api.options_set_filter_policy)(self.raw, self.filter);
         }
     }
 
@@ -140,7 +141,7 @@ impl Handle {
             .ok_or_else(|| EngineError::bad_value("compression", text, "none, snappy, zstd"))?;
         self.compression = Some(compression);
         // SAFETY: the object is alive.
-        unsafe { (self.api.leveldb_options_set_compression)(self.raw, compression as c_int) };
+        unsafe { (self.api.options_set_compression)(self.raw, compression as c_int) };
         Ok(())
     }
 }
@@ -150,12 +151,12 @@ impl Drop for Handle {
         // SAFETY: made by this library and destroyed only here. The database that was opened with
         // these options is closed by now, because it owns this object.
         unsafe {
-            (self.api.leveldb_options_destroy)(self.raw);
+            (self.api.options_destroy)(self.raw);
             if !self.cache.is_null() {
-                (self.api.leveldb_cache_destroy)(self.cache);
+                (self.api.cache_destroy)(self.cache);
             }
             if !self.filter.is_null() {
-                (self.api.leveldb_filterpolicy_destroy)(self.filter);
+                (self.api.filterpolicy_destroy)(self.filter);
             }
         }
     }

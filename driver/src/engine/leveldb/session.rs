@@ -4,9 +4,10 @@ use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-use super::api::{Api, Db, Iterator, ReadOptions, WriteBatch, WriteOptions};
+use super::api::Api;
 use super::LevelDatabase;
 use crate::engine::c_bytes::{slice, text};
+use crate::engine::c_store::{Db, ReadOptions, StoreCursor, WriteBatch, WriteOptions};
 use crate::engine::{BatchEntry, Cursor, Durability, Result, Session};
 
 /// Its options and batch live as long as the thread, so that an operation allocates nothing on this
@@ -25,15 +26,15 @@ impl<'db> LevelSession<'db> {
         let api = database.api;
         // SAFETY: plain constructors; what they return is destroyed in `drop`.
         unsafe {
-            let write = (api.leveldb_writeoptions_create)();
+            let write = (api.writeoptions_create)();
             let sync = database.durability == Durability::Sync;
-            (api.leveldb_writeoptions_set_sync)(write, sync.into());
+            (api.writeoptions_set_sync)(write, sync.into());
             Self {
                 api,
                 db: database.handle.get(),
-                read: (api.leveldb_readoptions_create)(),
+                read: (api.readoptions_create)(),
                 write,
-                batch: (api.leveldb_writebatch_create)(),
+                batch: (api.writebatch_create)(),
                 database: PhantomData,
             }
         }
@@ -45,7 +46,7 @@ impl<'db> LevelSession<'db> {
         let mut error = null_mut();
         // SAFETY: all objects are alive, and only this thread uses the batch.
         unsafe {
-            (self.api.leveldb_write)(self.db, self.write, self.batch, &raw mut error);
+            (self.api.write)(self.db, self.write, self.batch, &raw mut error);
             self.api.check(error)
         }
     }
@@ -57,8 +58,8 @@ impl Session for LevelSession<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         // SAFETY: the batch is alive and copies key and value.
         unsafe {
-            (self.api.leveldb_writebatch_clear)(self.batch);
-            (self.api.leveldb_writebatch_put)(
+            (self.api.writebatch_clear)(self.batch);
+            (self.api.writebatch_put)(
                 self.batch,
                 text(key),
                 key.len(),
@@ -73,8 +74,8 @@ impl Session for LevelSession<'_> {
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         // SAFETY: the batch is alive and copies the key.
         unsafe {
-            (self.api.leveldb_writebatch_clear)(self.batch);
-            (self.api.leveldb_writebatch_delete)(self.batch, text(key), key.len());
+            (self.api.writebatch_clear)(self.batch);
+            (self.api.writebatch_delete)(self.batch, text(key), key.len());
         }
         self.commit()
     }
@@ -82,10 +83,10 @@ impl Session for LevelSession<'_> {
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
         // SAFETY: the batch is alive and copies keys and values.
         unsafe {
-            (self.api.leveldb_writebatch_clear)(self.batch);
+            (self.api.writebatch_clear)(self.batch);
             for entry in batch {
                 match *entry {
-                    BatchEntry::Put(key, value) => (self.api.leveldb_writebatch_put)(
+                    BatchEntry::Put(key, value) => (self.api.writebatch_put)(
                         self.batch,
                         text(key),
                         key.len(),
@@ -93,7 +94,7 @@ impl Session for LevelSession<'_> {
                         value.len(),
                     ),
                     BatchEntry::Delete(key) => {
-                        (self.api.leveldb_writebatch_delete)(self.batch, text(key), key.len());
+                        (self.api.writebatch_delete)(self.batch, text(key), key.len());
                     }
                 }
             }
@@ -108,7 +109,7 @@ impl Session for LevelSession<'_> {
         // SAFETY: the database and the options are alive; null means absent or failed. LevelDB
         // has no way to look at a value in place: it hands over a copy.
         let value = unsafe {
-            let value = (self.api.leveldb_get)(
+            let value = (self.api.get)(
                 self.db,
                 self.read,
                 text(key),
@@ -131,12 +132,11 @@ impl Session for LevelSession<'_> {
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
         // SAFETY: database and options outlive the cursor, which borrows this session.
-        let iterator = unsafe { (self.api.leveldb_create_iterator)(self.db, self.read) };
-        Ok(Box::new(LevelCursor {
-            api: self.api,
-            iterator,
-            session: PhantomData,
-        }))
+        let cursor = unsafe {
+            let iterator = (self.api.create_iterator)(self.db, self.read);
+            StoreCursor::new(self.api, iterator)
+        };
+        Ok(Box::new(cursor))
     }
 }
 
@@ -144,9 +144,9 @@ impl Drop for LevelSession<'_> {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed once.
         unsafe {
-            (self.api.leveldb_writebatch_destroy)(self.batch);
-            (self.api.leveldb_writeoptions_destroy)(self.write);
-            (self.api.leveldb_readoptions_destroy)(self.read);
+            (self.api.writebatch_destroy)(self.batch);
+            (self.api.writeoptions_destroy)(self.write);
+            (self.api.readoptions_destroy)(self.read);
         }
     }
 }
@@ -158,74 +158,6 @@ impl Drop for Copied {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: handed over by `leveldb_get`, freed once.
-        unsafe { (self.0.leveldb_free)(self.1.cast()) }
-    }
-}
-
-/// LevelDB's iterators read from a snapshot, which they take when they are made.
-struct LevelCursor<'session> {
-    api: &'static Api,
-    iterator: *mut Iterator,
-    session: PhantomData<&'session ()>,
-}
-
-impl Cursor for LevelCursor<'_> {
-    fn seek_to_first(&mut self) {
-        // SAFETY: the iterator is alive.
-        unsafe { (self.api.leveldb_iter_seek_to_first)(self.iterator) }
-    }
-
-    fn seek(&mut self, key: &[u8]) {
-        // SAFETY: the iterator is alive and copies the key.
-        unsafe { (self.api.leveldb_iter_seek)(self.iterator, text(key), key.len()) }
-    }
-
-    #[inline]
-    fn next(&mut self) {
-        debug_assert!(self.valid(), "next() of a cursor that is not valid");
-        // SAFETY: the iterator is alive and, as the caller promises, valid.
-        unsafe { (self.api.leveldb_iter_next)(self.iterator) }
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        // SAFETY: the iterator is alive.
-        unsafe { (self.api.leveldb_iter_valid)(self.iterator) != 0 }
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        let mut length = 0;
-        // SAFETY: the key stays until the iterator moves, which needs a mutable borrow.
-        unsafe {
-            let data = (self.api.leveldb_iter_key)(self.iterator, &raw mut length);
-            slice(data, length)
-        }
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        let mut length = 0;
-        // SAFETY: as for the key.
-        unsafe {
-            let data = (self.api.leveldb_iter_value)(self.iterator, &raw mut length);
-            slice(data, length)
-        }
-    }
-
-    fn status(&self) -> Result<()> {
-        let mut error = null_mut();
-        // SAFETY: the iterator is alive.
-        unsafe {
-            (self.api.leveldb_iter_get_error)(self.iterator, &raw mut error);
-            self.api.check(error)
-        }
-    }
-}
-
-impl Drop for LevelCursor<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made by `leveldb_create_iterator`, destroyed once.
-        unsafe { (self.api.leveldb_iter_destroy)(self.iterator) }
+        unsafe { (self.0.free)(self.1.cast()) }
     }
 }

@@ -105,10 +105,10 @@ impl HyperClock {
     /// Makes the cache and a table factory that uses it; later options change that factory.
     pub fn set(&self, api: &Api, options: &Handle) -> Result<()> {
         let (Some(create), Some(destroy), Some(set_bits), Some(make)) = (
-            api.rocksdb_hyper_clock_cache_options_create,
-            api.rocksdb_hyper_clock_cache_options_destroy,
-            api.rocksdb_hyper_clock_cache_options_set_num_shard_bits,
-            api.rocksdb_cache_create_hyper_clock_opts,
+            api.hyper_clock_cache_options_create,
+            api.hyper_clock_cache_options_destroy,
+            api.hyper_clock_cache_options_set_num_shard_bits,
+            api.cache_create_hyper_clock_opts,
         ) else {
             let allowed = format!("{LRU}; this library cannot make another (RocksDB 8.7 can)");
             return Err(EngineError::bad_value(&name("id"), HYPER_CLOCK, &allowed));
@@ -120,11 +120,11 @@ impl HyperClock {
             set_bits(wanted, self.num_shard_bits);
             let cache = make(wanted);
             destroy(wanted);
-            let table = (api.rocksdb_block_based_options_create)();
-            (api.rocksdb_block_based_options_set_block_cache)(table, cache);
-            (api.rocksdb_options_set_block_based_table_factory)(options.raw, table);
-            (api.rocksdb_block_based_options_destroy)(table);
-            (api.rocksdb_cache_destroy)(cache);
+            let table = (api.block_based_options_create)();
+            (api.block_based_options_set_block_cache)(table, cache);
+            (api.options_set_block_based_table_factory)(options.raw, table);
+            (api.block_based_options_destroy)(table);
+            (api.cache_destroy)(cache);
         }
         Ok(())
     }

@@ -73,14 +73,14 @@ impl RocksDatabase {
                 let mut error = null_mut();
                 // SAFETY: `drop` joins this call before it closes the database and its families.
                 unsafe {
-                    let options = (api.rocksdb_flushoptions_create)();
-                    (api.rocksdb_flushoptions_set_wait)(options, 1);
+                    let options = (api.flushoptions_create)();
+                    (api.flushoptions_set_wait)(options, 1);
                     if family.is_null() {
-                        (api.rocksdb_flush)(handle.get(), options, &raw mut error);
+                        (api.flush)(handle.get(), options, &raw mut error);
                     } else {
-                        (api.rocksdb_flush_cf)(handle.get(), options, family, &raw mut error);
+                        (api.flush_cf)(handle.get(), options, family, &raw mut error);
                     }
-                    (api.rocksdb_flushoptions_destroy)(options);
+                    (api.flushoptions_destroy)(options);
                     api.check(error)
                 }
             })

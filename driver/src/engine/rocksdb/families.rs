@@ -5,7 +5,8 @@ use std::path::Path;
 use std::ptr::{null_mut, NonNull};
 
 use super::api::{Api, ColumnFamily, Handle};
-use super::{DbHandle, Opened};
+use super::Opened;
+use crate::engine::c_store::DbHandle;
 use crate::engine::library::path_text;
 use crate::engine::Result;
 
@@ -42,7 +43,7 @@ impl Families {
     pub fn number(&self, handle: DbHandle, property: &CStr) -> Option<u64> {
         let number = |family: &NonNull<ColumnFamily>| {
             let mut value = 0;
-            let get = self.api.rocksdb_property_int_cf;
+            let get = self.api.property_int_cf;
             // SAFETY: database and family are open and the name ends with NUL.
             let status = unsafe {
                 let family = family.as_ptr();
@@ -63,7 +64,7 @@ impl Drop for Families {
     fn drop(&mut self) {
         for handle in &self.handles {
             // SAFETY: handed over by the engine, destroyed once, before the database is closed.
-            unsafe { (self.api.rocksdb_column_family_handle_destroy)(handle.as_ptr()) }
+            unsafe { (self.api.column_family_handle_destroy)(handle.as_ptr()) }
         }
     }
 }
@@ -85,8 +86,8 @@ pub fn open(
     // SAFETY: options, path and the three lists of `count` entries are alive; handles and database
     // are used only if there is no error.
     let raw = unsafe {
-        (api.rocksdb_options_set_create_missing_column_families)(options.raw, 1);
-        let raw = (api.rocksdb_open_column_families)(
+        (api.options_set_create_missing_column_families)(options.raw, 1);
+        let raw = (api.open_column_families)(
             options.raw,
             path.as_ptr(),
             count as c_int,

@@ -15,18 +15,18 @@ impl RocksDatabase {
         // SAFETY: the database is open; the list is destroyed once and not used afterwards, and
         // every index is below its count.
         unsafe {
-            let files = (self.api.rocksdb_livefiles)(self.handle.get());
+            let files = (self.api.livefiles)(self.handle.get());
             if files.is_null() {
                 return None;
             }
-            for index in 0..(self.api.rocksdb_livefiles_count)(files) {
-                let level = (self.api.rocksdb_livefiles_level)(files, index);
+            for index in 0..(self.api.livefiles_count)(files) {
+                let level = (self.api.livefiles_level)(files, index);
                 if let Some(level) = usize::try_from(level).ok().and_then(|l| levels.get_mut(l)) {
                     level.files += 1;
-                    level.bytes += (self.api.rocksdb_livefiles_size)(files, index) as u64;
+                    level.bytes += (self.api.livefiles_size)(files, index) as u64;
                 }
             }
-            (self.api.rocksdb_livefiles_destroy)(files);
+            (self.api.livefiles_destroy)(files);
         }
         (!levels.is_empty()).then_some(levels)
     }

@@ -4,16 +4,17 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
+use super::c_store::{Db, DbHandle};
 use super::existing;
 use super::flusher::Flusher;
-use super::library::path_text;
+use super::library::{functions, path_text};
 use super::parts::PartsSession;
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult,
     OptionNotTaken, Options, Result, Session, SortedTables,
 };
-use api::{Api, Db, Handle};
+use api::{Api, Handle};
 use families::Families;
 use options_file::OptionsFile;
 use stuck::Watch;
@@ -55,7 +56,7 @@ pub struct RocksDb {
 impl RocksDb {
     /// Loads the library at `library`.
     pub fn load(library: Option<&Path>) -> Result<Self> {
-        let api = Api::open(library)?;
+        let api = functions("rocksdb", library, Api::load)?;
         let library = library.map(Path::to_path_buf).unwrap_or_default();
         Ok(Self {
             api,
@@ -180,7 +181,7 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: opened by `open_database`, and nobody else has the handle.
-        unsafe { (self.api.rocksdb_close)(self.raw) }
+        unsafe { (self.api.close)(self.raw) }
     }
 }
 
@@ -191,27 +192,11 @@ fn open_database(api: &'static Api, directory: &Path, options: &Handle) -> Resul
     let mut error = null_mut();
     // SAFETY: options and path are alive; the handle is used only if there is no error.
     unsafe {
-        let raw = (api.rocksdb_open)(options.raw, path.as_ptr(), &raw mut error);
+        let raw = (api.open)(options.raw, path.as_ptr(), &raw mut error);
         api.check(error)?;
         Ok(Opened { api, raw })
     }
 }
-
-/// A handle that every thread may use.
-#[derive(Debug, Clone, Copy)]
-struct DbHandle(*mut Db);
-
-impl DbHandle {
-    const fn get(self) -> *mut Db {
-        self.0
-    }
-}
-
-// SAFETY: RocksDB's header says that many threads may use a database without locking. It is closed
-// only when nobody borrows the `RocksDatabase` any more.
-unsafe impl Send for DbHandle {}
-// SAFETY: as above.
-unsafe impl Sync for DbHandle {}
 
 /// An open RocksDB.
 struct RocksDatabase {
@@ -258,11 +243,11 @@ impl RocksDatabase {
         // SAFETY: the database is open; the other objects live until they are destroyed here.
         unsafe {
             let options = session::write_options(self.api, self.durability);
-            (self.api.rocksdb_writeoptions_set_no_slowdown)(options, 1);
-            let batch = (self.api.rocksdb_writebatch_create)();
-            (self.api.rocksdb_write)(self.handle.get(), options, batch, &raw mut error);
-            (self.api.rocksdb_writebatch_destroy)(batch);
-            (self.api.rocksdb_writeoptions_destroy)(options);
+            (self.api.writeoptions_set_no_slowdown)(options, 1);
+            let batch = (self.api.writebatch_create)();
+            (self.api.write)(self.handle.get(), options, batch, &raw mut error);
+            (self.api.writebatch_destroy)(batch);
+            (self.api.writeoptions_destroy)(options);
             self.api.check(error)
         }
     }
@@ -310,7 +295,7 @@ impl Database for RocksDatabase {
         let mut error = null_mut();
         // SAFETY: the database is open, and the texts are constants.
         unsafe {
-            let set = self.api.rocksdb_set_options;
+            let set = self.api.set_options;
             set(
                 self.handle.get(),
                 1,
@@ -345,12 +330,7 @@ impl Database for RocksDatabase {
     }
 
     fn property(&self, name: &str) -> Option<String> {
-        let name = CString::new(name).ok()?;
-        // SAFETY: the database is open, and the engine hands over a string or null.
-        unsafe {
-            let text = (self.api.rocksdb_property_value)(self.handle.get(), name.as_ptr());
-            (!text.is_null()).then(|| self.api.take(text))
-        }
+        self.api.property(self.handle, &CString::new(name).ok()?)
     }
 }
 
@@ -362,11 +342,11 @@ impl Drop for RocksDatabase {
         unsafe {
             drop(self.watch.take());
             if self.flusher.is_running() {
-                (self.api.rocksdb_cancel_all_background_work)(self.handle.get(), 0);
+                (self.api.cancel_all_background_work)(self.handle.get(), 0);
             }
             self.flusher.join();
             drop(self.families.take());
-            (self.api.rocksdb_close)(self.handle.get());
+            (self.api.close)(self.handle.get());
         }
     }
 }

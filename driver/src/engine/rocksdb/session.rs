@@ -1,15 +1,12 @@
 //! One thread's operations on a RocksDB, directly through the C interface.
 
 use std::ffi::c_int;
-use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-use super::api::{
-    Api, ColumnFamily, Db, Iterator, PerfContext, PinnableSlice, ReadOptions, WriteBatch,
-    WriteOptions,
-};
+use super::api::{Api, ColumnFamily, PerfContext, PinnableSlice};
 use super::RocksDatabase;
 use crate::engine::c_bytes::{slice, text};
+use crate::engine::c_store::{Db, ReadOptions, StoreCursor, WriteBatch, WriteOptions};
 use crate::engine::{BatchEntry, BlockCacheReads, Cursor, Durability, Result, Session};
 
 // Metrics of `rocksdb_perfcontext_metric`: the first ones of the enumeration in `rocksdb/c.h`, with
@@ -47,10 +44,10 @@ impl<'db> RocksSession<'db> {
             Self {
                 api,
                 db: database.handle.get(),
-                read: (api.rocksdb_readoptions_create)(),
+                read: (api.readoptions_create)(),
                 write: write_options(api, database.durability),
-                batch: (api.rocksdb_writebatch_create)(),
-                perf: (api.rocksdb_perfcontext_create)(),
+                batch: (api.writebatch_create)(),
+                perf: (api.perfcontext_create)(),
                 buffer: api.copies_values().then(|| Box::new([0; COPIED_BYTES_MAX])),
                 family,
                 database,
@@ -59,19 +56,15 @@ impl<'db> RocksSession<'db> {
     }
 
     #[inline]
-    fn new_cursor(&mut self) -> RocksCursor<'_> {
+    fn new_cursor(&mut self) -> StoreCursor<'_> {
         // SAFETY: database and options outlive the cursor, which borrows this session.
-        let iterator = unsafe {
-            if self.family.is_null() {
-                (self.api.rocksdb_create_iterator)(self.db, self.read)
+        unsafe {
+            let iterator = if self.family.is_null() {
+                (self.api.create_iterator)(self.db, self.read)
             } else {
-                (self.api.rocksdb_create_iterator_cf)(self.db, self.read, self.family)
-            }
-        };
-        RocksCursor {
-            api: self.api,
-            iterator,
-            session: PhantomData,
+                (self.api.create_iterator_cf)(self.db, self.read, self.family)
+            };
+            StoreCursor::new(self.api, iterator)
         }
     }
 
@@ -80,8 +73,8 @@ impl<'db> RocksSession<'db> {
     #[inline]
     fn get_copied(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<Option<bool>> {
         let (Some(get), Some(get_cf), Some(buffer)) = (
-            self.api.rocksdb_get_into_buffer,
-            self.api.rocksdb_get_into_buffer_cf,
+            self.api.get_into_buffer,
+            self.api.get_into_buffer_cf,
             &mut self.buffer,
         ) else {
             return Ok(None);
@@ -126,9 +119,9 @@ impl<'db> RocksSession<'db> {
         // SAFETY: the batch is alive, and so is the family if there is one.
         unsafe {
             if self.family.is_null() {
-                (api.rocksdb_writebatch_put)(batch, key, key_bytes, value, value_bytes);
+                (api.writebatch_put)(batch, key, key_bytes, value, value_bytes);
             } else {
-                let put = api.rocksdb_writebatch_put_cf;
+                let put = api.writebatch_put_cf;
                 put(batch, self.family, key, key_bytes, value, value_bytes);
             }
         }
@@ -141,9 +134,9 @@ impl<'db> RocksSession<'db> {
         // SAFETY: as for a put.
         unsafe {
             if self.family.is_null() {
-                (api.rocksdb_writebatch_delete)(batch, text(key), key.len());
+                (api.writebatch_delete)(batch, text(key), key.len());
             } else {
-                (api.rocksdb_writebatch_delete_cf)(batch, self.family, text(key), key.len());
+                (api.writebatch_delete_cf)(batch, self.family, text(key), key.len());
             }
         }
     }
@@ -151,7 +144,7 @@ impl<'db> RocksSession<'db> {
     #[inline]
     fn clear(&self) {
         // SAFETY: the batch is alive.
-        unsafe { (self.api.rocksdb_writebatch_clear)(self.batch) }
+        unsafe { (self.api.writebatch_clear)(self.batch) }
     }
 
     /// Writes the batch. The next call clears it.
@@ -160,7 +153,7 @@ impl<'db> RocksSession<'db> {
         let mut error = null_mut();
         // SAFETY: all objects are alive, and only this thread uses the batch.
         unsafe {
-            (self.api.rocksdb_write)(self.db, self.write, self.batch, &raw mut error);
+            (self.api.write)(self.db, self.write, self.batch, &raw mut error);
             self.api.check(error)
         }
         .map_err(|error| self.database.explain(error))
@@ -171,11 +164,11 @@ impl<'db> RocksSession<'db> {
 pub fn write_options(api: &Api, durability: Durability) -> *mut WriteOptions {
     // SAFETY: the object is new and alive.
     unsafe {
-        let options = (api.rocksdb_writeoptions_create)();
+        let options = (api.writeoptions_create)();
         match durability {
-            Durability::Sync => (api.rocksdb_writeoptions_set_sync)(options, 1),
+            Durability::Sync => (api.writeoptions_set_sync)(options, 1),
             Durability::Wal => {}
-            Durability::None => (api.rocksdb_writeoptions_disable_WAL)(options, 1),
+            Durability::None => (api.writeoptions_disable_WAL)(options, 1),
         }
         options
     }
@@ -217,9 +210,9 @@ impl Session for RocksSession<'_> {
         // SAFETY: as for a put.
         unsafe {
             if self.family.is_null() {
-                (api.rocksdb_writebatch_merge)(batch, key, key_bytes, operand, operand_bytes);
+                (api.writebatch_merge)(batch, key, key_bytes, operand, operand_bytes);
             } else {
-                let merge = api.rocksdb_writebatch_merge_cf;
+                let merge = api.writebatch_merge_cf;
                 merge(batch, self.family, key, key_bytes, operand, operand_bytes);
             }
         }
@@ -237,9 +230,9 @@ impl Session for RocksSession<'_> {
             let (api, db, read) = (self.api, self.db, self.read);
             let (key, key_bytes, error) = (text(key), key.len(), &raw mut error);
             let handle = if self.family.is_null() {
-                (api.rocksdb_get_pinned)(db, read, key, key_bytes, error)
+                (api.get_pinned)(db, read, key, key_bytes, error)
             } else {
-                (api.rocksdb_get_pinned_cf)(db, read, self.family, key, key_bytes, error)
+                (api.get_pinned_cf)(db, read, self.family, key, key_bytes, error)
             };
             let error = *error;
             self.api.check(error)?;
@@ -252,7 +245,7 @@ impl Session for RocksSession<'_> {
         let mut length = 0;
         // SAFETY: the slice stays pinned until `pinned` is dropped, after `read` has returned.
         unsafe {
-            let data = (self.api.rocksdb_pinnableslice_value)(handle, &raw mut length);
+            let data = (self.api.pinnableslice_value)(handle, &raw mut length);
             read(slice(data, length));
         }
         drop(pinned);
@@ -270,7 +263,7 @@ impl Session for RocksSession<'_> {
 
     fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
         // SAFETY: the options are this session's own, and alive.
-        unsafe { (self.api.rocksdb_readoptions_set_total_order_seek)(self.read, 1) };
+        unsafe { (self.api.readoptions_set_total_order_seek)(self.read, 1) };
         self.cursor()
     }
 
@@ -278,7 +271,7 @@ impl Session for RocksSession<'_> {
     fn block_cache(&mut self) -> Option<BlockCacheReads> {
         // SAFETY: the object is alive. It gives the counters of the thread that made it, which is
         // the thread that has the session.
-        let metric = |which| unsafe { (self.api.rocksdb_perfcontext_metric)(self.perf, which) };
+        let metric = |which| unsafe { (self.api.perfcontext_metric)(self.perf, which) };
         Some(BlockCacheReads {
             hits: metric(BLOCK_CACHE_HIT_COUNT),
             misses: metric(BLOCK_READ_COUNT),
@@ -290,10 +283,10 @@ impl Drop for RocksSession<'_> {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed once.
         unsafe {
-            (self.api.rocksdb_perfcontext_destroy)(self.perf);
-            (self.api.rocksdb_writebatch_destroy)(self.batch);
-            (self.api.rocksdb_writeoptions_destroy)(self.write);
-            (self.api.rocksdb_readoptions_destroy)(self.read);
+            (self.api.perfcontext_destroy)(self.perf);
+            (self.api.writebatch_destroy)(self.batch);
+            (self.api.writeoptions_destroy)(self.write);
+            (self.api.readoptions_destroy)(self.read);
         }
     }
 }
@@ -305,82 +298,6 @@ impl Drop for Pinned {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: handed over by `rocksdb_get_pinned`, destroyed once.
-        unsafe { (self.0.rocksdb_pinnableslice_destroy)(self.1) }
-    }
-}
-
-/// RocksDB's iterators read from a snapshot, which they take when they are made.
-struct RocksCursor<'session> {
-    api: &'static Api,
-    iterator: *mut Iterator,
-    session: PhantomData<&'session ()>,
-}
-
-impl Cursor for RocksCursor<'_> {
-    fn seek_to_first(&mut self) {
-        // SAFETY: the iterator is alive.
-        unsafe { (self.api.rocksdb_iter_seek_to_first)(self.iterator) }
-    }
-
-    fn seek(&mut self, key: &[u8]) {
-        // SAFETY: the iterator is alive and copies the key.
-        unsafe { (self.api.rocksdb_iter_seek)(self.iterator, text(key), key.len()) }
-    }
-
-    #[inline]
-    fn next(&mut self) {
-        debug_assert!(self.valid(), "next() of a cursor that is not valid");
-        // SAFETY: the iterator is alive and, as the caller promises, valid.
-        unsafe { (self.api.rocksdb_iter_next)(self.iterator) }
-    }
-
-    #[inline]
-    fn valid(&self) -> bool {
-        // SAFETY: the iterator is alive.
-        unsafe { (self.api.rocksdb_iter_valid)(self.iterator) != 0 }
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        // SAFETY: the key stays until the iterator moves, which needs a mutable borrow.
-        unsafe {
-            if let Some(key) = self.api.rocksdb_iter_key_slice {
-                let key = key(self.iterator);
-                return slice(key.data, key.size);
-            }
-            let mut length = 0;
-            let data = (self.api.rocksdb_iter_key)(self.iterator, &raw mut length);
-            slice(data, length)
-        }
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        // SAFETY: as for the key.
-        unsafe {
-            if let Some(value) = self.api.rocksdb_iter_value_slice {
-                let value = value(self.iterator);
-                return slice(value.data, value.size);
-            }
-            let mut length = 0;
-            let data = (self.api.rocksdb_iter_value)(self.iterator, &raw mut length);
-            slice(data, length)
-        }
-    }
-
-    fn status(&self) -> Result<()> {
-        let mut error = null_mut();
-        // SAFETY: the iterator is alive.
-        unsafe {
-            (self.api.rocksdb_iter_get_error)(self.iterator, &raw mut error);
-            self.api.check(error)
-        }
-    }
-}
-
-impl Drop for RocksCursor<'_> {
-    fn drop(&mut self) {
-        // SAFETY: made by `rocksdb_create_iterator`, destroyed once.
-        unsafe { (self.api.rocksdb_iter_destroy)(self.iterator) }
+        unsafe { (self.0.pinnableslice_destroy)(self.1) }
     }
 }

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::api::Api;
-use super::DbHandle;
+use crate::engine::c_store::DbHandle;
 use crate::engine::library::status_error;
 use crate::engine::log_lines::for_each_line;
 use crate::engine::{EngineError, Result};
@@ -84,7 +84,7 @@ fn watch(
             drop(verdict.set(reason(directory)));
             // SAFETY: the database is open as long as this thread runs. Without waiting, the call
             // only tells writers and background work to give up.
-            unsafe { (api.rocksdb_cancel_all_background_work)(handle.get(), 0) };
+            unsafe { (api.cancel_all_background_work)(handle.get(), 0) };
             return;
         }
     }
@@ -104,7 +104,7 @@ pub fn number(api: &Api, handle: DbHandle, property: &CStr) -> Option<u64> {
     let mut value = 0;
     // SAFETY: the database is open and the name ends with NUL.
     let status =
-        unsafe { (api.rocksdb_property_int)(handle.get(), property.as_ptr(), &raw mut value) };
+        unsafe { (api.property_int)(handle.get(), property.as_ptr(), &raw mut value) };
     (status == 0).then_some(value)
 }
 

@@ -126,16 +126,16 @@ impl SortedTables for OpenTables<'_> {
         // SAFETY: the database is open, the names live until the call returns, and the options
         // object is destroyed once.
         unsafe {
-            let options = (api.rocksdb_ingestexternalfileoptions_create)();
-            (api.rocksdb_ingestexternalfileoptions_set_move_files)(options, 1);
-            (api.rocksdb_ingest_external_file)(
+            let options = (api.ingestexternalfileoptions_create)();
+            (api.ingestexternalfileoptions_set_move_files)(options, 1);
+            (api.ingest_external_file)(
                 database.handle.get(),
                 names.as_ptr(),
                 names.len(),
                 options,
                 &raw mut error,
             );
-            (api.rocksdb_ingestexternalfileoptions_destroy)(options);
+            (api.ingestexternalfileoptions_destroy)(options);
             api.check(error).map_err(|why| database.explain(why))
         }
     }
@@ -157,11 +157,11 @@ impl<'a> Writer<'a> {
         // SAFETY: the options live as long as the database, which outlives the writer; both objects
         // are destroyed in `drop`.
         unsafe {
-            let environment = (api.rocksdb_envoptions_create)();
+            let environment = (api.envoptions_create)();
             Writer {
                 tables,
                 environment,
-                writer: (api.rocksdb_sstfilewriter_create)(environment, database.options.raw),
+                writer: (api.sstfilewriter_create)(environment, database.options.raw),
                 is_open: false,
                 done: Vec::new(),
             }
@@ -183,7 +183,7 @@ impl<'a> Writer<'a> {
     fn open(&mut self) -> Result<()> {
         let number = self.tables.made.fetch_add(1, Ordering::Relaxed);
         let path = self.tables.scratch.database(&format!("{number}.sst"));
-        let (name, open) = (path_text(&path)?, self.api().rocksdb_sstfilewriter_open);
+        let (name, open) = (path_text(&path)?, self.api().sstfilewriter_open);
         // SAFETY: the writer is alive, and the name lives until the call returns.
         self.call(|writer, error| unsafe { open(writer, name.as_ptr(), error) })?;
         self.is_open = true;
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         if !std::mem::take(&mut self.is_open) {
             return Ok(());
         }
-        let finish = self.api().rocksdb_sstfilewriter_finish;
+        let finish = self.api().sstfilewriter_finish;
         // SAFETY: the writer is alive, and has an open table.
         self.call(|writer, error| unsafe { finish(writer, error) })
     }
@@ -205,8 +205,8 @@ impl<'a> Writer<'a> {
             self.open()?;
         }
         let (put, file_size) = (
-            self.api().rocksdb_sstfilewriter_put,
-            self.api().rocksdb_sstfilewriter_file_size,
+            self.api().sstfilewriter_put,
+            self.api().sstfilewriter_file_size,
         );
         let mut bytes = 0;
         // SAFETY: the writer is alive, and copies key and value.
@@ -232,8 +232,8 @@ impl Drop for Writer<'_> {
     fn drop(&mut self) {
         // SAFETY: created in `new`, destroyed once; an open table is given up.
         unsafe {
-            (self.api().rocksdb_sstfilewriter_destroy)(self.writer);
-            (self.api().rocksdb_envoptions_destroy)(self.environment);
+            (self.api().sstfilewriter_destroy)(self.writer);
+            (self.api().envoptions_destroy)(self.environment);
         }
     }
 }
