@@ -31,26 +31,30 @@ pub use probe::{probe, Probe};
 /// Option name to option value, both in the engine's own spelling.
 pub type Options = BTreeMap<String, String>;
 
-/// The identity of an engine, as it states it itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Name, version and library of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "EngineReply"))]
+#[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Engine name as registered in [`load`]: `rocksdb`, `leveldb`, `memory`, `noop`; or a library's own.
+    /// Name of the engine.
     pub name: String,
-    /// The version that the engine states; `None` until it is known (RocksDB states its version
-    /// only in the OPTIONS file that it writes when it opens a database).
+    /// As the engine states it.
+    // RocksDB states it only in the OPTIONS file that it writes when it opens a database.
     pub version: Option<String>,
-    /// The shared library that was loaded, if the engine is not built in.
+    /// What was loaded.
     pub library: Option<PathBuf>,
 }
 
-/// One option whose effective value differs from the requested one, or could not be read back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An option whose effective value is not the requested one, or is not known.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "OptionReply"))]
+#[serde(deny_unknown_fields)]
 pub struct OptionNotTaken {
-    /// The option, in the spelling of the request.
+    /// The option.
     pub name: String,
     /// What was asked for.
     pub requested: String,
-    /// The value that the engine reports; `None` if it reports none.
+    /// What is in force; `None` where the engine does not say.
     pub effective: Option<String>,
 }
 

@@ -1,7 +1,5 @@
 //! The messages of the driver.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 use super::error::ErrorReply;
@@ -29,9 +27,9 @@ pub enum Message {
     /// The engine accepted the options.
     Opened {
         /// What was opened.
-        engine: EngineReply,
+        engine: Identity,
         /// Options whose effective value is not the requested one, or is not known.
-        options_not_taken: Vec<OptionReply>,
+        options_not_taken: Vec<OptionNotTaken>,
     },
     /// A phase begins.
     PhaseStarted {
@@ -113,7 +111,7 @@ pub enum Message {
     /// Answer to a probe.
     Probed {
         /// What the library is.
-        engine: EngineReply,
+        engine: Identity,
         /// Compression algorithms compiled in.
         compressions: Vec<String>,
         /// Every option that the engine knows, with its default.
@@ -171,52 +169,6 @@ pub enum Outcome {
     DataLoss,
     /// The tuner asked for it.
     Cancelled,
-}
-
-/// Name, version and library of an engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct EngineReply {
-    /// Name of the engine.
-    pub name: String,
-    /// As the engine states it.
-    pub version: Option<String>,
-    /// What was loaded.
-    pub library: Option<PathBuf>,
-}
-
-impl From<Identity> for EngineReply {
-    fn from(identity: Identity) -> Self {
-        EngineReply {
-            name: identity.name,
-            version: identity.version,
-            library: identity.library,
-        }
-    }
-}
-
-/// An option whose effective value is not the requested one, or is not known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct OptionReply {
-    /// The option.
-    pub name: String,
-    /// What was asked for.
-    pub requested: String,
-    /// What is in force; `None` where the engine does not say.
-    pub effective: Option<String>,
-}
-
-impl From<OptionNotTaken> for OptionReply {
-    fn from(option: OptionNotTaken) -> Self {
-        OptionReply {
-            name: option.name,
-            requested: option.requested,
-            effective: option.effective,
-        }
-    }
 }
 
 /// Compactions of a phase into one level.

@@ -18,9 +18,7 @@ mod workload;
 pub use distributions::{KeyDistribution, SizeDistribution};
 pub use error::ErrorReply;
 pub use latency::{LatencyReply, LatencyStatistics};
-pub use message::{
-    EngineReply, Interval, LevelReply, Message, OptionDefault, OptionReply, Outcome,
-};
+pub use message::{Interval, LevelReply, Message, OptionDefault, Outcome};
 pub use mix::{Mix, MixOperation};
 pub use phase_reply::{PhaseReply, ReplayReply};
 pub use request::{

@@ -198,7 +198,7 @@ fn probe(request: &ProbeRequest, sink: &mut dyn Sink) -> Result<Usage, Failure> 
         .map(|(name, default)| OptionDefault { name, default })
         .collect();
     sink.send(&Message::Probed {
-        engine: probe.identity.into(),
+        engine: probe.identity,
         compressions: probe.compressions,
         options,
     })?;

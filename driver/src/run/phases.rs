@@ -107,10 +107,9 @@ impl<'a> Phases<'a> {
         }
         .map_err(Failure::opening)?;
         let keeps_data = database.keeps_data();
-        let not_taken = database.options_not_taken();
         sink.send(&Message::Opened {
-            engine: database.identity().into(),
-            options_not_taken: not_taken.into_iter().map(Into::into).collect(),
+            engine: database.identity(),
+            options_not_taken: database.options_not_taken(),
         })?;
         let mut open = Some(database);
         for (index, phase) in request.workload.phases.iter().enumerate().skip(executed) {
