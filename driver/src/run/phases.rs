@@ -231,11 +231,7 @@ impl<'a> Phases<'a> {
         })?;
         self.ledger.forget(&performed.touched);
         self.replayed.add_phase(performed.replayed_keys);
-        let reply = ReplayReply {
-            skipped: performed.skipped,
-            damage: performed.damage,
-        };
-        Ok((performed.observation, reply))
+        Ok((performed.observation, performed.reply))
     }
 
     /// The keys for which the ledger has an expectation.

@@ -1,5 +1,6 @@
 //! Operations on their way from the dispatcher to a worker.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::trace::{BatchItem, Record, WriteKind};
@@ -48,13 +49,8 @@ pub struct Chunk {
     commands: Vec<Command>,
 }
 
-/// Entries of batches that no engine of the driver can perform, by type.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Skipped {
-    pub delete_range: u64,
-    pub put_entity: u64,
-    pub blob_index: u64,
-}
+/// The number of entries of batches that no engine of the driver can perform, by type.
+type Skipped = BTreeMap<String, u64>;
 
 impl Chunk {
     /// Adds a record. If no part of it can be performed, leaves it out and returns false.
@@ -77,13 +73,14 @@ impl Chunk {
     }
 
     fn write(&mut self, item: BatchItem<'_>, skipped: &mut Skipped) {
+        let mut skip = |kind: &str| *skipped.entry(kind.to_owned()).or_default() += 1;
         match item.kind {
             WriteKind::Put => self.step(Action::Put, item.key, item.value),
             WriteKind::Merge => self.step(Action::Merge, item.key, item.value),
             WriteKind::Delete | WriteKind::SingleDelete => self.step(Action::Delete, item.key, &[]),
-            WriteKind::DeleteRange => skipped.delete_range += 1,
-            WriteKind::PutEntity => skipped.put_entity += 1,
-            WriteKind::BlobIndex => skipped.blob_index += 1,
+            WriteKind::DeleteRange => skip("delete_range"),
+            WriteKind::PutEntity => skip("put_entity"),
+            WriteKind::BlobIndex => skip("blob_index"),
         }
     }
 

@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
-use crate::trace::{Damage, TraceError, TraceReader};
+use crate::protocol::ReplayReply;
+use crate::trace::{TraceError, TraceReader};
 
-use super::chunk::{first_key, Chunk, Skipped};
+use super::chunk::{first_key, Chunk};
 use super::hash;
 use super::pace::PhaseTime;
 
@@ -19,17 +20,6 @@ const CHUNK_NS: u64 = 5_000_000;
 const AHEAD_NS: u64 = 1_000_000_000;
 /// The most chunks that wait for a worker.
 pub const QUEUE: usize = 16;
-
-/// The results of the dispatcher.
-#[derive(Debug, Default)]
-pub struct Dispatched {
-    /// Records that were dispatched.
-    pub records: u64,
-    /// Entries that were left out.
-    pub skipped: Skipped,
-    /// Where the trace became unreadable.
-    pub damage: Option<Damage>,
-}
 
 /// The channels of one worker.
 #[derive(Debug)]
@@ -96,17 +86,18 @@ pub struct Dispatcher<'a, R> {
 }
 
 impl<R: Read> Dispatcher<'_, R> {
-    /// Dispatches the whole trace, or what comes before damage, until somebody stops it.
-    pub fn run(mut self) -> Result<Dispatched, TraceError> {
-        let mut dispatched = Dispatched::default();
+    /// Dispatches the whole trace, or what comes before damage, until somebody stops it. Returns
+    /// what could not be dispatched.
+    pub fn run(mut self) -> Result<ReplayReply, TraceError> {
+        let (mut records, mut reply) = (0, ReplayReply::default());
         let mut first_us = None;
         let mut flushed_ns = 0;
-        while dispatched.records < self.records_max && !(self.stop)() {
+        while records < self.records_max && !(self.stop)() {
             let entry = match self.reader.next_entry() {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
                 Err(TraceError::Damaged(damage)) => {
-                    dispatched.damage = Some(damage);
+                    reply.damage = Some(damage);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -127,17 +118,16 @@ impl<R: Read> Dispatcher<'_, R> {
             }
             let worker = (hash(first_key(&entry.record)) % self.lanes.len() as u64) as usize;
             let lane = &mut self.lanes[worker];
-            let something = lane
-                .filling
-                .push(due_ns, entry.record, &mut dispatched.skipped);
-            dispatched.records += u64::from(something);
+            let (chunk, skipped) = (&mut lane.filling, &mut reply.skipped);
+            let something = chunk.push(due_ns, entry.record, skipped);
+            records += u64::from(something);
             if lane.is_full() && !flush(&mut self.lanes, worker) {
                 break;
             }
         }
         // A worker that is gone has already returned its error.
         let _ = self.lanes.iter_mut().all(Lane::flush);
-        Ok(dispatched)
+        Ok(reply)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A phase that performs a trace: its threads start together and are watched while they run.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
 use crate::measure::{IntervalSeries, Progress, Ticks};
-use crate::protocol::{Phase, Replay};
-use crate::trace::{Damage, TraceError, TraceReader};
+use crate::protocol::{Phase, Replay, ReplayReply};
+use crate::trace::{TraceError, TraceReader};
 use crate::workload::{Observation, Watcher};
 
-use super::chunk::{Chunk, Skipped};
-use super::dispatcher::{Dispatched, Dispatcher, Lane, QUEUE};
+use super::chunk::Chunk;
+use super::dispatcher::{Dispatcher, Lane, QUEUE};
 use super::pace::PhaseTime;
 use super::replayed_keys::ReplayedKeys;
 use super::worker::{Common, Done, Worker};
@@ -38,10 +38,8 @@ pub struct ReplayContext<'a> {
 pub struct ReplayObservation {
     /// What its threads observed.
     pub observation: Observation,
-    /// Entries of batches that were left out, by type.
-    pub skipped: BTreeMap<String, u64>,
-    /// Where the trace became unreadable.
-    pub damage: Option<Damage>,
+    /// What could not be performed.
+    pub reply: ReplayReply,
     /// What was written, by worker.
     pub replayed_keys: Vec<ReplayedKeys>,
     /// Numbers of the known keys that were written.
@@ -140,7 +138,7 @@ pub fn run_replay(
         known: context.known,
     };
     let progress: Vec<Progress> = (0..phase.threads).map(|_| Progress::default()).collect();
-    let (workers, dispatched) = std::thread::scope(|scope| {
+    let (workers, reply) = std::thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut workers = Vec::new();
         active.count.store(phase.threads, Ordering::Release);
@@ -188,10 +186,10 @@ pub fn run_replay(
             .into_iter()
             .map(join)
             .collect::<Result<Vec<Done>>>()?;
-        let dispatched = dispatcher.join().map_err(|_| panicked())?;
-        Ok::<_, ReplayError>((workers, dispatched.map_err(ReplayError::Trace)?))
+        let reply = dispatcher.join().map_err(|_| panicked())?;
+        Ok::<_, ReplayError>((workers, reply.map_err(ReplayError::Trace)?))
     })?;
-    Ok(observe(workers, dispatched))
+    Ok(observe(workers, reply))
 }
 
 fn watch(
@@ -217,7 +215,7 @@ fn panicked() -> EngineError {
     EngineError::failed("a thread of the replay panicked")
 }
 
-fn observe(workers: Vec<Done>, dispatched: Dispatched) -> ReplayObservation {
+fn observe(workers: Vec<Done>, reply: ReplayReply) -> ReplayObservation {
     let ended_ns = workers.iter().map(|worker| worker.ended_ns).max();
     let mut observed = Vec::new();
     let mut replayed_keys = Vec::new();
@@ -229,19 +227,8 @@ fn observe(workers: Vec<Done>, dispatched: Dispatched) -> ReplayObservation {
     }
     ReplayObservation {
         observation: Observation::new(&observed, ended_ns.unwrap_or(0) as f64 / 1e9),
-        skipped: named(dispatched.skipped),
-        damage: dispatched.damage,
+        reply,
         replayed_keys,
         touched,
     }
-}
-
-fn named(skipped: Skipped) -> BTreeMap<String, u64> {
-    let all = [
-        ("delete_range", skipped.delete_range),
-        ("put_entity", skipped.put_entity),
-        ("blob_index", skipped.blob_index),
-    ];
-    let some = all.into_iter().filter(|(_, count)| *count > 0);
-    some.map(|(name, count)| (name.to_owned(), count)).collect()
 }
