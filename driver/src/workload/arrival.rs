@@ -1,15 +1,10 @@
 //! When operations start: when the previous one ends, or at a rate, constant or changing.
 
 use std::f64::consts::{PI, TAU};
-use std::time::Duration;
 
-use crate::measure::Ticks;
+use crate::measure::{PhaseTime, Ticks};
 use crate::protocol::{Phase, Rate};
 
-/// A thread that waits for less than this spins, because a sleep may last this much too long.
-const SPIN_NS: u64 = 100_000;
-/// The longest sleep, so that a cancelled phase ends in time even at a low rate.
-const SLEEP_NS_MAX: u64 = 50_000_000;
 /// Two starts that are closer than this are the same.
 const PRECISION_S: f64 = 1e-9;
 /// Enough steps to halve a bracket of a day down to a nanosecond.
@@ -137,8 +132,7 @@ impl Wave {
 /// omission).
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    ticks: Ticks,
-    started: u64,
+    time: PhaseTime,
     pace: Pace,
     thread: u64,
     threads: u64,
@@ -150,8 +144,7 @@ impl Schedule {
     /// The part of thread `thread` of `threads`: every `threads`-th operation of `pace`.
     pub fn new(ticks: Ticks, started: u64, pace: Pace, thread: usize, threads: usize) -> Self {
         Schedule {
-            ticks,
-            started,
+            time: PhaseTime { ticks, started },
             pace,
             thread: thread as u64,
             threads: threads as u64,
@@ -171,22 +164,10 @@ impl Schedule {
     /// `None` as soon as `stop` returns true.
     pub fn wait(&mut self, stop: impl Fn() -> bool) -> Option<u64> {
         let intended_ns = self.intended_ns();
-        loop {
-            if stop() {
-                return None;
-            }
-            let now_ns = self.ticks.ns_between(self.started, self.ticks.now());
-            let ahead_ns = intended_ns.saturating_sub(now_ns);
-            if ahead_ns == 0 {
-                self.next += 1;
-                return Some(intended_ns);
-            }
-            if ahead_ns > SPIN_NS {
-                std::thread::sleep(Duration::from_nanos((ahead_ns - SPIN_NS).min(SLEEP_NS_MAX)));
-            } else {
-                std::hint::spin_loop();
-            }
-        }
+        self.time.wait(intended_ns, stop).then(|| {
+            self.next += 1;
+            intended_ns
+        })
     }
 }
 
@@ -194,6 +175,7 @@ impl Schedule {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::time::Duration;
 
     fn constant(ops_s: f64) -> Pace {
         Pace::Constant { ops_s }

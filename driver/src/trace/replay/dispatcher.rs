@@ -3,12 +3,12 @@
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
+use crate::measure::PhaseTime;
 use crate::protocol::ReplayReply;
 use crate::trace::{TraceError, TraceReader};
 
 use super::chunk::{first_key, Chunk};
 use super::hash;
-use super::pace::PhaseTime;
 
 /// A chunk is sent when it has this many bytes ...
 const CHUNK_BYTES: usize = 64 << 10;

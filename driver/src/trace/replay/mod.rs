@@ -6,7 +6,6 @@
 
 mod chunk;
 mod dispatcher;
-mod pace;
 mod replayed_keys;
 mod run;
 mod worker;

@@ -8,14 +8,13 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
-use crate::measure::{IntervalSeries, Progress, Ticks};
+use crate::measure::{IntervalSeries, PhaseTime, Progress, Ticks};
 use crate::protocol::{Phase, Replay, ReplayReply};
 use crate::trace::{TraceError, TraceReader};
 use crate::workload::{Observation, Watcher};
 
 use super::chunk::Chunk;
 use super::dispatcher::{Dispatcher, Lane, QUEUE};
-use super::pace::PhaseTime;
 use super::replayed_keys::ReplayedKeys;
 use super::worker::{Common, Done, Worker};
 

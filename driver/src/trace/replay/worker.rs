@@ -4,11 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender};
 
 use crate::engine::{BatchEntry, Result, Session};
-use crate::measure::{OperationKind, Progress};
+use crate::measure::{OperationKind, PhaseTime, Progress};
 use crate::workload::ThreadObservation;
 
 use super::chunk::{Action, Chunk, Command, Step};
-use super::pace::PhaseTime;
 use super::replayed_keys::{put, KeyState, ReplayedKeys};
 
 /// What the workers of a phase share.

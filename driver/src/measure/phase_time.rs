@@ -1,18 +1,20 @@
-//! Waits until a recorded operation is due.
+//! Waits until an operation is due.
 
 use std::time::Duration;
 
-use crate::measure::Ticks;
+use super::Ticks;
 
 /// For a shorter wait a thread spins instead of sleeping, because a sleep may overrun by as much.
 const SPIN_NS: u64 = 100_000;
-/// The longest sleep, so that a cancelled phase ends in time.
+/// The longest sleep, so that a cancelled phase ends in time even at a low rate.
 const SLEEP_NS_MAX: u64 = 50_000_000;
 
 /// The time of a phase.
 #[derive(Debug, Clone)]
 pub struct PhaseTime {
+    /// The clock.
     pub ticks: Ticks,
+    /// The start, in ticks.
     pub started: u64,
 }
 
