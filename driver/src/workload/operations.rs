@@ -77,10 +77,8 @@ pub trait Action {
 
     /// Chooses the next key and value. Not timed.
     fn prepare(&mut self);
-    /// Calls the engine. Timed.
-    fn perform(&mut self) -> Result<Step>;
-    /// Keys and bytes so far.
-    fn counts(&self) -> DataCounts;
+    /// Calls the engine, and adds the keys and bytes to `counts`. Timed.
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step>;
     /// What the thread wrote and read, of the sampled keys.
     fn into_notes(self) -> Notes
     where
@@ -139,7 +137,6 @@ pub struct Put<'a> {
     version: Version,
     value: &'a [u8],
     count: u64,
-    counts: DataCounts,
 }
 
 impl<'a> Put<'a> {
@@ -161,7 +158,6 @@ impl<'a> Put<'a> {
             version: Version::new(origin.phase, origin.thread, 0),
             value: &[],
             count,
-            counts: DataCounts::default(),
         }
     }
 }
@@ -182,16 +178,12 @@ impl Action for Put<'_> {
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<Step> {
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
         self.session.put(self.key.bytes(), self.value)?;
-        self.counts.bytes_written += (self.key.bytes().len() + self.value.len()) as u64;
+        counts.bytes_written += (self.key.bytes().len() + self.value.len()) as u64;
         self.ledger
             .note(self.key.index, KeyState::Written(self.version));
         Ok(Step::Done)
-    }
-
-    fn counts(&self) -> DataCounts {
-        self.counts
     }
 
     fn into_notes(self) -> Notes {
@@ -204,7 +196,6 @@ pub struct Delete<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
     ledger: ThreadLedger,
-    counts: DataCounts,
 }
 
 impl<'a> Delete<'a> {
@@ -214,7 +205,6 @@ impl<'a> Delete<'a> {
             session,
             key,
             ledger,
-            counts: DataCounts::default(),
         }
     }
 }
@@ -232,15 +222,11 @@ impl Action for Delete<'_> {
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<Step> {
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
         self.session.delete(self.key.bytes())?;
-        self.counts.bytes_written += self.key.bytes().len() as u64;
+        counts.bytes_written += self.key.bytes().len() as u64;
         self.ledger.note(self.key.index, KeyState::Deleted);
         Ok(Step::Done)
-    }
-
-    fn counts(&self) -> DataCounts {
-        self.counts
     }
 
     fn into_notes(self) -> Notes {
@@ -254,7 +240,6 @@ pub struct Get<'a> {
     key: KeyBuffer,
     reads: ReadSample,
     checked: bool,
-    counts: DataCounts,
 }
 
 impl<'a> Get<'a> {
@@ -265,7 +250,6 @@ impl<'a> Get<'a> {
             key,
             reads,
             checked: false,
-            counts: DataCounts::default(),
         }
     }
 }
@@ -284,7 +268,7 @@ impl Action for Get<'_> {
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<Step> {
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
         let (mut value_bytes, mut print) = (0, None);
         let key = self.key.bytes();
         let found = self.session.get(key, &mut |value| {
@@ -294,12 +278,8 @@ impl Action for Get<'_> {
         if self.checked {
             self.reads.note(self.key.index, print, None);
         }
-        self.counts.read(found, key.len() + value_bytes);
+        counts.read(found, key.len() + value_bytes);
         Ok(Step::Done)
-    }
-
-    fn counts(&self) -> DataCounts {
-        self.counts
     }
 
     fn into_notes(self) -> Notes {
@@ -314,7 +294,6 @@ pub struct Seek<'a> {
     nexts: u64,
     reads: ReadSample,
     checked: bool,
-    counts: DataCounts,
 }
 
 impl<'a> Seek<'a> {
@@ -331,7 +310,6 @@ impl<'a> Seek<'a> {
             nexts,
             reads,
             checked: false,
-            counts: DataCounts::default(),
         }
     }
 }
@@ -353,7 +331,7 @@ impl Action for Seek<'_> {
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<Step> {
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
         let (mut found, mut bytes) = (false, 0);
         self.session.with_cursor(&mut |cursor| {
             let mut entry = cursor.seek_entry(self.key.bytes());
@@ -378,13 +356,9 @@ impl Action for Seek<'_> {
             }
             cursor.status()
         })?;
-        self.counts.read(found, 0);
-        self.counts.bytes_read += bytes as u64;
+        counts.read(found, 0);
+        counts.bytes_read += bytes as u64;
         Ok(Step::Done)
-    }
-
-    fn counts(&self) -> DataCounts {
-        self.counts
     }
 
     fn into_notes(self) -> Notes {
@@ -406,7 +380,6 @@ pub struct Scan<'a> {
     reads: ReadSample,
     /// Entries since the first one.
     position: u64,
-    counts: DataCounts,
 }
 
 impl<'a> Scan<'a> {
@@ -425,13 +398,12 @@ impl<'a> Scan<'a> {
             keys,
             reads,
             position: 0,
-            counts: DataCounts::default(),
         }
     }
 
     /// Moves to the first entry: at the start and, if the scan wraps, again at its end.
     #[cold]
-    fn begin(&mut self) -> Result<Step> {
+    fn begin(&mut self, counts: &mut DataCounts) -> Result<Step> {
         self.cursor.status()?;
         if self.positioned {
             self.reads.note_end();
@@ -451,7 +423,7 @@ impl<'a> Scan<'a> {
         self.reads.end_scan();
         let (key, value) = (self.cursor.key(), self.cursor.value());
         self.reads.see(0, key, value, &self.keys);
-        self.counts.read(true, entry_bytes(&*self.cursor));
+        counts.read(true, entry_bytes(&*self.cursor));
         Ok(Step::Done)
     }
 }
@@ -466,20 +438,16 @@ impl Action for Scan<'_> {
     fn prepare(&mut self) {}
 
     #[inline]
-    fn perform(&mut self) -> Result<Step> {
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
         if self.positioned {
             if let Some((key, value)) = self.cursor.next_entry() {
                 self.position += 1;
                 self.reads.see(self.position, key, value, &self.keys);
-                self.counts.read(true, key.len() + value.len());
+                counts.read(true, key.len() + value.len());
                 return Ok(Step::Done);
             }
         }
-        self.begin()
-    }
-
-    fn counts(&self) -> DataCounts {
-        self.counts
+        self.begin(counts)
     }
 
     fn into_notes(self) -> Notes {

@@ -372,7 +372,7 @@ impl Execution<'_> {
                 operations: done.position.operations,
                 cut_short: done.position.cut_short,
                 latencies,
-                counts: action.counts(),
+                counts: done.counts,
                 block_cache: None,
             },
             notes: action.into_notes(),

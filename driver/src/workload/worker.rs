@@ -6,7 +6,7 @@ use crate::measure::{Progress, Recorder, Ticks};
 
 use super::arrival::Schedule;
 use super::gate::{Limits, Member, Position, StopFlags};
-use super::operations::{Action, Step};
+use super::operations::{Action, DataCounts, Step};
 
 /// What one thread did.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct LoopResult {
     pub position: Position,
     /// Latencies, by the action's slot.
     pub recorders: Vec<Recorder>,
+    /// Keys and bytes.
+    pub counts: DataCounts,
 }
 
 /// Repeats `action` within `limits`, slice by slice: an open loop if there is a `schedule`, else a
@@ -54,7 +56,7 @@ fn closed_loop<A: Action>(
             } else {
                 done.position.ended
             };
-            let step = action.perform()?;
+            let step = action.perform(&mut done.counts)?;
             let end = ticks.now();
             done.position.ended = end;
             if step == Step::Exhausted {
@@ -95,7 +97,7 @@ fn open_loop<A: Action>(
         if intended_ns >= limits.duration_ns {
             break;
         }
-        let step = action.perform()?;
+        let step = action.perform(&mut done.counts)?;
         let end = ticks.now();
         if step == Step::Exhausted {
             break;
@@ -117,6 +119,7 @@ impl LoopResult {
                 cut_short: false,
             },
             recorders: vec![Recorder::default(); slots],
+            counts: DataCounts::default(),
         }
     }
 
@@ -134,7 +137,6 @@ mod tests {
     use crate::measure::{OperationKind, Recorders};
     use crate::workload::arrival::Pace;
     use crate::workload::gate::{Event, Gate};
-    use crate::workload::operations::DataCounts;
     use crate::workload::slices::{Size, Slices};
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration, Instant};
@@ -153,13 +155,9 @@ mod tests {
 
         fn prepare(&mut self) {}
 
-        fn perform(&mut self) -> Result<Step> {
+        fn perform(&mut self, _counts: &mut DataCounts) -> Result<Step> {
             std::thread::sleep(Duration::from_millis(std::mem::take(&mut self.millis)));
             Ok(Step::Done)
-        }
-
-        fn counts(&self) -> DataCounts {
-            DataCounts::default()
         }
     }
 
@@ -297,14 +295,10 @@ mod tests {
 
         fn prepare(&mut self) {}
 
-        fn perform(&mut self) -> Result<Step> {
+        fn perform(&mut self, _counts: &mut DataCounts) -> Result<Step> {
             std::thread::sleep(Duration::from_micros(200));
             self.returned.fetch_add(1, Ordering::SeqCst);
             Ok(Step::Done)
-        }
-
-        fn counts(&self) -> DataCounts {
-            DataCounts::default()
         }
     }
 

@@ -61,7 +61,6 @@ pub struct MixAction<'a> {
     next: Next<'a>,
     /// The row that an update has read.
     row: Vec<u8>,
-    counts: DataCounts,
 }
 
 /// The operation that comes next.
@@ -116,7 +115,6 @@ impl<'a> MixAction<'a> {
                 exhausted: false,
             },
             row: Vec::new(),
-            counts: DataCounts::default(),
         }
     }
 
@@ -171,14 +169,14 @@ impl<'a> MixAction<'a> {
     }
 
     #[inline]
-    fn get(&mut self) -> Result<()> {
+    fn get(&mut self, counts: &mut DataCounts) -> Result<()> {
         let (mut value_bytes, mut print) = (0, None);
         let key = self.keys.current();
         let found = self.session.get(key, &mut |value| {
             value_bytes = value.len();
             print = self.checked.then(|| fingerprint(value));
         })?;
-        self.counts.read(found, key.len() + value_bytes);
+        counts.read(found, key.len() + value_bytes);
         self.note_read(print);
         Ok(())
     }
@@ -193,54 +191,54 @@ impl<'a> MixAction<'a> {
     }
 
     #[inline]
-    fn put(&mut self) -> Result<()> {
+    fn put(&mut self, counts: &mut DataCounts) -> Result<()> {
         self.session.put(self.keys.current(), self.next.value)?;
-        self.note_written();
+        self.note_written(counts);
         Ok(())
     }
 
     #[inline]
-    fn merge(&mut self) -> Result<()> {
+    fn merge(&mut self, counts: &mut DataCounts) -> Result<()> {
         self.session.merge(self.keys.current(), self.next.value)?;
-        self.note_written();
+        self.note_written(counts);
         Ok(())
     }
 
     #[inline]
-    fn note_written(&mut self) {
-        self.counts.bytes_written += (self.keys.current().len() + self.next.value.len()) as u64;
+    fn note_written(&mut self, counts: &mut DataCounts) {
+        counts.bytes_written += (self.keys.current().len() + self.next.value.len()) as u64;
         self.ledger
             .note(self.next.number, KeyState::Written(self.next.version));
     }
 
     /// Reads a row into a buffer, and writes another row in its place.
     #[inline]
-    fn update(&mut self) -> Result<()> {
+    fn update(&mut self, counts: &mut DataCounts) -> Result<()> {
         let (row, key) = (&mut self.row, self.keys.current());
         row.clear();
         let found = self
             .session
             .get(key, &mut |value| row.extend_from_slice(value))?;
-        self.counts.read(found, key.len() + row.len());
+        counts.read(found, key.len() + row.len());
         let print = (found && self.checked).then(|| fingerprint(row));
         self.note_read(print);
         if found {
-            self.put()?;
+            self.put(counts)?;
         }
         Ok(())
     }
 
     /// Reads a row, then updates it, which reads it again.
     #[inline]
-    fn read_modify_write(&mut self) -> Result<()> {
+    fn read_modify_write(&mut self, counts: &mut DataCounts) -> Result<()> {
         let (mut value_bytes, key) = (0, self.keys.current());
         self.session
             .get(key, &mut |value| value_bytes = value.len())?;
-        self.counts.bytes_read += value_bytes as u64;
-        self.update()
+        counts.bytes_read += value_bytes as u64;
+        self.update(counts)
     }
 
-    fn scan(&mut self) -> Result<()> {
+    fn scan(&mut self, counts: &mut DataCounts) -> Result<()> {
         let key = self.keys.current();
         let mut cursor = self.session.cursor()?;
         cursor.seek(key);
@@ -270,15 +268,15 @@ impl<'a> MixAction<'a> {
             self.reads.note_end();
         }
         drop(cursor);
-        self.counts.read(found, 0);
-        self.counts.bytes_read += bytes as u64;
+        counts.read(found, 0);
+        counts.bytes_read += bytes as u64;
         Ok(())
     }
 
     #[inline]
-    fn delete(&mut self) -> Result<()> {
+    fn delete(&mut self, counts: &mut DataCounts) -> Result<()> {
         self.session.delete(self.keys.current())?;
-        self.counts.bytes_written += self.keys.current().len() as u64;
+        counts.bytes_written += self.keys.current().len() as u64;
         self.ledger.note(self.next.number, KeyState::Deleted);
         Ok(())
     }
@@ -341,28 +339,24 @@ impl Action for MixAction<'_> {
     }
 
     #[inline]
-    fn perform(&mut self) -> Result<Step> {
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
         if self.next.exhausted {
             return Ok(Step::Exhausted);
         }
         match self.next.operation {
-            MixOperation::Get => self.get()?,
-            MixOperation::Put => self.put()?,
-            MixOperation::Update => self.update()?,
-            MixOperation::ReadModifyWrite => self.read_modify_write()?,
-            MixOperation::Scan => self.scan()?,
-            MixOperation::Delete | MixOperation::DeleteOldest => self.delete()?,
-            MixOperation::Merge => self.merge()?,
+            MixOperation::Get => self.get(counts)?,
+            MixOperation::Put => self.put(counts)?,
+            MixOperation::Update => self.update(counts)?,
+            MixOperation::ReadModifyWrite => self.read_modify_write(counts)?,
+            MixOperation::Scan => self.scan(counts)?,
+            MixOperation::Delete | MixOperation::DeleteOldest => self.delete(counts)?,
+            MixOperation::Merge => self.merge(counts)?,
             MixOperation::Insert => {
-                self.put()?;
+                self.put(counts)?;
                 self.next.inserted = true;
             }
         }
         Ok(Step::Done)
-    }
-
-    fn counts(&self) -> DataCounts {
-        self.counts
     }
 
     fn into_notes(self) -> Notes {
