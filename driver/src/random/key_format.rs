@@ -18,8 +18,8 @@ pub struct KeyWriter {
 
 #[derive(Debug, Clone)]
 enum Form {
-    /// Eight big-endian bytes, then `0`s.
-    Number { extra: usize, sizes: Lengths },
+    /// Eight big-endian bytes, then `0`s; of various lengths if there are `sizes`.
+    Number { extra: usize, sizes: Option<Sizes> },
     /// A prefix, then decimal digits.
     Ycsb {
         prefix: usize,
@@ -27,12 +27,6 @@ enum Form {
         hashed: bool,
         missing: bool,
     },
-}
-
-#[derive(Debug, Clone)]
-enum Lengths {
-    Constant,
-    OfNumber(Sizes),
 }
 
 /// What the bytes of a key tell.
@@ -74,10 +68,7 @@ impl KeyWriter {
         KeyWriter {
             form: Form::Number {
                 extra,
-                sizes: match &workload.key_sizes {
-                    None => Lengths::Constant,
-                    Some(sizes) => Lengths::OfNumber(Sizes::new(sizes)),
-                },
+                sizes: workload.key_sizes.as_ref().map(Sizes::new),
             },
             buffer: vec![b'0'; longest],
             length: longest,
@@ -106,8 +97,8 @@ impl KeyWriter {
         match &self.form {
             Form::Number { extra, sizes } => {
                 encode_key(&mut self.buffer, number);
-                if let Lengths::OfNumber(sizes) = sizes {
-                    self.length = sizes.at(mix(number ^ LENGTH_SALT)) as usize + extra;
+                if let Some(sizes) = sizes {
+                    self.length = drawn_length(sizes, number) + extra;
                 }
             }
             Form::Ycsb {
@@ -135,12 +126,8 @@ impl KeyWriter {
         let number = match &self.form {
             Form::Number { extra, sizes } => key.split_first_chunk().and_then(|(head, zeros)| {
                 let number = u64::from_be_bytes(*head);
-                let length = match sizes {
-                    Lengths::Constant => self.length,
-                    Lengths::OfNumber(sizes) => {
-                        sizes.at(mix(number ^ LENGTH_SALT)) as usize + extra
-                    }
-                };
+                let drawn = |sizes| drawn_length(sizes, number) + extra;
+                let length = sizes.as_ref().map_or(self.length, drawn);
                 let whole = key.len() == length && zeros.iter().all(|byte| *byte == b'0');
                 whole.then_some(number)
             }),
@@ -178,6 +165,12 @@ impl KeyWriter {
     pub fn current(&self) -> &[u8] {
         &self.buffer[..self.length]
     }
+}
+
+/// The length of the key of `number`.
+#[inline]
+fn drawn_length(sizes: &Sizes, number: u64) -> usize {
+    sizes.at(mix(number ^ LENGTH_SALT)) as usize
 }
 
 #[cfg(test)]

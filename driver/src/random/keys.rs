@@ -105,6 +105,7 @@ pub fn encode_key(key: &mut [u8], index: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::distributions::testing::assert_fits;
     use super::*;
     use proptest::prelude::*;
 
@@ -136,20 +137,13 @@ mod tests {
         assert!(take(KeyOrder::Hot, 1050, 1000).contains(&10));
     }
 
-    /// Pearson's chi-square over 64 cells, 63 degrees of freedom: 0.1 % critical value 103.4.
     #[test]
     fn uniform_is_uniform() {
-        let mut cells = [0f64; 64];
-        let draws = 200_000;
-        for key in take(KeyOrder::Uniform, 64, draws) {
-            cells[key as usize] += 1.0;
+        let mut counts = [0; 64];
+        for key in take(KeyOrder::Uniform, 64, 200_000) {
+            counts[key as usize] += 1;
         }
-        let expected = draws as f64 / 64.0;
-        let chi_square: f64 = cells
-            .iter()
-            .map(|c| (c - expected).powi(2) / expected)
-            .sum();
-        assert!(chi_square < 103.4, "chi-square {chi_square}");
+        assert_fits("uniform", &counts, &[1.0 / 64.0; 64]);
     }
 
     proptest! {

@@ -81,19 +81,6 @@ pub struct Ranges {
     power: Option<PowerLaw>,
 }
 
-/// The parameters of [`Ranges`].
-#[derive(Debug, Clone, Copy)]
-pub struct RangesOf {
-    /// The number of keys.
-    pub items: u64,
-    /// The number of ranges, at most that of keys.
-    pub count: u64,
-    /// `a`, `b`, `c`, `d`.
-    pub exponentials: [f64; 4],
-    /// `key_a`, `key_b`, `key_grains`.
-    pub power: Option<PowerLaw>,
-}
-
 /// The weights of the ranges, by rank; the first one is the hottest if the weights decrease.
 pub fn range_weights(count: u64, [a, b, c, d]: [f64; 4]) -> impl Iterator<Item = f64> {
     (1..=count).map(move |rank| {
@@ -108,14 +95,15 @@ pub fn range_weights(count: u64, [a, b, c, d]: [f64; 4]) -> impl Iterator<Item =
 }
 
 impl Ranges {
-    /// At least one range must have a weight.
-    pub fn new(of: RangesOf) -> Self {
+    /// `count` ranges of `items` keys, of which there are at least as many. `abcd` must give a weight
+    /// to at least one range. Keys within a range have equal shares if there is no `power`.
+    pub fn new(items: u64, count: u64, abcd: [f64; 4], power: Option<PowerLaw>) -> Self {
         Ranges {
-            items: of.items,
-            count: of.count,
-            shares: Shares::new(range_weights(of.count, of.exponentials)),
-            order: Permutation::new(of.count, SCATTER),
-            power: of.power,
+            items,
+            count,
+            shares: Shares::new(range_weights(count, abcd)),
+            order: Permutation::new(count, SCATTER),
+            power,
         }
     }
 
@@ -159,7 +147,7 @@ pub fn key_of_rank(rank: u64, items: u64, place: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::assert_fits;
+    use super::super::testing::{assert_fits, counts};
     use super::*;
     use proptest::prelude::*;
 
@@ -169,10 +157,7 @@ mod tests {
         // the last key; and one that gets steeper.
         for (items, a, b) in [(1000, 0.02, 0.3467), (500, 0.05, 0.5), (300, 1e-8, 1.5)] {
             let law = PowerLaw::new(a, b, None);
-            let mut counts = vec![0; items as usize];
-            for draw in 0..300_000 {
-                counts[law.key(mix(draw), items, 7) as usize] += 1;
-            }
+            let counts = counts(items, 300_000, |bits| law.key(bits, items, 7));
             let shares = folded_shares(a, b, items, |rank| key_of_rank(rank, items, 7));
             assert_fits("power", &counts, &shares);
         }
@@ -184,14 +169,11 @@ mod tests {
     fn the_hottest_keys_have_the_shares_of_the_first_ranks() {
         let (items, a, b) = (166_666, 0.002_312, 0.346_7);
         let law = PowerLaw::new(a, b, None);
-        let mut counts = vec![0u32; items as usize];
         let draws = 4_000_000;
-        for draw in 0..draws {
-            counts[law.key(mix(draw), items, 0) as usize] += 1;
-        }
+        let mut counts = counts(items, draws, |bits| law.key(bits, items, 0));
         counts.sort_unstable_by(|one, other| other.cmp(one));
         for rank in [1, 10, 100] {
-            let drawn = counts[..rank].iter().sum::<u32>() as f64 / draws as f64;
+            let drawn = counts[..rank].iter().sum::<u64>() as f64 / draws as f64;
             let due = a * (rank as f64).powf(b) + rank as f64 * (1.0 - a) / items as f64;
             assert!((drawn / due - 1.0).abs() < 0.05, "{rank}: {drawn} {due}");
         }
@@ -209,20 +191,14 @@ mod tests {
         }
         let left_out = shares.iter().filter(|share| **share == 0.0).count();
         assert!((330..410).contains(&left_out), "{left_out}");
-        let mut counts = vec![0; items as usize];
-        for draw in 0..300_000 {
-            counts[law.key(mix(draw), items, 3) as usize] += 1;
-        }
+        let counts = counts(items, 300_000, |bits| law.key(bits, items, 3));
         assert_fits("grains", &counts, &shares);
     }
 
     #[test]
     fn ranks_that_no_float_can_hold_fall_on_all_keys() {
         let law = PowerLaw::new(1e-300, 0.1, None);
-        let mut counts = vec![0; 50];
-        for draw in 0..100_000 {
-            counts[law.key(mix(draw), 50, 0) as usize] += 1;
-        }
+        let counts = counts(50, 100_000, |bits| law.key(bits, 50, 0));
         assert_fits("far ranks", &counts, &[0.02; 50]);
     }
 
@@ -230,13 +206,7 @@ mod tests {
     fn ranges_have_their_shares_and_keep_to_their_bounds() {
         let (items, count, exponentials) = (1003, 30, [14.18, -2.917, 0.0164, -0.08082]);
         let power = Some(PowerLaw::new(0.05, 0.6, None));
-        let of = RangesOf {
-            items,
-            count,
-            exponentials,
-            power,
-        };
-        let ranges = Ranges::new(of);
+        let ranges = Ranges::new(items, count, exponentials, power);
         let mut by_range = vec![0u64; count as usize];
         let mut by_key = vec![0u64; items as usize];
         for draw in 0..200_000 {
@@ -270,10 +240,9 @@ mod tests {
             let count = count.min(items);
             let laws = [None, Some(items)].map(|grains| PowerLaw::new(a, b, grains));
             for power in [None, Some(laws[0]), Some(laws[1])] {
-                let of = RangesOf { items, count, exponentials: [1.0, -0.01, 0.0, 0.0], power };
-                prop_assert!(Ranges::new(of).key(bits.0, bits.1) < items);
-                let last = Ranges::new(of).key(u64::MAX, u64::MAX);
-                prop_assert!(last < items);
+                let ranges = Ranges::new(items, count, [1.0, -0.01, 0.0, 0.0], power);
+                prop_assert!(ranges.key(bits.0, bits.1) < items);
+                prop_assert!(ranges.key(u64::MAX, u64::MAX) < items);
             }
             let law = laws[0];
             prop_assert!(law.key(bits.0, items, bits.1) < items);

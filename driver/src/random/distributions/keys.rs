@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::protocol::KeyDistribution;
 use crate::random::fnv1a;
 
-use super::hotness::{PowerLaw, Ranges, RangesOf};
+use super::hotness::{PowerLaw, Ranges};
 use super::{below, unit, Zipfian};
 
 /// The number of ranks that YCSB scatters over the keys, whatever their number.
@@ -82,14 +82,11 @@ impl KeyChooser {
                 key_a,
                 key_b,
                 key_grains,
-            } => Draw::Ranges(Ranges::new(RangesOf {
-                items: records,
-                count: ranges,
-                exponentials: [a, b, c, d],
-                power: key_a
-                    .zip(key_b)
-                    .map(|(a, b)| PowerLaw::new(a, b, key_grains)),
-            })),
+            } => {
+                let power = key_a.zip(key_b);
+                let power = power.map(|(a, b)| PowerLaw::new(a, b, key_grains));
+                Draw::Ranges(Ranges::new(records, ranges, [a, b, c, d], power))
+            }
         };
         KeyChooser {
             draw,
@@ -179,7 +176,7 @@ impl KeyChooser {
 #[cfg(test)]
 mod tests {
     use super::super::hotness::{folded_shares, key_of_rank};
-    use super::super::testing::assert_fits;
+    use super::super::testing::{assert_fits, zipf_shares};
     use super::*;
     use proptest::prelude::*;
     use rand::SeedableRng;
@@ -199,13 +196,6 @@ mod tests {
 
     fn first(end: u64) -> Span {
         Span { begin: 0, end }
-    }
-
-    fn zipf_shares(items: u64, theta: f64) -> Vec<f64> {
-        let ranks = Zipfian::new(items, theta);
-        (0..items)
-            .map(|rank| ranks.share_below(rank + 1) - ranks.share_below(rank))
-            .collect()
     }
 
     #[test]

@@ -34,7 +34,26 @@ pub fn below(bits: u64, count: u64) -> u64 {
 pub(crate) mod testing {
     //! What the tests of the distributions share.
 
+    use super::Zipfian;
+    use crate::random::mix;
     use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+    /// How often `draw` makes each number below `numbers` of random bits, in `draws` draws.
+    pub fn counts(numbers: u64, draws: u64, draw: impl Fn(u64) -> u64) -> Vec<u64> {
+        let mut counts = vec![0; numbers as usize];
+        for number in (0..draws).map(|index| draw(mix(index))) {
+            counts[number as usize] += 1;
+        }
+        counts
+    }
+
+    /// The shares of the ranks of a [`Zipfian`], by its closed form.
+    pub fn zipf_shares(items: u64, theta: f64) -> Vec<f64> {
+        let ranks = Zipfian::new(items, theta);
+        (0..items)
+            .map(|rank| ranks.share_below(rank + 1) - ranks.share_below(rank))
+            .collect()
+    }
 
     /// Fails unless `counts` are likely draws of `shares`, by Pearson's chi-square test at 0.1 %.
     /// Cells that expect fewer than five draws are merged.

@@ -41,9 +41,8 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::assert_fits;
+    use super::super::testing::{assert_fits, counts};
     use super::*;
-    use crate::random::mix;
     use proptest::prelude::*;
 
     #[test]
@@ -55,10 +54,8 @@ mod tests {
             vec![0.0, 2.0, 0.0, 6.0],
         ] {
             let shares = Shares::new(weights.iter().copied());
-            let mut counts = vec![0; weights.len()];
-            for draw in 0..100_000 {
-                counts[shares.pick(mix(draw))] += 1;
-            }
+            let pick = |bits| shares.pick(bits) as u64;
+            let counts = counts(weights.len() as u64, 100_000, pick);
             let sum: f64 = weights.iter().sum();
             if weights.len() == 1 {
                 assert_eq!(counts, [100_000]);

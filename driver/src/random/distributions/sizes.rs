@@ -209,7 +209,7 @@ pub fn is_empty(of: &SizeDistribution) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::continuous::pareto_beyond;
-    use super::super::testing::assert_fits;
+    use super::super::testing::{assert_fits, counts, zipf_shares};
     use super::*;
     use proptest::prelude::*;
     use statrs::distribution::{ContinuousCDF, Normal as NormalLaw};
@@ -222,10 +222,7 @@ mod tests {
 
     fn fits(of: &SizeDistribution, low: u64, shares: &[f64]) {
         let sizes = Sizes::new(of);
-        let mut counts = vec![0; shares.len()];
-        for draw in 0..DRAWS {
-            counts[(sizes.at(mix(draw)) - low) as usize] += 1;
-        }
+        let counts = counts(shares.len() as u64, DRAWS, |bits| sizes.at(bits) - low);
         assert_fits(&format!("{of:?}"), &counts, shares);
     }
 
@@ -255,8 +252,7 @@ mod tests {
     #[test]
     fn zipfian_has_the_shares_of_its_closed_form() {
         let (low, high, theta) = (5, 104, 0.99);
-        let ranks = Zipfian::new(100, theta);
-        let shares = conditioned(0, 99, |rank| ranks.share_below(rank));
+        let shares = zipf_shares(100, theta);
         fits(
             &SizeDistribution::Zipfian { low, high, theta },
             low,
