@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,34 +64,23 @@ impl From<EngineError> for ReplayError {
 #[derive(Default)]
 struct ActiveWorkers {
     failed: AtomicBool,
-    count: AtomicUsize,
-    lock: Mutex<()>,
+    count: Mutex<usize>,
     changed: Condvar,
 }
 
 impl ActiveWorkers {
     fn leave(&self, failed: bool) {
-        if failed {
-            self.failed.store(true, Ordering::Relaxed);
-        }
-        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.count.fetch_sub(1, Ordering::Release);
+        self.failed.fetch_or(failed, Ordering::Relaxed);
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.changed.notify_all();
     }
 
     /// Waits until all workers have left, but not beyond `due`. Returns whether they have.
     fn all_left(&self, due: Instant) -> bool {
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if self.count.load(Ordering::Acquire) == 0 {
-                return true;
-            }
-            let Some(wait) = due.checked_duration_since(Instant::now()) else {
-                return false;
-            };
-            let waited = self.changed.wait_timeout(lock, wait);
-            lock = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = due.saturating_duration_since(Instant::now());
+        let waited = self.changed.wait_timeout_while(count, wait, |count| *count > 0);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
     }
 }
 
@@ -120,7 +109,10 @@ pub fn run_replay(
         })
     })?;
     let reader = TraceReader::new(file).map_err(ReplayError::Trace)?;
-    let active = ActiveWorkers::default();
+    let active = ActiveWorkers {
+        count: Mutex::new(phase.threads),
+        ..ActiveWorkers::default()
+    };
     let stop =
         || context.cancelled.load(Ordering::Relaxed) || active.failed.load(Ordering::Relaxed);
     let ticks = Ticks::default();
@@ -140,7 +132,6 @@ pub fn run_replay(
     let (workers, reply) = std::thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut workers = Vec::new();
-        active.count.store(phase.threads, Ordering::Release);
         for (thread, progress) in progress.iter().enumerate() {
             let (chunks, mine) = sync_channel::<Chunk>(QUEUE);
             let (back, used) = channel();
