@@ -223,6 +223,7 @@ class SampleStudy:
             verification=None,
             elapsed_s=after_s + 0.2,
             intervals_unfinished=intervals,
+            phase_unfinished=self.spec.workload.phases[-1].name,
         )
 
     def add_proof(self, options: Options, speed: float, pairs: int = 5, first: int = 0) -> None:

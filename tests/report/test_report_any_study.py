@@ -47,9 +47,8 @@ NUMBER = st.floats(-1e90, 1e90) | st.sampled_from(
 )
 MAYBE = st.none() | NUMBER
 TEXT = st.text(max_size=12)
-PRUNERS = [
-    PrunerSpec("median", {}, rungs) for rungs in (TimeRungs(0.25), DataRungs((10, 100, 1000)))
-]
+RUNGS = (TimeRungs(0.25, "fillrandom"), DataRungs((10, 100, 1000)))
+PRUNERS = [PrunerSpec("median", {}, rungs) for rungs in RUNGS]
 VALUE = st.booleans() | st.integers(-5, 2**40) | st.floats(0, 1e6) | TEXT
 
 

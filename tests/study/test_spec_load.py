@@ -252,7 +252,7 @@ def test_rungs_are_in_time_or_in_size() -> None:
     assert halving.pruner.rungs == DataRungs((5000, 50_000, 500_000), (4.0, 40.0, 400.0))
     median = minimal(pruner="pruner: {name: median, rungs: {every: 500ms}}")
     assert median.pruner is not None
-    assert median.pruner.rungs == TimeRungs(0.5, charged=True)
+    assert median.pruner.rungs == TimeRungs(0.5, "fillrandom", charged=True)
 
 
 def test_a_program_of_ones_own_needs_no_engine() -> None:

@@ -31,7 +31,7 @@ def intervals(*steps: tuple[float, int]) -> tuple[Interval, ...]:
 
 
 def test_a_report_is_the_rate_since_the_phase_began() -> None:
-    reports = TimeReports(TimeRungs(1.0))
+    reports = TimeReports(TimeRungs(1.0, "w"))
     series = intervals((0.5, 100), (1.01, 200), (1.5, 300), (2.0, 800))
     assert [reports.take(i) for i in series] == [
         None,
@@ -54,7 +54,7 @@ def test_a_rung_charges_the_compactions_that_are_due() -> None:
     # 300 operations a second, but half of the work was put off: 100 bytes a second are paid.
     putting_off = with_pending((1.0, 300, 100, 100), (2.0, 600, 200, 100))
     steady = with_pending((1.0, 200, 0, 200), (2.0, 400, 0, 200))
-    charged, burst = TimeRungs(1.0, charged=True), TimeRungs(1.0)
+    charged, burst = TimeRungs(1.0, "w", charged=True), TimeRungs(1.0, "w")
 
     def values(rungs: TimeRungs, series: tuple[Interval, ...]) -> list[float]:
         reports = TimeReports(rungs)
@@ -67,13 +67,13 @@ def test_a_rung_charges_the_compactions_that_are_due() -> None:
 
 
 def test_the_rate_of_draining_is_that_of_the_steps_that_drained() -> None:
-    reports = TimeReports(TimeRungs(1.0, charged=True))
+    reports = TimeReports(TimeRungs(1.0, "w", charged=True))
     series = with_pending((1.0, 100, 50, 0), (2.0, 200, 100, 0), (3.0, 300, 100, 100))
     assert [reports.take(each) for each in series] == [None, None, (3, 75.0)]
 
 
 def test_a_debt_of_which_nothing_is_known_is_not_taken_for_none() -> None:
-    reports = TimeReports(TimeRungs(1.0, charged=True))
+    reports = TimeReports(TimeRungs(1.0, "w", charged=True))
     series = with_pending((1.0, 100, None, None), (2.0, 200, 0, 0), (3.0, 300, 0, None))
     # Nothing was flushed in the second step; the third is of an engine that never flushes.
     assert [reports.take(each) for each in series] == [None, None, (3, 100.0)]
@@ -92,34 +92,50 @@ def test_a_debt_of_which_nothing_is_known_is_not_taken_for_none() -> None:
 def test_rungs_in_time_charge_what_the_objective_charges(
     engine: str, workload: str, metric: str, charged: bool
 ) -> None:
-    assert a_pruner(engine, workload, metric).rungs == TimeRungs(1.0, charged)
+    assert a_pruner(engine, workload, metric).rungs == TimeRungs(1.0, workload, charged)
+
+
+def test_rungs_in_time_are_of_the_phase_that_the_objective_looks_at() -> None:
+    """What a get leaves to compact is none of its own: the puts before it left that."""
+
+    def rungs(objective: str) -> object:
+        return a_pruner("rocksdb", "put-get-delete", objective).rungs
+
+    assert rungs("sustained_throughput_ops_s, phase: put") == TimeRungs(1.0, "put", charged=True)
+    assert rungs("sustained_throughput_ops_s, phase: get") == TimeRungs(1.0, "get")
+    assert rungs("throughput_ops_s") == TimeRungs(1.0, "delete")
 
 
 @pytest.mark.parametrize(
-    ("outcome", "phase", "metric", "reached"),
+    ("outcome", "workload", "phase", "objective", "reached"),
     [
-        (Outcome.TIMEOUT, "overwrite", "sustained_throughput_ops_s", 80.0),
-        (Outcome.TIMEOUT, "overwrite", "throughput_ops_s", 80.0),
-        (Outcome.TIMEOUT, "load", "throughput_ops_s", None),
-        (Outcome.TIMEOUT, "overwrite", "write_amplification", None),
-        (Outcome.CRASHED, "overwrite", "throughput_ops_s", None),
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "sustained_throughput_ops_s", 80.0),
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "throughput_ops_s", 80.0),
+        (Outcome.TIMEOUT, "overwrite", "load", "throughput_ops_s", None),
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "write_amplification", None),
+        (Outcome.CRASHED, "overwrite", "overwrite", "throughput_ops_s", None),
+        # Of several phases that of the objective: another one's rate says nothing of it.
+        (Outcome.TIMEOUT, "put-get-delete", "put", "throughput_ops_s, phase: put", 80.0),
+        (Outcome.TIMEOUT, "put-get-delete", "delete", "throughput_ops_s, phase: put", None),
+        (Outcome.TIMEOUT, "put-get-delete", "delete", "throughput_ops_s", 80.0),
+        (Outcome.TIMEOUT, "put-get-delete", "put", "throughput_ops_s", None),
     ],
 )
 def test_a_run_that_its_deadline_ended_was_no_faster_than_up_to_there(
-    outcome: Outcome, phase: str, metric: str, reached: float | None
+    outcome: Outcome, workload: str, phase: str, objective: str, reached: float | None
 ) -> None:
     text = f"""
 version: 1
 name: slow
 engine: {{name: rocksdb}}
-workload: {{name: overwrite, num: 1000}}
-objective: {{metric: {metric}}}
+workload: {{name: {workload}, num: 1000}}
+objective: {{metric: {objective}}}
 space: {{write_buffer_size: {{type: int, low: 1MiB, high: 8MiB}}}}
 budget: {{trials: 1}}
 """
     series = intervals((1.2, 120), (2.5, 200))
     ended = Measurement(
-        *(outcome, EngineIdentity("rocksdb"), {}, "overwrite", 1, 0.0, 2.5),
+        *(outcome, EngineIdentity("rocksdb"), {}, workload, 1, 0.0, 2.5),
         intervals_unfinished=series,
         phase_unfinished=phase,
     )
@@ -150,7 +166,7 @@ budget: {{trials: 1}}
 
 
 def test_a_rung_that_was_slept_through_is_not_reported_twice() -> None:
-    reports = TimeReports(TimeRungs(1.0))
+    reports = TimeReports(TimeRungs(1.0, "w"))
     found = [reports.take(i) for i in intervals((3.5, 700), (3.7, 740), (4.1, 820))]
     assert [report[0] for report in found if report] == [3, 4]
 
@@ -158,7 +174,7 @@ def test_a_rung_that_was_slept_through_is_not_reported_twice() -> None:
 @given(st.lists(st.floats(0.01, 2.0), min_size=1, max_size=50), st.floats(0.05, 3.0))
 def test_steps_rise_and_never_come_before_their_time(gaps: list[float], every_s: float) -> None:
     elapsed = [sum(gaps[: index + 1]) for index in range(len(gaps))]
-    reports = TimeReports(TimeRungs(every_s))
+    reports = TimeReports(TimeRungs(every_s, "w"))
     steps = []
     for interval in intervals(*((at, 10 * (n + 1)) for n, at in enumerate(elapsed))):
         report = reports.take(interval)
@@ -172,10 +188,16 @@ def test_steps_rise_and_never_come_before_their_time(gaps: list[float], every_s:
 def test_a_stored_run_gives_the_reports_that_it_gave_while_it_ran() -> None:
     series = intervals((0.6, 60), (1.2, 120), (2.5, 200))
     pruned = Measurement(
-        Outcome.PRUNED, EngineIdentity("memory"), {}, "w", 1, 0.0, 2.5, intervals_unfinished=series
+        *(Outcome.PRUNED, EngineIdentity("memory"), {}, "w", 1, 0.0, 2.5),
+        intervals_unfinished=series,
+        phase_unfinished="put",
     )
-    found = list(time_reports(TimeRungs(1.0), pruned, "throughput_ops_s"))
-    assert found == [(1, pytest.approx(100.0)), (2, 80.0)]
+
+    def reports(phase: str) -> list[tuple[int, float]]:
+        return list(time_reports(TimeRungs(1.0, phase), pruned, "throughput_ops_s"))
+
+    assert reports("put") == [(1, pytest.approx(100.0)), (2, 80.0)]
+    assert reports("delete") == []
 
 
 def test_a_smaller_workload_shrinks_every_phase_alike() -> None:

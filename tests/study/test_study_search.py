@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from fake_runner import MIB, FakeRunner
+from fake_runner import phase as one_phase
 from optuna.trial import TrialState
 from study_parts import Recorder, stored, tuned
 
@@ -55,7 +57,12 @@ def study(path: Path, **replaced: str) -> Spec:
 
 
 class Streaming(FakeRunner):
-    """Tells of ten intervals of a second, at the speed of the configuration, until cancelled."""
+    """Tells of ten intervals of a second, at the speed of the configuration, until cancelled.
+
+    So it does in each of its `passes`, which have a share of this speed.
+    """
+
+    passes: ClassVar[Mapping[str, float]] = {"fillrandom": 1.0}
 
     def run(
         self,
@@ -63,23 +70,29 @@ class Streaming(FakeRunner):
         on_message: Callable[[Message], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> Measurement:
-        rate = round(self.speed(dict(request.config.options)))
-        series: list[Interval] = []
-        tell = on_message or (lambda _: None)
-        tell(PhaseStarted(0, "fillrandom", "measure"))
-        for second in range(1, 11):
-            if cancel is not None and cancel.is_set():
+        speed = self.speed(dict(request.config.options))
+        tell, cancel = on_message or (lambda _: None), cancel or threading.Event()
+        series: dict[str, list[Interval]] = {}
+        for index, (name, share) in enumerate(self.passes.items()):
+            steps, rate = series.setdefault(name, []), round(speed * share)
+            tell(PhaseStarted(index, name, "measure"))
+            for second in range(1, 11):
+                if cancel.is_set():
+                    break
+                totals = (rate, rate * second, float(rate), 1)
+                steps.append(Interval(float(second), 1.0, *totals, pending_compaction_bytes=0))
+                tell(IntervalPassed(**steps[-1].__dict__, index=index))
+            if cancel.is_set():
                 break
-            interval = Interval(
-                float(second), 1.0, rate, rate * second, float(rate), 1, pending_compaction_bytes=0
-            )
-            series.append(interval)
-            tell(IntervalPassed(**interval.__dict__, index=0))
         found = super().run(request, None, cancel)
+        measured = found.phases[0] if found.phases else one_phase(speed)
+        *before, last = (
+            replace(measured, name=name, intervals=tuple(steps)) for name, steps in series.items()
+        )
         if found.outcome is Outcome.OK:
-            phases = tuple(replace(phase, intervals=tuple(series)) for phase in found.phases)
-            return replace(found, phases=phases)
-        return replace(found, intervals_unfinished=tuple(series), error=None)
+            return replace(found, phases=(*before, last))
+        ended = replace(found, phases=tuple(before), error=None)
+        return replace(ended, phase_unfinished=last.name, intervals_unfinished=last.intervals)
 
 
 def trial_states(folder: Path) -> list[TrialState]:
@@ -237,6 +250,26 @@ def test_runs_that_look_bad_are_ended_and_kept_as_censored(tmp_path: Path) -> No
         assert state == (TrialState.PRUNED if was_pruned else TrialState.COMPLETE)
     assert result.verdict is not None
     assert result.verdict.pairs == 6
+
+
+class SlowPasses(Streaming):
+    passes: ClassVar[Mapping[str, float]] = {"put": 1.0, "get": 0.1, "delete": 0.1}
+
+
+def test_a_pruner_compares_the_phase_of_the_objective(tmp_path: Path) -> None:
+    """The rate of a trial's puts was compared with that of the others' deletes."""
+    spec = study(
+        tmp_path,
+        workload="workload: {name: put-get-delete, num: 1000}",
+        objective="objective: {metric: throughput_ops_s, phase: put}",
+        pruner="pruner: {name: median, startup_trials: 3, rungs: {every: 2s}}",
+        budget="budget: {trials: 20}",
+    )
+    result = tuned(spec, tmp_path / "s", SlowPasses(noise=0.0))
+    assert result.counts["pruned"] >= 3
+    rows = [row.measurement for row in stored(tmp_path / "s") if row.role is Role.TRIAL]
+    pruned = [run for run in rows if run.outcome is Outcome.PRUNED]
+    assert {run.phase_unfinished for run in pruned} == {"put"}
 
 
 class BySize(FakeRunner):

@@ -27,7 +27,7 @@ from lsmtune.model.metrics import (
     SHORT_NAMES,
     TOTAL_METRICS,
 )
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import Phase, Workload
 
 
 class Direction(StrEnum):
@@ -74,6 +74,10 @@ class Objective:
         if self.phase is not None:
             measured = [p for p in measured if p.name == self.phase]
         return measured[-1] if measured else None
+
+    def phase_in(self, workload: Workload) -> Phase:
+        """The phase of `workload` that this objective looks at; the workload has it."""
+        return [p for p in workload.measured_phases if self.phase in (None, p.name)][-1]
 
     @property
     def label(self) -> str:

@@ -130,6 +130,7 @@ class ProgramRunner:
             rss_bytes_max=state.rss_bytes_max or None,
             database_bytes=state.phases[-1].database_bytes if state.phases else None,
             intervals_unfinished=tuple(state.intervals),
+            phase_unfinished=state.phase,
             error=judgement.error,
             warnings=warnings,
             memory_limited_by="watch",
@@ -212,6 +213,7 @@ class _State:
     started_s: float
     phases: list[PhaseMeasurement] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
+    phase: str = ""  # in which they passed
     warnings: tuple[str, ...] = ()
     version: str | None = None
     build: Build | None = None
@@ -226,6 +228,7 @@ class _State:
 
     def passed(self, index: int, interval: Interval) -> None:
         self.intervals.append(interval)
+        self.phase = self.request.workload.phases[index].name
         self._say(IntervalPassed(**vars(interval), index=index))
 
     def finish(self, phases: tuple[int, ...], observed: Observed) -> None:
@@ -237,7 +240,7 @@ class _State:
             if measured is not None:
                 self.phases.append(measured)
                 self._say(PhaseFinished(index, measured))
-        self.intervals = []
+        self.intervals, self.phase = [], ""
 
     def _say(self, message: PhaseStarted | IntervalPassed | PhaseFinished) -> None:
         if self.on_message is not None:

@@ -18,7 +18,6 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
 from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
-from lsmtune.model.workload import Workload
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
@@ -271,19 +270,14 @@ def make_pruner_spec(
     if not program and metric in METRICS and metric not in HIGHER_IS_BETTER:
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
         raise FieldError(field, why=why, allowed="num: a list of sizes")
-    charged = not program and metric in DRAINED_RATES and _drains(goal, workloads[0].workload)
+    phase = goal.objectives[0].phase_in(workloads[0].workload)
+    charged = not program and metric in DRAINED_RATES and phase.writes
     if charged and engine == "leveldb":
         why = f"leveldb does not tell what is left to compact, which {metric} charges"
         allowed = f"num: a list of sizes, or the objective {BURST}"
         raise FieldError(field, why=why, allowed=allowed)
-    rungs = TimeRungs(DEFAULT_EVERY_S if every_s is None else every_s, charged)
+    rungs = TimeRungs(DEFAULT_EVERY_S if every_s is None else every_s, phase.name, charged)
     return PrunerSpec(model.name, settings, rungs)
-
-
-def _drains(goal: Goal, workload: Workload) -> bool:
-    """Whether a measure phase that the objective looks at leaves something to drain."""
-    named = goal.objectives[0].phase
-    return any(p.writes for p in workload.measured_phases if named in (None, p.name))
 
 
 def _data_rungs(

@@ -39,12 +39,14 @@ class SamplerSpec:
 
 @dataclass(frozen=True)
 class TimeRungs:
-    """Rungs in time: what a run has come to after every `every_s` seconds of its measure phase.
+    """Rungs in time: what a run has come to after every `every_s` seconds of its `phase`.
 
-    `charged`: the objective charges the drain, and so do the rungs: the compactions that are due.
+    That is the one that the objective looks at. `charged`: the objective charges the drain, and so
+    do the rungs: the compactions that are due.
     """
 
     every_s: float
+    phase: str
     charged: bool = False
 
 

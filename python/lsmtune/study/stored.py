@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
@@ -12,13 +13,13 @@ from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.metrics import BURST, SUSTAINED
 from lsmtune.model.request import PairMethod
-from lsmtune.model.workload import Mix, PhaseKind, Workload
+from lsmtune.model.workload import Mix, Workload
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 
 
 class TimeReports:
-    """Turns the interval series of a measure phase into reports, one per rung passed, from 1.
+    """Turns the interval series of the rungs' phase into reports, one per rung passed, from 1.
 
     A report is a step, which grows with what the trial has cost, and a value. That is the rate
     since the phase began. Charged rungs add to its time what the compactions that are due would
@@ -71,8 +72,10 @@ def time_reports(
         if metric in reported.metrics:
             yield reported.step, reported.metrics[metric]
     reports = TimeReports(rungs)
-    measured = measurement.measured_phases
-    for interval in measured[-1].intervals if measured else measurement.intervals_unfinished:
+    series = [phase.intervals for phase in measurement.phases if phase.name == rungs.phase]
+    if measurement.phase_unfinished == rungs.phase:
+        series.append(measurement.intervals_unfinished)
+    for interval in chain.from_iterable(series):
         report = reports.take(interval)
         if report is not None:
             yield report
@@ -274,14 +277,14 @@ def _round(runs: Sequence[StoredMeasurement], outcome: Outcome) -> Round:
 def reached_by(measurement: Measurement, spec: Spec) -> float | None:
     """The rate that a run had when its deadline ended it; None unless that bounds the objective.
 
-    It does for a rate of the last phase of a single workload that is a number of operations.
+    It does for the rate of a phase of a single workload that is a number of operations.
     """
-    last, steps = spec.workload.phases[-1], measurement.intervals_unfinished
+    phase, steps = spec.objective.phase_in(spec.workload), measurement.intervals_unfinished
     alone = len(spec.workloads) == 1 and not spec.goal.several
-    was_in = last.kind is PhaseKind.MEASURE and measurement.phase_unfinished == last.name
+    was_in = measurement.phase_unfinished == phase.name
     if measurement.outcome is not Outcome.TIMEOUT or not (steps and alone and was_in):
         return None
-    counted = spec.objective.metric in (BURST, SUSTAINED) and last.duration_s is None
+    counted = spec.objective.metric in (BURST, SUSTAINED) and phase.duration_s is None
     ended = steps[-1]
     return ended.operations_total / ended.elapsed_s if counted and ended.elapsed_s > 0 else None
 

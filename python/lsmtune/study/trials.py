@@ -163,20 +163,18 @@ class Watch:
     def __init__(self, report: Report, rungs: TimeRungs, metric: str) -> None:
         self._report = report
         self._rungs = rungs
-        self._reports = TimeReports(rungs)
+        self._reports: TimeReports | None = None  # while the phase of the rungs lasts
         self._metric = metric
-        self._measuring = False
-        self._phase = -1
 
     def __call__(self, message: Message) -> bool:
         """Whether the run is to end now that the driver, or a program, has said `message`."""
         if isinstance(message, Reported) and self._metric in message.metrics:
             return self._report(message.step, message.metrics[self._metric])
         if isinstance(message, PhaseStarted):
-            if message.index <= self._phase:  # the run was disturbed, and is measured again
-                self._reports = TimeReports(self._rungs)
-            self._phase, self._measuring = message.index, message.kind == "measure"
-        if not self._measuring or not isinstance(message, IntervalPassed):
+            # It begins anew where the run was disturbed, and is measured again.
+            is_ours = message.name == self._rungs.phase
+            self._reports = TimeReports(self._rungs) if is_ours else None
+        if self._reports is None or not isinstance(message, IntervalPassed):
             return False
         due = self._reports.take(message.interval())
         return due is not None and self._report(*due)
