@@ -27,6 +27,7 @@ from lsmtune.fleet.host import (
     host_facts,
 )
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
+from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
@@ -142,6 +143,7 @@ def tuned_on(
     observer: Recorder | None = None,
     stop: threading.Event | None = None,
     like: Runner | None = None,
+    clock: Clock = time.monotonic,
 ) -> tuple[TuneResult, FleetParts]:
     """One session of a fleet; what its hosts are is what this machine is."""
     observer = observer or Recorder()
@@ -152,6 +154,7 @@ def tuned_on(
             result = tune(
                 *(spec, opened, runner, ENGINE, observer),
                 stop=stop or observer.stop,
+                clock=clock,
                 make=partial(FleetTuning, parts),
             )
         return result, parts

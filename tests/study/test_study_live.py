@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_runner import MIB, FakeRunner
+from fleet_parts import fleet_of, tuned_on
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.errors import InputError
@@ -17,6 +21,27 @@ from lsmtune.model.workload import Workload
 from lsmtune.study.live import REQUESTS_FILE, Requests, State, ask, read_live
 from lsmtune.study.trials import TrialEnd
 from patience import wait_until
+
+HOUR = "{trials: 8, time: 1h}"
+
+
+@contextmanager
+def going_on(folder: Path, meanwhile: Callable[[], None]) -> Iterator[None]:
+    """Once the study is paused, does `meanwhile`, and lets it go on."""
+
+    def is_paused() -> bool:
+        live = read_live(folder)
+        return live is not None and live.state is State.PAUSED
+
+    def go_on() -> None:
+        wait_until(is_paused)
+        meanwhile()
+        ask(folder, lambda requests: replace(requests, pause=False))
+
+    waiting = threading.Thread(target=go_on, daemon=True)
+    waiting.start()
+    yield
+    waiting.join()
 
 
 class Asking(Recorder):
@@ -78,21 +103,35 @@ def test_stopping_from_outside_is_stopping_in_order(tmp_path: Path) -> None:
     assert not tuned(make_spec(tmp_path), folder, FakeRunner()).interrupted
 
 
-def test_a_paused_study_waits_until_it_may_go_on(tmp_path: Path) -> None:
-    folder = tmp_path / "s"
+def test_a_paused_study_waits_until_it_may_go_on_and_is_not_charged_for_it(tmp_path: Path) -> None:
+    """A pause of an hour was the next run's time, and ended a search of an hour."""
+    folder, runner = tmp_path / "s", FakeRunner()
 
-    def is_paused() -> bool:
-        live = read_live(folder)
-        return live is not None and live.state is State.PAUSED
+    def an_hour_passes() -> None:
+        runner.now_s += 3600.0
 
-    def go_on() -> None:
-        wait_until(is_paused)
-        ask(folder, lambda requests: replace(requests, pause=False))
+    spec, observer = make_spec(tmp_path, budget=HOUR), Asking(folder, 2, Requests(pause=True))
+    with going_on(folder, an_hour_passes):
+        result = tuned(spec, folder, runner, observer)
+    assert result.trials == 8
+    assert max(row.wall_s for row in stored(folder)) < 60.0
+    assert result.spent_s < 60.0
 
-    waiting = threading.Thread(target=go_on, daemon=True)
-    waiting.start()
-    result = tuned(make_spec(tmp_path), folder, None, Asking(folder, 2, Requests(pause=True)))
-    waiting.join()
+
+def test_a_fleet_is_not_charged_for_a_pause_either(tmp_path: Path) -> None:
+    """Its time is that of the wall, whatever its hosts do."""
+    folder, slept_s = tmp_path / "s", [0.0]
+
+    def an_hour_passes() -> None:
+        slept_s[0] += 3600.0
+
+    def clock() -> float:
+        return time.monotonic() + slept_s[0]
+
+    spec, observer = make_spec(tmp_path, budget=HOUR), Asking(folder, 2, Requests(pause=True))
+    with going_on(folder, an_hour_passes):
+        result, _ = tuned_on(spec, folder, fleet_of(tmp_path, 1), observer, clock=clock)
+    assert slept_s == [3600.0]
     assert result.trials == 8
 
 

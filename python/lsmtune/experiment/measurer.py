@@ -106,6 +106,10 @@ class Measurer:
         """Seconds since the last run was charged."""
         return self.clock() - self._charged_until
 
+    def excuse(self, seconds: float) -> None:
+        """Charge no run for `seconds` of the time since the last one was charged."""
+        self._charged_until += seconds
+
     def spent_s(self) -> float:
         """Seconds that the experiment took so far, over all its sessions."""
         return self.folder.measurements.spent_s() + self.since_charged_s()

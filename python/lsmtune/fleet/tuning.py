@@ -121,6 +121,9 @@ class FleetTuning(Tuning):
     def _spent(self) -> tuple[float, list[float]]:
         return self._elapsed_s, list(self._progress.trial_walls_s)
 
+    def _excuse(self, seconds: float) -> None:
+        self._began_s += seconds
+
     # --- The hosts.
 
     def _look(self) -> None:

@@ -162,14 +162,18 @@ class LiveFile(TuneObserver):
         if self._requests().stop:
             self.stop.set()
 
-    def attend(self) -> Requests:
-        """What is asked, between two trials. Waits while that is a pause; `add` has what is new."""
-        asked = self._requests()
+    def attend(self) -> tuple[Requests, float]:
+        """What is asked, between two trials, and for how many seconds that was a pause.
+
+        Waits while it is one; `add` has what is new.
+        """
+        asked, began_s = self._requests(), self.clock()
         while asked.pause and not asked.stop and not self.stop.is_set():
             if self.live.state is State.RUNNING:
                 self.say(state=State.PAUSED)
             self.stop.wait(_EVERY_S)
             asked = self._requests()
+        paused_s = self.clock() - began_s
         if asked.stop:
             self.stop.set()
         new = asked.add[self._added :]
@@ -177,7 +181,7 @@ class LiveFile(TuneObserver):
         time_s, trials = asked.time_s or self.live.time_s, asked.trials or self.live.trials
         if (time_s, trials, State.RUNNING) != (self.live.time_s, self.live.trials, self.live.state):
             self.say(state=State.RUNNING, time_s=time_s, trials=trials)
-        return replace(asked, add=new, time_s=time_s, trials=trials)
+        return replace(asked, add=new, time_s=time_s, trials=trials), paused_s
 
     def _requests(self) -> Requests:
         try:

@@ -96,8 +96,8 @@ class Tuning(Session):
 
     A kind of it that performs them elsewhere says where they run: by its own `_refuse_other_kind`,
     `_measure_baseline`, `_search`, `_promoted` and `_proved`. And it may go about all of it in its
-    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent`
-    (whose time counts) and `_use_baseline` (which one trials are shown against).
+    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent` and
+    `_excuse` (whose time counts) and `_use_baseline` (which one trials are shown against).
     """
 
     def run(self) -> TuneResult:
@@ -157,11 +157,16 @@ class Tuning(Session):
 
     def _attend(self) -> None:
         """Do what other programs ask for."""
-        asked = self._live.attend()
+        asked, paused_s = self._live.attend()
+        self._excuse(paused_s)
         known = self._spec, self._progress, self._defaults, self._measurer
         self._budget = budget_now(self._budget, asked, *known)
         defined = self._spec, self._defaults, self._feasibility, self._observer
         self._trials.queue(points_by_hand(*defined, asked.add))
+
+    def _excuse(self, seconds: float) -> None:
+        """Time that the study waited for its user costs it nothing."""
+        self._measurer.excuse(seconds)
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
