@@ -14,11 +14,15 @@ from fake_runner import MIB, FakeRunner
 from fleet_parts import fleet_of, tuned_on
 from study_parts import Recorder, make_spec, stored, tuned
 
+from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Measurement
+from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
-from lsmtune.study.live import REQUESTS_FILE, Requests, State, ask, read_live
+from lsmtune.study.build import parse_spec
+from lsmtune.study.live import REQUESTS_FILE, LiveRun, Requests, State, ask, read_live
 from lsmtune.study.trials import TrialEnd
 from patience import wait_until
 
@@ -168,3 +172,55 @@ def test_requests_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
     assert sum("requests.json: cannot be read" in note for note in live.notes) == 1
     with pytest.raises(InputError, match=r"requests\.json: cannot be read"):
         ask(folder, lambda requests: requests)
+
+
+class OutOfTime(FakeRunner):
+    """A run of `role` under the second workload takes an hour, and somebody gives the study a day.
+
+    It is the first one, but of a trial's first round.
+    """
+
+    def __init__(self, folder: Path, role: Role) -> None:
+        super().__init__(noise=0.08)
+        self._folder, self._role = folder, role
+        self.cut: LiveRun | None = None
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        live = read_live(self._folder)
+        now = None if live is None else live.run
+        if now is not None and (now.role, now.workload) == (self._role, "readrandom"):
+            again = now.trial is None or now.repeat > 0
+            if again and self.cut is None:
+                self.cut, self.now_s = now, self.now_s + 3600.0
+                ask(self._folder, lambda asked: replace(asked, time_s=86_400.0))
+        return super().run(request, on_message, cancel)
+
+
+@pytest.mark.parametrize("role", [Role.TRIAL, Role.ANCHOR])
+def test_a_round_that_the_time_cuts_off_is_gone_on_with_when_there_is_more(
+    tmp_path: Path, role: Role
+) -> None:
+    """Its run under the first workload was made again, and could not be stored a second time."""
+    noise = "{calibration: 0, anchors: 5, repeats: 3}"
+    text = make_spec(tmp_path, budget="{trials: 25, time: 1h}", noise=noise).text
+    two = "workloads: [{name: fillrandom, num: 1000}, {name: readrandom, num: 1000}]\n"
+    text = text.replace("workload:\n  name: fillrandom\n  num: 1000\n", two)
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    runner = OutOfTime(tmp_path / "cut", role)
+    result = tuned(spec, tmp_path / "cut", runner)
+    assert runner.cut is not None
+    assert result.counts == {"ok": 25}
+    tuned(spec, tmp_path / "straight", FakeRunner(noise=0.08))
+    assert runs_of(tmp_path / "cut") == runs_of(tmp_path / "straight")
+
+
+def runs_of(folder: Path) -> list[tuple[object, ...]]:
+    return [
+        (row.role, row.trial, row.repeat, row.workload, row.seed, row.measurement.phases)
+        for row in stored(folder)
+    ]

@@ -170,13 +170,16 @@ class Tuning(Session):
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
-        repeated = self._rounds.unfinished_trial()
+        cut_off = self._rounds.cut_off()
+        if cut_off is not None and cut_off.trial is None:
+            return partial(self._run_anchor, cut_off.repeat)
+        repeated = None if cut_off is None else cut_off.trial
         if repeated is None:
             repeated = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
         if repeated is not None:
             return partial(self._repeat, repeated)
-        if self._rounds.unfinished_anchor() or self._anchor_due():
-            return self._run_anchor
+        if self._anchor_due():
+            return partial(self._run_anchor, self._anchors)
         return self._trials_end(self._progress.trials()) or self._run_trial
 
     def _anchor_due(self, host: str = "") -> bool:
@@ -190,10 +193,10 @@ class Tuning(Session):
         known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
         return self._budget.trials_end(trials, *known)
 
-    def _run_anchor(self) -> bool:
+    def _run_anchor(self, number: int) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._rounds.anchor(self._anchors, self._baseline, *self._run_ends())
+        runs = self._rounds.anchor(number, self._baseline, *self._run_ends())
         return runs is not None and self._end_anchor(runs)
 
     def _end_anchor(self, runs: Sequence[StoredMeasurement]) -> bool:

@@ -13,7 +13,6 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
@@ -31,7 +30,7 @@ from lsmtune.study.start import (
     measure_baseline,
     stored_baseline,
 )
-from lsmtune.study.stored import TrialRuns, round_of, trial_rounds, trial_runs
+from lsmtune.study.stored import TrialRuns, trial_rounds, trial_runs
 from lsmtune.study.trials import Rounds, Trials
 
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
@@ -146,29 +145,20 @@ class Session:
         return rows
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
-        """What is stored of a trial, and what a kill left of a repeat."""
+        """What is stored of a trial."""
         rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
-        if rounds is None:
-            return
-        self._observations.add_trial(rounds)
-        last = trial.repeats.get(max(trial.repeats, default=0), [])
-        if last and round_of(last, self._spec, self._feasibility) is None:
-            self._rounds.keep_unfinished(last)
+        if rounds is not None:
+            self._observations.add_trial(rounds)
 
     def _remember_anchors(self) -> Sequence[StoredMeasurement]:
-        """The whole series of anchors, and what a kill left of the last one; all its rows."""
+        """The whole series of anchors: all its rows."""
         store, known = self._folder.measurements, self._of_baseline
         last_id = max((row.id for row in known), default=0)
         new = [row for role in OF_BASELINE for row in store.of(role, last_id)]
         rows = self._of_baseline = sorted([*known, *new], key=lambda row: row.id)
         self._observations.set_anchors(rows)
-        anchors = [row for row in rows if row.role is Role.ANCHOR]
-        self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
-        last = [row for row in anchors if row.repeat == self._anchors - 1]
-        well = all(row.measurement.outcome is Outcome.OK for row in last)
-        if last and well and len(last) < len(self._spec.workloads):
-            self._rounds.keep_unfinished(last)
-            self._anchors -= 1
+        anchors = (row.repeat for row in rows if row.role is Role.ANCHOR)
+        self._anchors = 1 + max(anchors, default=-1)
         return rows
 
     def _measure_baseline(self) -> bool:

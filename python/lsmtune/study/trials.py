@@ -34,29 +34,30 @@ _REPEATS_RESERVED = 1000
 
 
 class Rounds:
-    """Performs rounds; a round that was cut off is gone on with where it was left.
+    """Performs rounds: repeats of trials, and anchors.
 
-    Rows of such rounds that the folder holds are given to `keep_unfinished`.
+    One that was cut off is gone on with where it was left. It is the last of all, as it is gone on
+    with before another trial or anchor.
     """
 
     def __init__(self, spec: Spec, measurer: Measurer) -> None:
         self._spec = spec
         self._measurer = measurer
-        self._unfinished: dict[tuple[Role, int | None, int], list[StoredMeasurement]] = {}
 
-    def keep_unfinished(self, rows: Sequence[StoredMeasurement]) -> None:
-        """These runs of one round are stored, and all ended well."""
-        first = rows[0]
-        if len(rows) < len(self._spec.workloads):
-            self._unfinished[first.role, first.trial, first.repeat] = list(rows)
+    def cut_off(self) -> StoredMeasurement | None:
+        """The last stored run of a round that lacks some; None where none does."""
+        rows = self._last()
+        if not rows or (rows[-1].role is Role.TRIAL and not rows[-1].repeat):
+            return None  # a trial that was cut off in its first round is put back
+        last = rows[-1]
+        complete = last.workload == len(self._spec.workloads) - 1
+        return None if complete or last.measurement.outcome is not Outcome.OK else last
 
-    def unfinished_trial(self) -> int | None:
-        """The trial of which a repeat is to be finished."""
-        return next((trial for role, trial, _ in self._unfinished if role is Role.TRIAL), None)
-
-    def unfinished_anchor(self) -> bool:
-        """Whether an anchor is to be finished."""
-        return any(role is Role.ANCHOR for role, _, _ in self._unfinished)
+    def _last(self) -> list[StoredMeasurement]:
+        """The last rows, among them those of a round that was cut off."""
+        others = len(self._spec.workloads) - 1
+        store = self._measurer.folder.measurements
+        return store.last((Role.TRIAL, Role.ANCHOR), others) if others else []
 
     def trial(
         self, number: int, repeat: int, arm: Arm, deadline_s: float, until_s: float
@@ -82,16 +83,11 @@ class Rounds:
         self, slot: Slot, arm: Arm, seed: int, deadline_s: float, until_s: float
     ) -> list[StoredMeasurement] | None:
         """One run per workload, up to one that does not end well."""
-        key = (slot.role, slot.trial, slot.repeat)
-        runs = self._measurer.measure_workloads(
-            *(arm, seed, slot),
-            deadline_s=deadline_s,
-            until_s=until_s,
-            stored=self._unfinished.get(key, []),
+        place = (slot.role, slot.trial, slot.repeat)
+        stored = [row for row in self._last() if (row.role, row.trial, row.repeat) == place]
+        return self._measurer.measure_workloads(
+            arm, seed, slot, deadline_s=deadline_s, until_s=until_s, stored=stored
         )
-        if runs is not None:
-            self._unfinished.pop(key, None)
-        return runs
 
 
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
