@@ -275,6 +275,16 @@ def test_another_search_is_refused_and_changes_nothing(folder: Path) -> None:
         assert len(search.trials) == 3
 
 
+def test_objectives_in_another_order_are_another_search(folder: Path) -> None:
+    """Values are stored by their place: speed was then taken for memory, without a word."""
+    ways = {"speed": "maximize", "memory": "minimize"}
+    with Search(SPACE, direction=ways, folder=folder) as search:
+        search.tell(search.ask(), {"speed": 100.0, "memory": 2.0})
+    other = dict(reversed(ways.items()))
+    with pytest.raises(InputError, match=r"cannot be compared .* changed since: direction"):
+        Search(SPACE, direction=other, folder=folder)
+
+
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("data")
     with pytest.raises(InputError, match="not ours"):

@@ -91,7 +91,8 @@ class Arguments:
         """What has to be the same for two sessions to belong to one search."""
         return {
             "space": {p.name: parameter_parts(p) for p in self.space.parameters},
-            "direction": {name: way.value for name, way in self.objectives.items()},
+            # In their order, by which a trial's values are stored.
+            "direction": [[name, way.value] for name, way in self.objectives.items()],
             "options": dict(self.fixed),
         }
 
