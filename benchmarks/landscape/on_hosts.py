@@ -53,7 +53,6 @@ from lsmtune.fleet.head import Call, Ended, Head, Member, Step
 from lsmtune.fleet.host import Answer, Host, HostFacts, Work
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.search.starts import values_at
 from lsmtune.stats.intervals import mean_interval
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
@@ -114,7 +113,7 @@ class Surface:
         held = (
             float(values[index])
             for index in np.argsort(-values)
-            if not accepts(self.name, values_at(unit_space, drawn[index]))
+            if not accepts(self.name, unit_space.values_at(drawn[index]))
         )
         self.log_best = next(held)
 

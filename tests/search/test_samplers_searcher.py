@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 
 import optuna
 import pytest
@@ -64,6 +65,17 @@ def test_a_needle_is_found_in_a_space_that_can_be_listed() -> None:
     assert {values["direct"] for values in found} == {True, False}
     searcher = make_searcher("gp", TINY, accepts=lambda v: "" if dict(v) == only else "other")
     assert dict(searcher.ask().values) == only
+
+
+@pytest.mark.parametrize("name", ["gp", "auto"])
+def test_where_most_is_expected_is_refused_the_best_of_the_rest_is_proposed(name: str) -> None:
+    """After 20 refusals of what a model ranked first, the trial was a random one without a word."""
+    x = space_of(number("x", 0.0, 1.0, integer=False))
+    searcher = make_searcher(name, x, accepts=lambda v: "too small" if v["x"] < 0.5 else "")
+    # score is best at 0.
+    late = [float(values["x"]) for values in asked(searcher, 20)[8:]]
+    assert min(late) >= 0.5
+    assert median(late) < 0.6
 
 
 def test_a_queued_configuration_must_lie_in_the_space() -> None:

@@ -136,7 +136,7 @@ def test_ranked_finds_the_best_point_and_leaves_out_what_is_known() -> None:
     unit_space = make_unit_space(space)
     best = unit_space.encode([{"a": 7, "b": 23, "c": "y"}])[0]
 
-    def search(known: set[bytes]) -> np.ndarray:
+    def search(known: set[bytes], least: float = 0.0) -> np.ndarray:
         return ranked(
             unit_space,
             np.random.default_rng(0),
@@ -146,9 +146,15 @@ def test_ranked_finds_the_best_point_and_leaves_out_what_is_known() -> None:
             drawn=50,
             near=100,
             rounds=4,
+            allowed=lambda point: point[0] >= least,
         )
 
     found = search(set())
     np.testing.assert_array_equal(found[0], best)
     assert len({row.tobytes() for row in found}) == len(found)
     assert not any(np.array_equal(row, best) for row in search({best.tobytes()}))
+    # Where the best may not run, it still goes to the best of those that may.
+    edge = unit_space.encode([{"a": 15, "b": 23, "c": "y"}])[0]
+    near_edge = search(set(), edge[0])
+    np.testing.assert_array_equal(next(row for row in near_edge if row[0] >= edge[0]), edge)
+    assert len(search(set(), 2.0))

@@ -30,7 +30,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -385,12 +385,14 @@ def ranked(
     rounds: int,
     beam: int = 10,
     further: Sequence[FloatArray] = (),
+    allowed: Callable[[FloatArray], bool] = lambda _: True,
 ) -> FloatArray:
     """New points, best score first; none is `known`, none comes twice.
 
     `drawn` random points, `near` neighbours of `starts`, and `further` points are scored (higher is
-    better); then, in `rounds` rounds, `near` neighbours of the `beam` best so far. Shape
-    (n, dimensions), n may be 0 where a small space holds nothing new.
+    better); then, in `rounds` rounds, `near` neighbours of the `beam` best so far that are
+    `allowed`: where nothing may be run, much is expected for ever. Shape (n, dimensions), n may be
+    0 where a small space holds nothing new.
     """
     pool = [unit_space.sample(rng, drawn), *further]
     if len(starts):
@@ -398,7 +400,10 @@ def ranked(
     points = np.vstack(pool)
     scores = score(points)
     for _ in range(rounds):
-        best = points[np.argsort(-scores, kind="stable")[:beam]]
+        in_order = points[np.argsort(-scores, kind="stable")]
+        best = np.array([*islice(filter(allowed, in_order), beam)])
+        if not len(best):
+            break
         more = neighbours(unit_space, rng, best, max(1, near // len(best)))
         points, scores = np.vstack([points, more]), np.concatenate([scores, score(more)])
     points = points[np.argsort(-scores, kind="stable")]
@@ -433,7 +438,8 @@ class ModelSampler(UnitSpaceSampler):
 
     `startup_trials` and `candidates` are settings of every such sampler. A later trial is drawn at
     random with probability `random_share`, a setting too, or never; every other one is the best new
-    point in the order that `rank` returns, of `near` neighbours in each of some `rounds`.
+    point that may run in the order that `rank` returns, of `near` neighbours in each of some
+    `rounds`.
     """
 
     near: int
@@ -444,6 +450,8 @@ class ModelSampler(UnitSpaceSampler):
         self._startup_trials: int = context.settings["startup_trials"]
         self._random_share: float = context.settings.get("random_share", 0.0)
         self._candidates: int = context.settings["candidates"]
+        self._accepts = context.accepts
+        self._looked_up: dict[bytes, bool] = {}  # of this trial's points, whether they may run
 
     @abstractmethod
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
@@ -464,7 +472,17 @@ class ModelSampler(UnitSpaceSampler):
             near=self.near,
             rounds=self.rounds,
             further=further,
+            allowed=self._allowed,
         )
+
+    def _allowed(self, point: FloatArray) -> bool:
+        """Whether a point (dimensions,) may run."""
+        if self._accepts is None:
+            return True
+        key = point.tobytes()
+        if key not in self._looked_up:
+            self._looked_up[key] = not self._accepts(self.unit_space.values_at(point))
+        return self._looked_up[key]
 
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator
@@ -473,4 +491,5 @@ class ModelSampler(UnitSpaceSampler):
         history = self.reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
         at_random = rng.random() < self._random_share
         if len(history) >= self._startup_trials and not at_random:
-            yield from self.rank(history, rng)
+            self._looked_up.clear()
+            yield from filter(self._allowed, self.rank(history, rng))

@@ -117,6 +117,10 @@ class Problem:
     layout: frozenset[str] = frozenset()
 
 
+# Why a configuration must not run, or an empty text.
+Accepts = Callable[[Mapping[str, OptionValue]], str]
+
+
 @dataclass(frozen=True)
 class SamplerContext:
     """What a sampler is made from.
@@ -127,6 +131,8 @@ class SamplerContext:
         settings: Complete and checked (see `check_settings`).
         directions: One per objective.
         problem: What is known of engine and workload; None where there is no engine.
+        accepts: For samplers that rank: the Searcher asks it of every proposal, but not for ever.
+            None where everything may run.
     """
 
     space: Space
@@ -134,6 +140,7 @@ class SamplerContext:
     settings: Mapping[str, Any]
     directions: tuple[Direction, ...]
     problem: Problem | None = None
+    accepts: Accepts | None = None
 
 
 # --- A configuration, suggested variable by variable as Optuna's trials do

@@ -35,6 +35,7 @@ from lsmtune.search.in_memory_study import (
 from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import (
     FAILED,
+    Accepts,
     Problem,
     SamplerContext,
     SpaceExhaustedError,
@@ -62,7 +63,6 @@ _RANDOM_SUGGESTIONS = 10_000
 
 _FAILURE = {FAILED: 1.0}  # the constraints that a failed trial breaks
 
-Accepts = Callable[[Mapping[str, OptionValue]], str]
 _Key = frozenset[tuple[str, str]]
 
 
@@ -107,7 +107,7 @@ class Searcher:
         now: Callable[[], datetime] = datetime.now,
     ) -> None:
         """Raises `InputError` when the sampler does not suit the space or the objectives."""
-        context = SamplerContext(space, seed, settings, tuple(directions), problem)
+        context = SamplerContext(space, seed, settings, tuple(directions), problem, accepts)
         check_sampler(sampler_name, context, "sampler", "sampler")
         self._kind = SAMPLERS[sampler_name]
         self._context = context

@@ -19,10 +19,9 @@ from lsmtune.search.cost_models import (
     seconds_of,
 )
 from lsmtune.search.model_based import neighbours
-from lsmtune.search.sampler import Problem, suggestion_of
+from lsmtune.search.sampler import Accepts, Problem
 from lsmtune.search.unit_space import FloatArray, UnitSpace
 
-Accepts = Callable[[Mapping[str, OptionValue]], str]
 # A preset is for a workload of which at least this share is of one of its kinds.
 _KIND_SHARE = 0.2
 
@@ -153,10 +152,10 @@ def model_optima(
         if len(optima) < count and not (apart < _DISTINCT).any():
             optima.append(best)
     if origin is None or first is None:
-        return [values_at(unit_space, point) for point in optima]
+        return [unit_space.values_at(point) for point in optima]
     found = []
     for point in optima:
-        values = values_at(unit_space, point)
+        values = unit_space.values_at(point)
         same = {dimension.name for dimension in unit_space.dimensions} - {
             dimension.name
             for dimension, one, other in zip(unit_space.dimensions, point, first[0], strict=True)
@@ -191,11 +190,6 @@ def cheapest_first(
     return [points[index] for index in np.argsort(costs, kind="stable")]
 
 
-def values_at(unit_space: UnitSpace, point: FloatArray) -> dict[str, OptionValue]:
-    """The options at one point; shape (dimensions,)."""
-    return dict(suggestion_of(unit_space.space, unit_space.decode(point)).values)
-
-
 def _minimum(
     unit_space: UnitSpace,
     cost: Callable[[FloatArray], FloatArray],
@@ -218,7 +212,7 @@ def _minimum(
             looked += 1
             if looked > _LOOKED_MAX:
                 break
-            if not accepts(values_at(unit_space, points[index])):
+            if not accepts(unit_space.values_at(points[index])):
                 best.append((float(costs[index]), looked, points[index]))
                 taken += 1
         best = sorted(best, key=lambda one: one[:2])[:_BEAM]
@@ -261,7 +255,7 @@ def _reverted(
             continue
         back = with_origin(point, some)
         after = float(cost(back[np.newaxis])[0])
-        if after <= before * (1 + _NEGLIGIBLE) and not accepts(values_at(unit_space, back)):
+        if after <= before * (1 + _NEGLIGIBLE) and not accepts(unit_space.values_at(back)):
             point, before = back, after
         elif len(some) > 1:
             groups = [some[: len(some) // 2], some[len(some) // 2 :], *groups]

@@ -45,6 +45,7 @@ from optuna.distributions import (
 )
 
 from lsmtune.model.config import OptionValue
+from lsmtune.search.sampler import suggestion_of
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 
@@ -278,6 +279,10 @@ class UnitSpace:
             for dimension, coordinate in zip(self.dimensions, point, strict=True)
             if not math.isnan(coordinate)
         }
+
+    def values_at(self, point: FloatArray) -> dict[str, OptionValue]:
+        """The options at one point; shape (dimensions,)."""
+        return dict(suggestion_of(self.space, self.decode(point)).values)
 
     def tree_features(self, points: FloatArray) -> FloatArray:
         """Points as trees see them; shape as `points`."""
