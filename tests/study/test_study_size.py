@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from fake_runner import FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
+from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import longer_by, scaled_num
 from lsmtune.experiment.store import Role
@@ -478,9 +481,9 @@ class Buffering(FakeRunner):
         return replace(found, phases=phases)
 
 
-def mixed(path: Path) -> Spec:
+def mixed(path: Path, budget: str = "{trials: 12}") -> Spec:
     workload = "workload:\n  name: ycsb-a\n  recordcount: 1000\n  operationcount: 6000\n"
-    text = make_spec(path, budget="{trials: 12}", more="baseline: {write_buffer_size: 2MiB}").text
+    text = make_spec(path, budget=budget, more="baseline: {write_buffer_size: 2MiB}").text
     text = text.replace("workload:\n  name: fillrandom\n  num: 1000\n", workload)
     return parse_spec(text, path / "small.yaml")
 
@@ -514,6 +517,32 @@ def test_runs_are_as_long_as_their_configuration_needs_to_flush_and_compact(tmp_
     at = result.verdict.proved_at[0]
     assert at.candidate_flushes is not None
     assert at.candidate_flushes >= 5
+
+
+class Lasting(Buffering):
+    """A run takes a second for every 6,000 operations. `cut` counts those that were cancelled."""
+
+    cut = 0
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        self.now_s += (request.workload.phases[-1].operations or 0) / 6000 - self.fake_s
+        found = super().run(request, on_message, cancel)
+        self.cut += found.outcome is Outcome.CANCELLED
+        return found
+
+
+def test_a_trial_for_whose_length_no_time_is_left_does_not_begin(tmp_path: Path) -> None:
+    """It was begun and cut off, with time for the two shorter ones that are now in its place."""
+    runner = Lasting()
+    result = tuned(mixed(tmp_path, "{time: 40s}"), tmp_path / "study", runner)
+    assert runner.cut == 0
+    assert result.trials == 5
+    assert list(result.refused) == ["would run for longer than the search has left"]
 
 
 class Rising(Buffering):

@@ -13,6 +13,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Measurement
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
@@ -26,6 +27,7 @@ from lsmtune.study.start import (
     allowed_points,
     baseline_config,
     calibrate_study,
+    candidate_config,
     make_searcher,
     measure_baseline,
     stored_baseline,
@@ -58,6 +60,7 @@ class Session:
         self._startup_s = startup_s
         self._engine = engine
         self._baseline = Arm(engine, baseline_config(spec))
+        self._baseline_runs: Sequence[Measurement] = ()
         self._baseline_value: float | None = None
         self._baseline_values: tuple[float, ...] | None = None
         self._defaults = engine_defaults(spec, engine.version)
@@ -102,9 +105,21 @@ class Session:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
         if self._stop.is_set():  # where nearly all is refused, an ask can take minutes
             raise InterruptedByUserError("stopped")
-        refusal = self._feasibility.refusal(values)
+        refusal = self._feasibility.refusal(values) or self._too_long(values)
         self._refused.update([refusal] if refusal else [])
         return refusal
+
+    def _too_long(self, values: Mapping[str, OptionValue]) -> str:
+        """Why a candidate would be cut off: its runs are longer than the baseline's; or empty.
+
+        A first one is begun in any case: a budget in which it is cut off is an error of its own.
+        """
+        longer = self._measurer.length_of(candidate_config(self._spec, 0, values))
+        if longer == 1.0 or not self._observations.trials:
+            return ""
+        run_s = sum(run.elapsed_s + size.more_s(run, longer) for run in self._baseline_runs)
+        fits = self._budget.holds(run_s, *self._spent)
+        return "" if fits else "would run for longer than the search has left"
 
     @property
     def _progress(self) -> Progress:
@@ -227,7 +242,7 @@ class Session:
             raise LsmtuneError(f"{self._spec.path}: {short}")
 
     def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
-        runs = [row.measurement for row in baseline]
+        runs = self._baseline_runs = [row.measurement for row in baseline]
         self._baseline_values = self._spec.goal.values(runs)
         self._baseline_value = self._spec.goal.value(runs)
         if self._baseline_values is None:
