@@ -114,6 +114,7 @@ def _ten_times(number: int) -> str:
         ),
         ("a: &a [*a]\n", "an alias of what it stands in"),
         ("a: &a {b: {<<: *a}}\n", "an alias of what it stands in"),
+        (f"? {'x' * 1001}\n: 1\n", "names of more than 1000 characters are not allowed"),
     ],
 )
 def test_a_short_file_does_not_grow_without_bound(text: str, why: str) -> None:
@@ -123,5 +124,7 @@ def test_a_short_file_does_not_grow_without_bound(text: str, why: str) -> None:
 
 
 def test_an_alias_that_is_small_is_followed() -> None:
-    document = yaml_document("b: &b {c: 1}\nd: *b\ne: {<<: *b}\n", "f.yml")
-    assert document.data == {"b": {"c": 1}, "d": {"c": 1}, "e": {"c": 1}}
+    document = yaml_document("b: &b {c: 1}\nd: *b\ne: {<<: *b}\nf: {<<: *b, c: 2}\n", "f.yml")
+    assert document.data == {"b": {"c": 1}, "d": {"c": 1}, "e": {"c": 1}, "f": {"c": 2}}
+    lines = [document.line(name, "c") for name in "bdef"]
+    assert lines == [1, 1, 3, 4]  # a merged field is of the line that merges it

@@ -1,8 +1,8 @@
-"""A YAML file that people write, read strictly: its data, the line of every field, its type.
+"""A YAML file that people write: its data, the line of every field, its type.
 
-Stricter than YAML 1.1, where `no` and `off` are booleans, `010` is eight, a key given twice counts
-once, and an alias can make ten lines into a billion. Here only true and false are booleans, numbers
-are decimal, and repeated keys, anchors, aliases and tags are errors.
+Ours are stricter than YAML 1.1, where `no` and `off` are booleans, `010` is eight, and an alias can
+make ten lines into a billion: only true and false are booleans, numbers are decimal, and anchors,
+aliases and tags are errors. A key that is given twice is one in files of other programs, too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import math
 import re
 import types
+from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,7 @@ from lsmtune.units import DIGITS_MAX, UnitError
 Model = TypeVar("Model")
 
 FILE_BYTES_MAX = 2**20
+_NAME_CHARACTERS_MAX = 1000  # of a field: a list repeats its own name for every item
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+", re.ASCII)
@@ -67,26 +69,56 @@ STUDY_FILE = FileKind("study", "`lsmtune init` writes one")
 
 @dataclass(frozen=True)
 class Document:
-    """The file's mapping and, by dotted field name (`space.a.choices[1]`), its lines.
-
-    `scalars` holds the values that are not mappings or lists, as the file has them.
-    """
+    """A file's mapping and, by `field_name` (`space.a.choices[1]`), the line of each field."""
 
     source: str
     data: dict[str, Any]
     lines: dict[str, int]
-    scalars: dict[str, Any]
 
-    def where(self, field: str) -> str:
-        """`source:line` of `field`, or of the nearest field that holds it."""
+    def line(self, *path: str | int) -> int | None:
+        """The line of the field at `path`, or of the nearest field that holds it."""
+        field = field_name(*path)
         while field and field not in self.lines:
             cut = max(field.rfind("."), field.rfind("["))
             field = field[:cut] if cut > 0 else ""
-        return f"{self.source}:{self.lines[field]}" if field else self.source
+        return self.lines[field] if field else None
+
+    def where(self, *path: str | int) -> str:
+        """`source:line` of the field at `path`, or of the nearest field that holds it."""
+        line = self.line(*path)
+        return self.source if line is None else f"{self.source}:{line}"
+
+    def error(
+        self, path: tuple[str | int, ...], *, found: object = None, why: str = "", **parts: Any
+    ) -> InputError:
+        """An InputError at `path`, which "is missing" where neither `found` nor `why` is given."""
+        why = why or ("is missing" if found is None else "")
+        return InputError(self.where(*path), field_name(*path), found=found, why=why, **parts)
 
     def located(self, error: InputError) -> InputError:
         """`error` of a field of this file, with its line."""
         return error.but(source=self.where(error.field))
+
+    def stated(self, field: str) -> Any:
+        """The text, number or truth of `field`, as the file has it; None for all else."""
+        return next((value for name, value in _scalars(self.data) if name == field), None)
+
+
+def field_name(*path: str | int) -> str:
+    """`a.b[1]` for ("a", "b", 1)."""
+    name = ""
+    for part in path:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else f"{part}"
+    return name
+
+
+def _scalars(value: object, *path: str | int) -> Iterator[tuple[str, Any]]:
+    """All that is no mapping and no list in `value`, each with the name of its field."""
+    if isinstance(value, dict | list):
+        for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _scalars(inner, *path, part)
+    else:
+        yield field_name(*path), value
 
 
 def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
@@ -94,24 +126,10 @@ def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
     return text.read_text(path, kind.article, bytes_max=FILE_BYTES_MAX, made_by=kind.made_by)
 
 
-def parse_document(written: str, source: str, kind: FileKind = STUDY_FILE) -> Document:
-    """What is `written` as one YAML mapping. Raises `InputError` with the line for all else."""
-    with yaml_errors(written, source, f" in {kind.article}"):
-        node = _StrictLoader(written).get_single_node()
-    if node is None:
-        raise InputError(source, why="is empty", allowed="a mapping of fields")
-    if not isinstance(node, yaml.MappingNode):
-        place = f"{source}:{node.start_mark.line + 1}"
-        raise InputError(place, why=f"is not a {kind.noun}", allowed="a mapping of fields")
-    reader = _Reader(source)
-    data = reader.mapping(node, "")
-    return Document(source, data, reader.lines, reader.scalars)
-
-
 class _StrictLoader(BoundedLoader):
-    """Composes nodes without YAML's implicit types; refuses anchors, aliases and tags."""
+    """Types plain scalars by `_scalar`'s rules; refuses anchors, aliases and tags."""
 
-    # Without resolvers every plain scalar stays text; `_scalar` types it by stricter rules.
+    # Without resolvers every plain scalar stays text.
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- a class attribute of the base class
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -125,42 +143,63 @@ class _StrictLoader(BoundedLoader):
             raise RefusedError(problem, event)
         return super().compose_node(parent, index)
 
-
-class _Reader:
-    """Turns nodes into data and notes the lines and values that it meets."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.lines: dict[str, int] = {}
-        self.scalars: dict[str, Any] = {}
-
-    def mapping(self, node: yaml.MappingNode, field: str) -> dict[str, Any]:
-        data: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            place = f"{self.source}:{line}"
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise InputError(place, field, why="a key that is not text")
-            key = str(key_node.value)
-            inner = f"{field}.{key}" if field else key
-            if key in data:
-                why = f"given twice, first on line {self.lines[inner]}"
-                raise InputError(place, inner, why=why)
-            self.lines[inner] = line
-            data[key] = self._value(value_node, inner)
-        return data
-
-    def _value(self, node: yaml.Node, field: str) -> Any:
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, field)
+            return {key.value: self.construct_object(value, deep) for key, value in node.value}
         if isinstance(node, yaml.SequenceNode):
-            items = []
-            for index, item in enumerate(node.value):
-                self.lines[f"{field}[{index}]"] = item.start_mark.line + 1
-                items.append(self._value(item, f"{field}[{index}]"))
-            return items
-        self.scalars[field] = _scalar(node)
-        return self.scalars[field]
+            return [self.construct_object(item, deep) for item in node.value]
+        return _scalar(node)
+
+
+def parse_document(
+    written: str,
+    source: str,
+    kind: FileKind = STUDY_FILE,
+    loader: type[BoundedLoader] = _StrictLoader,
+) -> Document:
+    """What is `written` as one YAML mapping. Raises `InputError` with the line for all else.
+
+    `loader` says what a plain scalar is, and what of YAML is refused.
+    """
+    with yaml_errors(written, source, f" in {kind.article}"):
+        reader = loader(written)
+        node = reader.get_single_node()
+        if node is None:
+            raise InputError(source, why="is empty", allowed="a mapping of fields")
+        # Before the data: for those, merge keys (`<<`) are replaced in the node itself.
+        lines = lines_of(node, source)
+        data = reader.construct_document(node)
+    if not isinstance(data, dict):
+        place = f"{source}:{node.start_mark.line + 1}"
+        raise InputError(place, why=f"is not a {kind.noun}", allowed="a mapping of fields")
+    return Document(source, data, lines)
+
+
+def lines_of(node: yaml.Node | None, source: str, field: str = "") -> dict[str, int]:
+    """The line of each field below `node`, which is the value of `field`, by `field_name`.
+
+    Raises InputError for a key that is given twice or is not text, RefusedError for a long name.
+    """
+    if not isinstance(node, yaml.CollectionNode):
+        return {}
+    lines: dict[str, int] = {}
+    below: dict[str, int] = {}
+    is_mapping = isinstance(node, yaml.MappingNode)
+    pairs = node.value if is_mapping else [(item, item) for item in node.value]
+    for index, (at, value) in enumerate(pairs):
+        line = at.start_mark.line + 1
+        place = f"{source}:{line}"
+        if is_mapping and not isinstance(at, yaml.ScalarNode):
+            raise InputError(place, field, why="a key that is not text")
+        inner = field_name(field, at.value if is_mapping else index)
+        if len(inner) > _NAME_CHARACTERS_MAX:
+            problem = f"names of more than {_NAME_CHARACTERS_MAX} characters are not allowed"
+            raise RefusedError(problem, at)
+        if inner in lines:
+            raise InputError(place, inner, why=f"given twice, first on line {lines[inner]}")
+        lines[inner] = line
+        below |= lines_of(value, source, inner)
+    return below | lines
 
 
 def _scalar(node: yaml.Node) -> str | int | float | bool | None:
@@ -289,8 +328,7 @@ def _place(detail: ErrorDetails, kind: type[Any]) -> _Place:
     if loc and loc[-1] == "[key]":  # pydantic's own word, where a mapping's key is wrong
         loc = loc[:-1]
     parts, owner, hint = _located(loc, kind)
-    dotted = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts]
-    field, context = "".join(dotted).removeprefix("."), detail.get("ctx", {})
+    field, context = field_name(*parts), detail.get("ctx", {})
     error = context.get("error")
     if detail["type"] in _NO_TAG and isinstance(detail["input"], dict):
         field = f"{field}.{context['discriminator'].strip(chr(39))}"

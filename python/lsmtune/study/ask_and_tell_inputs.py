@@ -119,7 +119,7 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
         try:
             model = _ArgumentsModel.model_validate(stated)
         except ValidationError as error:
-            document = Document(SOURCE, stated, {}, {})
+            document = Document(SOURCE, stated, {})
             raise first_problem(error, document, _ArgumentsModel) from None
         return _checked(model, _directions(direction), metrics)
     except InputError as error:

@@ -392,9 +392,8 @@ def _spec_of(document: Document, path: Path, text: str) -> Spec:
         if error.source not in ("", document.source):  # what another file has wrong
             raise
         # What was found as the file has it: `64MiB`, not 67108864.
-        found = error.found
-        if found is not None and document.scalars.get(error.field) is not None:
-            found = document.scalars[error.field]
+        stated = document.stated(error.field)
+        found = error.found if error.found is None or stated is None else stated
         raise document.located(error.but(found=found)) from None
 
 

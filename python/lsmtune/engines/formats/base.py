@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,7 +30,8 @@ from lsmtune.engines.option_names import (
 )
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.yaml_text import BoundedLoader, RefusedError, yaml_errors
+from lsmtune.model.files import Document, FileKind, lines_of, parse_document
+from lsmtune.model.yaml_text import BoundedLoader, RefusedError
 from lsmtune.space.parameter import same_value
 from lsmtune.units import option_value, whole_number
 
@@ -45,44 +46,6 @@ _DEPTH_MAX = 100
 _STRING = r'"(?:[^"\\\n]|\\(?:.|\Z))*(?:"|$)'
 _STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.S | re.M)
 _STRING_OR_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[\]}}])", re.S | re.M)
-
-
-@dataclass(frozen=True)
-class Document:
-    """A mapping, and the lines of its fields by path: `("space", "a", 1)`."""
-
-    source: str
-    data: dict[str, Any]
-    lines: dict[tuple[str | int, ...], int]
-
-    def line(self, *path: str | int) -> int | None:
-        """The line of a field, or of the nearest field that holds it."""
-        for length in range(len(path), 0, -1):
-            if path[:length] in self.lines:
-                return self.lines[path[:length]]
-        return None
-
-    def error(
-        self,
-        path: tuple[str | int, ...],
-        *,
-        found: object = None,
-        why: str = "",
-        **parts: Any,
-    ) -> InputError:
-        """An InputError at `path`: `file:line: field: ...`."""
-        line = self.line(*path)
-        source = self.source if line is None else f"{self.source}:{line}"
-        why = why or ("is missing" if found is None else "")
-        return InputError(source, field_name(*path), found=found, why=why, **parts)
-
-
-def field_name(*path: str | int) -> str:
-    """`a.b[1]` for ("a", "b", 1)."""
-    name = ""
-    for part in path:
-        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
-    return name
 
 
 def without_comments(text: str) -> str:
@@ -112,23 +75,10 @@ def json_document(text: str, source: str) -> Document:
     def refuse_constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is not a number")
 
-    def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in fields:
-                raise ValueError(f"{name!r} is given twice")
-            fields[name] = value
-        return fields
-
     _check_size(text, source)
     plain = without_comments(text)
     try:
-        data = json.loads(
-            plain,
-            parse_constant=refuse_constant,
-            parse_int=whole_number,
-            object_pairs_hook=without_repeats,
-        )
+        data = json.loads(plain, parse_constant=refuse_constant, parse_int=whole_number)
     except json.JSONDecodeError as error:
         problem = f"{error.msg[:1].lower()}{error.msg[1:]}"
         raise InputError(f"{source}:{error.lineno}", why=f"not JSON: {problem}") from None
@@ -142,7 +92,7 @@ def json_document(text: str, source: str) -> Document:
     if not is_utf8(json.dumps(data, ensure_ascii=False)):
         raise InputError(source, why="holds half of a surrogate pair", allowed="text in UTF-8")
     try:
-        lines = dict(_walk(_Loader(plain.replace("\t", " ")).get_single_node(), ()))
+        lines = lines_of(_Loader(plain.replace("\t", " ")).get_single_node(), source)
     except yaml.YAMLError:
         lines = {}  # JSON that YAML's parser does not take: notes then name the field alone
     return Document(source, data, lines)
@@ -199,28 +149,7 @@ class _Loader(BoundedLoader):
 def yaml_document(text: str, source: str) -> Document:
     """`text`, one YAML mapping, as a Document. Raises InputError with the line for all else."""
     _check_size(text, source)
-    with yaml_errors(text, source):
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        data = None if node is None else loader.construct_document(node)
-    if not isinstance(data, dict):
-        content = "nothing" if data is None else f"a {type(data).__name__}"
-        raise InputError(source, why=f"holds {content}", allowed="a mapping of fields")
-    return Document(source, data, dict(_walk(node, ())))
-
-
-def _walk(
-    node: yaml.Node | None, path: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], int]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            inner = (*path, str(key.value))
-            yield inner, key.start_mark.line + 1
-            yield from _walk(value, inner)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            yield (*path, index), item.start_mark.line + 1
-            yield from _walk(item, (*path, index))
+    return parse_document(text, source, FileKind("configuration"), _Loader)
 
 
 # --- formats

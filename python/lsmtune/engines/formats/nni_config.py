@@ -21,12 +21,10 @@ from typing import Any
 
 from lsmtune import plugins
 from lsmtune.engines.formats.base import (
-    Document,
     ImportedStudy,
     ImportFormat,
     ImportRequest,
     Notes,
-    field_name,
     json_document,
     yaml_document,
 )
@@ -36,6 +34,7 @@ from lsmtune.engines.formats.nni_space import add_space
 from lsmtune.engines.formats.space_builder import SpaceBuilder
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
+from lsmtune.model.files import Document, field_name
 from lsmtune.model.text import read_text
 from lsmtune.units import format_duration
 

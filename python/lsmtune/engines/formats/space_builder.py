@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
-from lsmtune.engines.formats.base import Document, Notes, field_name, like
+from lsmtune.engines.formats.base import Notes, like
 from lsmtune.engines.formats.db_bench import find_option
 from lsmtune.engines.formats.spelling import KnownOption, known_options
 from lsmtune.engines.safety import DURABILITY_OPTIONS
 from lsmtune.model.command import RUN_PLACEHOLDERS
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.files import Document, field_name
 from lsmtune.space.parameter import is_option_name, same_value
 
 Number = int | float
