@@ -10,8 +10,8 @@ import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, phase
 from fleet_parts import LocalFleet, LocalHost, fleet_of, speed, tuned_on
 from simulated_hosts import SimulatedRunner
+from size_parts import Buffering, mixed
 from study_parts import make_spec, stored
-from test_study_size import Buffering, mixed
 
 from lsmtune.driver.messages import Hello, Message
 from lsmtune.experiment.schedule import Arm, Slot

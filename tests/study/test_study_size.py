@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_runner import FakeRunner
+from size_parts import Buffering, ByBytes, Flushing, Rising, large, mixed, run_large
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.driver.messages import Message
@@ -17,7 +17,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import longer_by, scaled_num
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
-from lsmtune.model.config import Build, EngineIdentity, OptionValue
+from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
@@ -29,8 +29,7 @@ from lsmtune.space.space import make_space
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.finalist import kinds_first
-from lsmtune.study.loop import tune
-from lsmtune.study.observer import TuneResult, verdict_document
+from lsmtune.study.observer import verdict_document
 from lsmtune.study.size import (
     PROCESS_BYTES,
     THREAD_BYTES,
@@ -39,24 +38,7 @@ from lsmtune.study.size import (
     lengths,
     stored_size,
 )
-from lsmtune.study.spec import Spec
 from lsmtune.study.start import PROMOTED_MAX, baseline_config, candidate_config
-
-
-class Flushing(FakeRunner):
-    """Flushes once for every `each` records that are written; a run takes a second per 1,000."""
-
-    def __init__(self, each: int) -> None:
-        super().__init__(noise=0.0)
-        self._each = each
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        num = request.workload.num
-        self.now_s += num / 1000.0 - self.fake_s
-        figures = {"flushes": num // self._each, "compactions": 1, "user_bytes_written": num}
-        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
-        return replace(found, phases=phases)
 
 
 def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Path) -> None:
@@ -169,47 +151,6 @@ def test_a_load_takes_no_longer_before_longer_runs(tmp_path: Path) -> None:
 
 
 # --- a target that the budget does not hold
-
-ROCKSDB = EngineIdentity("rocksdb", "10.2.1", None, Build.RELEASE)
-LARGE = "{name: overwrite, num: 10000000, value_bytes: 100}"  # 1.1 GiB
-
-
-class ByBytes(FakeRunner):
-    """A run takes a second for each 50,000 operations, and flushes by the bytes of its memtable."""
-
-    def __init__(self) -> None:
-        super().__init__(noise=0.0, engine=ROCKSDB)
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        num, options = request.workload.num, request.config.options
-        elapsed_s = (request.workload.phases[-1].operations_per_thread or num) / 50_000
-        self.now_s += elapsed_s - self.fake_s
-        memtable_bytes = int(str(options.get("write_buffer_size", 64 << 20)))
-        written = num * (request.workload.key_bytes + request.workload.value_bytes)
-        figures = {
-            "elapsed_s": elapsed_s,
-            "flushes": written // memtable_bytes,
-            "compactions": 1,
-            "user_bytes_written": written,
-        }
-        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
-        return replace(found, phases=phases, elapsed_s=elapsed_s)
-
-
-def large(path: Path, budget: str, memory: str = "1GiB") -> Spec:
-    # A metric that grows with a run, so that all trials have runs of one length.
-    more = f"limits: {{deadline: 1h, memory: {memory}}}\nguards: [stall_s <= 2 * baseline]"
-    spec = make_spec(path, budget=budget, more=more)
-    text = spec.text.replace("workload:\n  name: fillrandom\n  num: 1000", f"workload: {LARGE}")
-    return parse_spec(text, path / "small.yaml")
-
-
-def run_large(spec: Spec, folder: Path, runner: FakeRunner, observer: Recorder) -> TuneResult:
-    with StudyFolder.create_or_resume(folder, spec) as opened:
-        return tune(
-            *(spec, opened, runner, ROCKSDB, observer), stop=observer.stop, clock=runner.clock
-        )
 
 
 def test_a_target_that_the_budget_does_not_hold_is_searched_as_a_model(tmp_path: Path) -> None:
@@ -468,26 +409,6 @@ def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: 
     assert {request.workload.num for request in runner.requests} == {3000}
 
 
-class Buffering(FakeRunner):
-    """Flushes once for every 1,000 operations per 2 MiB of memtable: large ones flush rarely."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        done = sum(phase.operations or 0 for phase in request.workload.phases[-1:])
-        size = int(str(request.config.options.get("write_buffer_size", 2 << 20))) / (2 << 20)
-        flushes = round(done / 1000 / size)
-        figures = {"flushes": flushes, "compactions": flushes // 2, "user_bytes_written": done}
-        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
-        return replace(found, phases=phases)
-
-
-def mixed(path: Path, budget: str = "{trials: 12}") -> Spec:
-    workload = "workload:\n  name: ycsb-a\n  recordcount: 1000\n  operationcount: 6000\n"
-    text = make_spec(path, budget=budget, more="baseline: {write_buffer_size: 2MiB}").text
-    text = text.replace("workload:\n  name: fillrandom\n  num: 1000\n", workload)
-    return parse_spec(text, path / "small.yaml")
-
-
 def times_as_long(request: RunRequest, made: int) -> float:
     """Two cycles of its own, where a run of the baseline has `made` flushes of 2 MiB."""
     options = request.config.options
@@ -543,13 +464,6 @@ def test_a_trial_for_whose_length_no_time_is_left_does_not_begin(tmp_path: Path)
     assert runner.cut == 0
     assert result.trials == 5
     assert list(result.refused) == ["would run for longer than the search has left"]
-
-
-class Rising(Buffering):
-    """The larger the memtable, the faster the run, as nothing was paid for yet."""
-
-    def __init__(self) -> None:
-        super().__init__(speed=lambda options: float(str(options["write_buffer_size"])), noise=0.0)
 
 
 def test_a_trial_whose_longest_run_flushes_too_seldom_is_no_finalist(tmp_path: Path) -> None:

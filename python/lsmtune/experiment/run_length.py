@@ -121,6 +121,27 @@ def flushes_made(measurement: Measurement, goal: Goal) -> int:
     return flushes if flushes and compactions else 0
 
 
+def ended_by_time(measurement: Measurement, workload: Workload) -> list[PhaseMeasurement]:
+    """The phases of a run that a duration ended, and not their operations."""
+    durations_s = {phase.name: phase.duration_s for phase in workload.phases if phase.duration_s}
+    timed = [phase for phase in measurement.phases if phase.name in durations_s]
+    return [phase for phase in timed if phase.elapsed_s >= 0.99 * durations_s[phase.name]]
+
+
+def data_held(measurement: Measurement, workload: Workload, goal: Goal, flushes: int) -> float:
+    """With how many times as much data a run still flushes so often, at least 1.
+
+    In phases that a duration ends memtables that are as much larger fill as much less often; the
+    others have as many more operations. inf where the former write nothing, or flushes were not
+    counted.
+    """
+    timed = {phase.name for phase in ended_by_time(measurement, workload)}
+    phases = [phase for phase in _judged(measurement, goal) if phase.name in timed]
+    made, compactions = _writes(phases)
+    wanted = FLUSHES_WANTED if compactions == 0 else flushes
+    return math.inf if made is None else max(1.0, made / wanted)
+
+
 def steady_factor(
     measurement: Measurement,
     workload: Workload,

@@ -26,6 +26,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
+from lsmtune.model.workload import Workload
 from lsmtune.proof.guards import Circumstances, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import judged_sides, stored_pairs
@@ -79,9 +80,10 @@ def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
     pairs = min(spec.proof.pairs, PAIRS_KEPT)
     if size.grows:
         pairs += math.ceil((1 + PROMOTED_MAX) / 2)
-    factor = size.proof_scale / size.scale
     return SearchBudget(
-        *(spec.budget.trials, spec.budget.time_s, pairs), other_s=other_s, proof_factor=factor
+        *(spec.budget.trials, spec.budget.time_s, pairs),
+        other_s=other_s,
+        proof_factor=size.proof_factor,
     )
 
 
@@ -320,20 +322,25 @@ def for_proof(
     A finalist with larger memtables than the baseline flushes less often, and could prove nothing
     in its runs. So the longest time that the newest runs of both ask for counts, or the least that
     they could do with, if the least proof then fits into `deadline_s` seconds (None: no end). Where
-    it does not, the proof has less data, down to those of the search. It is kept as a fact of the
-    folder: a proof that goes on has the same runs, also after one of another trial.
+    it does not, the proof has less data, down to those of the search, and where durations alone end
+    its phases, no longer ones. It is kept as a fact of the folder: a proof that goes on has the
+    same runs, also after one of another trial.
     """
     store = measurer.folder.measurements
     proofs = store.fact(_PROOF_FACT) or {}
     if str(trial) not in proofs:
         factor, room = 1.0, 1.0
         if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
-            growth = size.proof_scale / size.scale
+            growth = size.proof_factor
             factor, room = _proof_length(spec, measurer, trial, deadline_s, growth)
-        least = size.scale / size.proof_scale
-        if room < least:
-            factor, room = 1.0, 1.0
-        share = 1.0 if room >= 1.0 else max(least, room / RESERVE_FACTOR)
+        least, share = size.scale / size.proof_scale, 1.0
+        if room < 1.0 and all(map(_lasts, measurer.workloads)):
+            # Less data take as long, but memtables that are as much smaller flush as much more.
+            factor, share = 1.0, max(least, 1.0 / factor)
+        elif room < least:
+            factor = 1.0
+        elif room < 1.0:
+            share = max(least, room / RESERVE_FACTOR)
         proofs = {**proofs, str(trial): [factor, share * size.proof_scale]}
         store.set_fact(_PROOF_FACT, proofs)
     factor, scale = proofs[str(trial)]
@@ -342,6 +349,12 @@ def for_proof(
         return measurer
     longer = [longer_by(workload, factor) for workload in measurer.workloads]
     return replace(measurer, workloads=longer)
+
+
+def _lasts(workload: Workload) -> bool:
+    """Whether durations alone end what it measures."""
+    phases = workload.measured_phases
+    return all(phase.duration_s and phase.operations_whole is None for phase in phases)
 
 
 def _proof_length(

@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import (
     can_last,
+    data_held,
+    ended_by_time,
     flushes_for,
     flushes_made,
     longer_by,
@@ -55,6 +58,8 @@ _PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
 _ROUNDS_LEAST = _RUNS_LEAST + _PAIRS_RUNS
 # A candidate may be slower than the baseline, and the deadline of a run stays.
 DEADLINE_SHARE = 0.5
+# Of a run of a model, durations take half at most: still less data would save little of its time.
+_LASTING_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
 
 
@@ -71,6 +76,7 @@ class RunSize:
     `longest`: up to how many times as long as those of the baseline the runs of a trial may be.
     `flushes`: how often the baseline's runs flush, under the workload where they do so most rarely;
     0: not known.
+    `lasting`: the share of a round of the search that durations take, as they do on any data.
     `tries`: how often it was changed; `settled`: that it is not looked at again. `time_s`: the time
     budget for which it was decided.
     """
@@ -83,11 +89,17 @@ class RunSize:
     time_s: float | None = None
     longest: float = 1.0
     flushes: int = 0
+    lasting: float = 0.0
 
     @property
     def grows(self) -> bool:
         """Whether the proof has larger runs than the search."""
         return self.proof_scale != self.scale
+
+    @property
+    def proof_factor(self) -> float:
+        """How many times as long as a round of the search one of the proof takes."""
+        return self.lasting + (1.0 - self.lasting) * self.proof_scale / self.scale
 
 
 def stored_size(folder: StudyFolder) -> RunSize:
@@ -171,18 +183,12 @@ def resize(
         return ""
     rows = _round(spec, size, baseline, defaults)
     if size.tries and not rows.why:
-        longest = _longest(spec, rows.run_s / size.scale * size.proof_scale)
-        new = replace(size, settled=True, longest=longest, flushes=rows.flushes)
-        folder.measurements.set_fact(_FACT, encode(new))
+        settled = _with_lengths(replace(size, settled=True), spec, rows)
+        folder.measurements.set_fact(_FACT, encode(settled))
         return ""
     each = zip(spec.workloads, rows.factors, strict=True)
     target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
-    needed = _Needed(
-        spec=replace(spec, workloads=target),
-        wall_s=rows.wall_s / size.scale,
-        run_s=rows.run_s / size.scale,
-        spent_s=spent_s,
-    )
+    needed = _Needed(replace(spec, workloads=target), rows, spent_s)
     wanted = needed.scales()
     known = size.longer or (1.0,) * len(rows.factors)
     longer = tuple(a * b for a, b in zip(known, rows.factors, strict=True))
@@ -200,20 +206,19 @@ def resize(
             tries=size.tries + 1,
             settled=not rows.why,
             time_s=size.time_s,
-            longest=_longest(spec, rows.run_s / size.scale * wanted[1]),
-            flushes=rows.flushes,
         )
+        new = _with_lengths(new, spec, rows)
         told = f"the runs of this study are {times} times as long"
     lines = []
     if rows.why:
         lines.append(f"the runs do not show what is sustained ({rows.why[0]}): {told}")
     if new.scale < 1.0:
-        lines.append(_MODEL.format(new.scale, new.proof_scale))
+        lines.append(_MODEL.format(needed.bound(), new.scale, new.proof_scale))
     if (new.longer, new.scale) == (size.longer, size.scale):
         folder.measurements.set_fact(_FACT, encode(new))
         return "; ".join(lines)
     folder.measurements.set_aside(_FACT, encode(new))
-    run_s = round(rows.wall_s * new.scale / size.scale, 1)
+    run_s = round(rows.takes.at(new.scale), 1)
     raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
 
 
@@ -226,9 +231,37 @@ _CAPPED = (
     "a larger workload, ",
 )
 _MODEL = (
-    "the time budget does not hold a search at the target: it searches a model with {:.2g} of the "
-    "data, memtables, caches and memory, and proves at {:.2g}"
+    "{} not hold a search at the target: it searches a model with {:.2g} of the data, memtables, "
+    "caches and memory, and proves at {:.2g}"
 )
+
+
+@dataclass(frozen=True)
+class _Takes:
+    """Seconds of runs: `lasting_s` by durations, on any data, and `scaled_s` more on the target's.
+
+    A run may be longer than the one that was measured, whose scale is known.
+    """
+
+    lasting_s: float
+    scaled_s: float
+
+    def at(self, scale: float) -> float:
+        """Seconds with `scale` times the target's data."""
+        return self.lasting_s + scale * self.scaled_s
+
+    def scale_for(self, seconds: float) -> float:
+        """The scale at which they take so long; negative where durations alone take longer."""
+        return (seconds - self.lasting_s) / max(self.scaled_s, 1e-9)
+
+
+def _takes(
+    run: Measurement, workload: Workload, seconds: float, *, factor: float, scale: float
+) -> _Takes:
+    """What a run at `scale` of `seconds` takes with measure phases `factor` times as long."""
+    lasted = ended_by_time(run, workload)
+    lasting_s = sum(p.elapsed_s * (factor if p.kind == "measure" else 1.0) for p in lasted)
+    return _Takes(lasting_s, (seconds + more_s(run, factor) - lasting_s) / scale)
 
 
 @dataclass(frozen=True)
@@ -236,14 +269,16 @@ class _Round:
     """One run of the baseline under each workload, and what longer ones would take.
 
     `why` they do not show what is sustained; empty where they do. `factors`: how many times as long
-    they have to be, by workload. All of them then take `wall_s`, the longest of them `run_s`.
+    they have to be, by workload. All of them then take `takes`; `runs` are each by itself, without
+    its load. `most`: the largest scale at which durations leave enough flushes, inf for any.
     `flushes`: of the runs as they are, as in `RunSize`.
     """
 
     why: list[str]
     factors: list[float]
-    wall_s: float
-    run_s: float
+    takes: _Takes
+    runs: list[_Takes]
+    most: float
     flushes: int
 
 
@@ -258,24 +293,27 @@ def _round(
     why = [line for run, w in pairs for line in unsteady(run, w, spec.goal)]
     if spec.burst or not all(map(can_change, workloads)):
         why = []
-    memtable_bytes, _ = write_cycle(spec.engine_name, baseline_config(spec).options, defaults)
+    options = baseline_config(spec).options
+    memtable_bytes, trigger = write_cycle(spec.engine_name, options, defaults)
     full_bytes = size.scale * memtable_bytes
     factors = [
         steady_factor(run, w, spec.goal, memtable_bytes=full_bytes) if why else 1.0
         for run, w in pairs
     ]
-    longer_s = [more_s(run, factor) for (run, _), factor in zip(pairs, factors, strict=True)]
+    walls, runs, most = [], [], math.inf
+    for row, (run, workload), factor in zip(baseline, pairs, factors, strict=True):
+        takes = partial(_takes, run, workload, factor=factor, scale=size.scale)
+        walls.append(takes(row.wall_s))
+        runs.append(takes(run.elapsed_s))
+        if not spec.burst:
+            held = data_held(run, workload, spec.goal, flushes_for(trigger))
+            most = min(most, size.scale * held)
     flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
     lasts = any(phase.duration_s for workload in workloads for phase in workload.phases)
     if lasts and _scale_least(spec, MODEL_BYTES_LEAST) < 1.0:
         flushes = 0  # on more data, with larger memtables, it is fewer in the same time
-    return _Round(
-        why=why,
-        factors=factors,
-        wall_s=sum(row.wall_s for row in baseline) + sum(longer_s),
-        run_s=max(run.elapsed_s + more for (run, _), more in zip(pairs, longer_s, strict=True)),
-        flushes=flushes,
-    )
+    whole = _Takes(sum(w.lasting_s for w in walls), sum(w.scaled_s for w in walls))
+    return _Round(why, factors, whole, runs, most, flushes)
 
 
 def more_s(run: Measurement, factor: float) -> float:
@@ -291,38 +329,55 @@ def more_s(run: Measurement, factor: float) -> float:
 class _Needed:
     """What a study needs whose runs are long enough, and which sizes that leaves.
 
-    At the target a round of its workloads takes `wall_s` seconds, and the longest of their runs
-    `run_s`; `spent_s` seconds of the time budget are gone.
+    `spec` has a target of that length; `rows` say what its runs take. `spent_s` seconds of the time
+    budget are gone.
     """
 
     spec: Spec
-    wall_s: float
-    run_s: float
+    rows: _Round
     spent_s: float
+
+    def holds_target(self) -> bool:
+        """Whether the time budget holds a search and a proof at the target."""
+        left_s, runs = self._left_s(), _RUNS_WANTED + _PAIRS_RUNS
+        return left_s is None or left_s >= runs * self.rows.takes.at(1.0)
+
+    def bound(self) -> str:
+        """What makes a model of the target, for a sentence."""
+        if self.holds_target():
+            return "limits.deadline, or the durations of phases, do"
+        return "the time budget does"
 
     def scales(self) -> tuple[float, float] | None:
         """The scales of search and proof; None: none has room."""
-        deadline = DEADLINE_SHARE * self.spec.limits.deadline_s / max(self.run_s, 1e-9)
-        if self.spec.budget.time_s is None:
-            return (1.0, 1.0) if deadline >= 1.0 else None
-        left = (self.spec.budget.time_s - self.spent_s) / max(self.wall_s, 1e-9)  # rounds
-        if left >= _RUNS_WANTED + _PAIRS_RUNS and deadline >= 1.0:
+        takes, left_s = self.rows.takes, self._left_s()
+        deadline_s = DEADLINE_SHARE * self.spec.limits.deadline_s
+        most = min(self.rows.most, *(run.scale_for(deadline_s) for run in self.rows.runs))
+        if left_s is None:
+            return (1.0, 1.0) if most >= 1.0 else None
+        if self.holds_target() and most >= 1.0:
             return 1.0, 1.0
         least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        search = _SEARCH_SHARE * left / _RUNS_WANTED
+        run_s = max(_SEARCH_SHARE * left_s / _RUNS_WANTED, takes.lasting_s / _LASTING_SHARE)
         # What is small, or nearly fits, is no model's; it has fewer runs.
-        search = 1.0 if search > _SEARCH_SHARE else max(least, search)
-        search = min(search, deadline, left / _ROUNDS_LEAST)  # the largest that fits
+        fits = _RUNS_WANTED * takes.at(1.0) < left_s
+        search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
+        search = min(search, most, takes.scale_for(left_s / _ROUNDS_LEAST))  # the largest that fits
         if search < least:
             return None
-        proof = min(1.0, deadline, (left - _RUNS_LEAST * search) * _SEARCH_SHARE / _PROOF_RUNS)
-        return search, max(search, proof)
+        proof_s = (left_s - _RUNS_LEAST * takes.at(search)) * _SEARCH_SHARE / _PROOF_RUNS
+        return search, max(search, min(1.0, most, takes.scale_for(proof_s)))
+
+    def _left_s(self) -> float | None:
+        """Seconds of the time budget that are left; None: no end."""
+        time_s = self.spec.budget.time_s
+        return None if time_s is None else time_s - self.spent_s
 
     def lacking(self) -> tuple[str, str]:
         """What is too short for the smallest model, and what would do, for a sentence."""
         least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        time_s = self.spent_s + _ROUNDS_LEAST * self.wall_s * least
-        deadline_s = self.run_s * least / DEADLINE_SHARE
+        time_s = self.spent_s + _ROUNDS_LEAST * self.rows.takes.at(least)
+        deadline_s = max(run.at(least) for run in self.rows.runs) / DEADLINE_SHARE
         needs = {}
         if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
             needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
@@ -365,6 +420,13 @@ def _longest(spec: Spec, run_s: float) -> float:
     """`RunSize.longest`, where a run of the baseline in the proof takes `run_s` seconds."""
     within_deadline = DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
     return max(1.0, min(_TRIAL_LONGEST, within_deadline))
+
+
+def _with_lengths(size: RunSize, spec: Spec, rows: _Round) -> RunSize:
+    """`size` with what the baseline's `rows` say of how long its runs are."""
+    longest_s = max(run.at(size.proof_scale) for run in rows.runs)
+    lasting = rows.takes.lasting_s / max(rows.takes.at(size.scale), 1e-9)
+    return replace(size, longest=_longest(spec, longest_s), flushes=rows.flushes, lasting=lasting)
 
 
 def lengths(
