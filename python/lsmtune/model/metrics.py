@@ -56,6 +56,7 @@ class Metric:
         higher_is_better: what an objective of this metric does unless the user says otherwise.
         judged: whether a verdict gives it an interval, and counts it in Bonferroni's correction.
         grows: whether a longer run of the same workload has more of it.
+        sized: whether a run of a smaller workload has less of it, beside what grows.
         programs: whether other programs can tell it; else only lsmtune's driver can.
         percentile: of a latency percentile, between 0 and 100.
         shown: where it is shown, and at which position there; equal ones are in the order here.
@@ -70,6 +71,7 @@ class Metric:
     higher_is_better: bool = False
     judged: bool = False
     grows: bool = False
+    sized: bool = False
     programs: bool = True
     percentile: float | None = None
     shown: Mapping[Place, int] = field(default_factory=dict)
@@ -120,6 +122,7 @@ REGISTRY = (
     _of_driver(
         "drain_s",
         "Time to flush and compact what the phase left.",
+        sized=True,
         judged=True,
         shown={"bench": 5, "verdict": 3, "sustained": 3, "sweep": 4},
     ),
@@ -154,6 +157,7 @@ REGISTRY = (
     Metric(
         "rss_bytes_max",
         "Peak resident memory of the process in this phase.",
+        sized=True,
         label="peak resident memory",
         heading="peak memory",
         judged=True,
@@ -162,6 +166,7 @@ REGISTRY = (
     Metric(
         "database_bytes",
         "Bytes of all files of the database at the end of the phase.",
+        sized=True,
         label="database size",
         heading="database",
         judged=True,
@@ -170,6 +175,7 @@ REGISTRY = (
     _of_driver(
         "database_bytes_max",
         "The most bytes that the files took during the phase, what follows its last call included.",
+        sized=True,
         judged=True,
     ),
     Metric(
@@ -319,6 +325,8 @@ PERCENTILES: Mapping[str, float] = {
 }
 # Of which a longer run has more, so that runs of two lengths cannot be compared by it.
 GROWING = frozenset(m.name for m in REGISTRY if m.grows)
+# Of which a run on less data has less, so that a limit for the target says nothing of its model.
+SIZED = frozenset(m.name for m in REGISTRY if m.grows or m.sized)
 HIGHER_IS_BETTER = frozenset(m.name for m in REGISTRY if m.higher_is_better)
 # What a constraint may call a metric for short.
 SHORT_NAMES = {"db_bytes": "database_bytes"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from statistics import fmean
 
 from scipy.special import log_ndtr
@@ -16,7 +16,7 @@ from lsmtune.experiment.run_length import can_last, flushes_missing
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.metrics import GROWING
+from lsmtune.model.metrics import GROWING, SHORT_NAMES, SIZED
 from lsmtune.model.request import PairMethod
 from lsmtune.proof.guards import (
     MEMORY_MODEL,
@@ -105,9 +105,36 @@ def one_length(spec: Spec) -> bool:
     Smaller runs stand for them in a pruner, or they are compared by what grows with a run.
     """
     constraints = (*spec.constraints, *spec.guards, *spec.pick_where)
-    asked = {name.rpartition(".")[2] for each in constraints for name in each.metric_names}
+    asked = {name for each in constraints for name in _metrics_of(each)}
     asked |= {objective.metric for objective in spec.goal.objectives}
     return spec.has_data_rungs or not GROWING.isdisjoint(asked)
+
+
+# The facts that are as large as the data; constraints on outcomes have those of the target.
+_FACTS_OF_SIZE = frozenset({"num", "data_bytes", MEMORY_MODEL})
+
+
+def limits_of_size(spec: Spec) -> list[str]:
+    """The constraints on outcomes that runs on less data keep, or break, by that alone."""
+    asked = [c for c in (*spec.constraints, *spec.guards, *spec.pick_where) if c.metric_names]
+    return [c.text for c in asked if c.fact_names & _FACTS_OF_SIZE or _is_figure(c, SIZED)]
+
+
+def limits_of_length(spec: Spec) -> list[str]:
+    """The constraints on outcomes that longer runs break, or keep, by that alone."""
+    asked = (*spec.constraints, *spec.pick_where)
+    return [c.text for c in asked if _is_figure(c, GROWING)]
+
+
+def _is_figure(constraint: Constraint, metrics: Set[str]) -> bool:
+    """Whether it holds one of `metrics` to a figure, and not to what the baseline had of it."""
+    return not constraint.baseline_names and not metrics.isdisjoint(_metrics_of(constraint))
+
+
+def _metrics_of(constraint: Constraint) -> set[str]:
+    """The metrics that it names, without phases and by their full names."""
+    names = {name.rpartition(".")[2] for name in constraint.metric_names}
+    return {SHORT_NAMES.get(name, name) for name in names}
 
 
 class Feasibility:

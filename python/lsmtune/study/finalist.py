@@ -40,7 +40,7 @@ from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress
-from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, more_s
+from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
@@ -343,6 +343,9 @@ def for_proof(
             share = max(least, room / RESERVE_FACTOR)
         proofs = {**proofs, str(trial): [factor, share * size.proof_scale]}
         store.set_fact(_PROOF_FACT, proofs)
+        if factor > 1.0:
+            for line in for_their_length(spec, factor * max(size.longer, default=1.0)):
+                measurer.observer.warning(f"in the proof {line}")
     factor, scale = proofs[str(trial)]
     measurer = measurer.at(*at_scale(spec, scale), scale)
     if factor == 1.0:

@@ -72,7 +72,8 @@ def tune(
     budget, result = spec.budget, None
     live = begin_live(folder.path, clock, stop, time_s=budget.time_s, trials=budget.trials)
     observer = Observers(observer, live)
-    size.begin(spec, folder)
+    if told := size.begin(spec, folder):
+        observer.warning(told)
     while result is None:
         sized = size.at_length(spec, folder)
         parts = (sized, folder, runner, engine, observer, live, clock, startup_s)

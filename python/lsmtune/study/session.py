@@ -224,7 +224,7 @@ class Session:
         """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
         self._use_baseline(baseline)
         if self._observations.trials:
-            short = size.smaller_than_could_be(self._spec, self._size)
+            short = size.unlike_now(self._spec, self._size)
         else:
             short = size.resize(
                 *(self._spec, self._folder, baseline, self._spent[0], self._defaults)

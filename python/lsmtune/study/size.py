@@ -33,7 +33,7 @@ from lsmtune.model.measurement import Measurement, total_metric
 from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
-from lsmtune.study.feasible import one_length
+from lsmtune.study.feasible import limits_of_length, limits_of_size, one_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
 from lsmtune.study.stored import smaller
@@ -132,15 +132,26 @@ def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:
     return sized, replace(spec.limits, memory_bytes=memory_bytes)
 
 
-def smaller_than_could_be(spec: Spec, size: RunSize) -> str:
-    """What to say of a model that goes on with a larger budget than it was made for; or empty."""
+def unlike_now(spec: Spec, size: RunSize) -> str:
+    """What to say of a study that goes on with runs that its file would not have now; or empty."""
     began_s, now_s = size.time_s, spec.budget.time_s
-    if size.scale == 1.0 or began_s is None or (now_s is not None and now_s <= began_s):
+    if size.scale == 1.0:
         return ""
-    return (
-        f"this study began with a time budget of {format_duration(began_s)}, and goes on with its "
-        f"model of {size.scale:.2g} of the target; for larger runs begin anew (--dir DIR)"
-    )
+    lines = []
+    if began_s is not None and (now_s is None or now_s > began_s):
+        lines.append(
+            f"this study began with a time budget of {format_duration(began_s)}, and goes on with "
+            f"its model of {size.scale:.2g} of the target; for larger runs begin anew (--dir DIR)"
+        )
+    if limits := limits_of_size(spec):
+        lines.append(_MODEL_LIMITED.format(size.scale, limits[0]))
+    return "; ".join(lines)
+
+
+_MODEL_LIMITED = (
+    "this study goes on with its model of {:.2g} of the target, which keeps or breaks `{}` by its "
+    "size alone: begin anew (--dir DIR), or limit a ratio, or a multiple of baseline"
+)
 
 
 # --- Longer runs
@@ -154,14 +165,32 @@ def can_change(workload: Workload) -> bool:
     return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
 
 
+def for_their_length(spec: Spec, factor: float) -> list[str]:
+    """What the limits of a study have to be for runs `factor` times as long as stated, in lines."""
+    limits = limits_of_length(spec)
+    told = f"`{', '.join(limits)}` counts for runs {factor:.2g} times as long: state it for these"
+    return [told] if limits and factor > 1.0 else []
+
+
 # --- The decision
 
 
-def begin(spec: Spec, folder: StudyFolder) -> None:
-    """Before the first run of a study: a target that is large is first run as a small model."""
-    if folder.measurements.fact(_FACT) is None and not folder.measurements.all():
-        scale = _scale_least(spec)
-        folder.measurements.set_fact(_FACT, encode(RunSize(scale=scale, proof_scale=scale)))
+def begin(spec: Spec, folder: StudyFolder) -> str:
+    """Before the first run of a study: a target that is large is first run as a small model.
+
+    Returns what the user has to know of one that has no model, or an empty text.
+    """
+    if folder.measurements.fact(_FACT) is not None or folder.measurements.all():
+        return ""
+    scale = _scale_least(spec)
+    folder.measurements.set_fact(_FACT, encode(RunSize(scale=scale, proof_scale=scale)))
+    return _NO_MODEL.format(limits_of_size(spec)[0]) if _model_scale(spec) < scale else ""
+
+
+_NO_MODEL = (
+    "all runs have the data of the target, as a model of it would keep or break `{}` by its size "
+    "alone; limit a ratio, or a multiple of baseline, for a search that may run on less"
+)
 
 
 def resize(
@@ -179,7 +208,9 @@ def resize(
     Raises ResizedError where the runs are others from now on; those so far then no longer count.
     """
     size = replace(stored_size(folder), time_s=spec.budget.time_s)
-    if size.settled or spec.command is not None:
+    if size.settled:
+        return unlike_now(spec, size)
+    if spec.command is not None:
         return ""
     rows = _round(spec, size, baseline, defaults)
     if size.tries and not rows.why:
@@ -212,6 +243,8 @@ def resize(
     lines = []
     if rows.why:
         lines.append(f"the runs do not show what is sustained ({rows.why[0]}): {told}")
+        if new.longer != size.longer:
+            lines += for_their_length(spec, max(new.longer))
     if new.scale < 1.0:
         lines.append(_MODEL.format(needed.bound(), new.scale, new.proof_scale))
     if (new.longer, new.scale) == (size.longer, size.scale):
@@ -394,6 +427,11 @@ def _in_minutes(seconds: float) -> str:
 
 def _scale_least(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
     """The scale of a model with `model_bytes` of data, or with the least it may; 1 for no model."""
+    return 1.0 if limits_of_size(spec) else _model_scale(spec, model_bytes)
+
+
+def _model_scale(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
+    """The same, whatever the study limits."""
     workloads = [weighted.workload for weighted in spec.workloads]
     own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
     if (
