@@ -223,3 +223,12 @@ def test_the_last_rung_is_the_workload_itself() -> None:
     sizes = rung_workloads(DataRungs((5000, 50_000, 500_000)), full)
     assert [workload.num for workload in sizes] == [5000, 50_000, 500_000]
     assert sizes[-1] is full
+
+
+def test_rungs_of_several_workloads_are_the_same_share_of_each() -> None:
+    """Of two that became longer before the search, one may fill a database with more keys."""
+    rungs = DataRungs((5000, 500_000), (4.0, 400.0)).longer(1_500_000, 3.0)
+    assert rungs == DataRungs((15_000, 1_500_000), (12.0, 1200.0))
+    for num in (1_500_000, 500_000):
+        full = make_workload("fillrandom", {"num": num}, "test")
+        assert [workload.num for workload in rung_workloads(rungs, full)] == [num // 100, num]

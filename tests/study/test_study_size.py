@@ -69,6 +69,26 @@ def test_a_study_that_goes_on_keeps_its_longer_runs(tmp_path: Path) -> None:
     assert {request.workload.num for request in runner.requests} == {3000}
 
 
+def test_smaller_runs_become_longer_with_the_others(tmp_path: Path) -> None:
+    """They were of a thirtieth of the keys, with a tenth of the memtables, and had no more time."""
+    more = "pruner: {name: median, rungs: {num: [100, 1000], deadlines: [4s, 40s]}}"
+    spec, runner = make_spec(tmp_path, more=more), Flushing(500)
+    tuned(spec, tmp_path / "study", runner)
+    of_trials = [request for request in runner.requests if request.trial is not None]
+    smaller = [request for request in of_trials if request.workload.num != 3000]
+    assert {request.workload.num for request in smaller} == {300}
+    assert {request.limits.deadline_s for request in smaller} == {12.0}
+    whole = {request.trial: request for request in of_trials if request.workload.num == 3000}
+    assert {request.limits.deadline_s for request in whole.values()} == {120.0}
+    for request in smaller:
+        if request.trial in whole:
+            memtable, full = (
+                int(str(each.config.options["write_buffer_size"]))
+                for each in (request, whole[request.trial])
+            )
+            assert memtable == pytest.approx(full * 300 / 3000, rel=0.01)
+
+
 def test_a_burst_is_measured_as_it_is_stated(tmp_path: Path) -> None:
     runner = Flushing(500)
     result = tuned(make_spec(tmp_path, more="burst: true"), tmp_path / "study", runner)

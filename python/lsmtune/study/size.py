@@ -34,7 +34,7 @@ from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
 from lsmtune.study.feasible import limits_of_length, limits_of_size, one_length
-from lsmtune.study.spec import Spec
+from lsmtune.study.spec import DataRungs, Spec
 from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
@@ -109,13 +109,17 @@ def stored_size(folder: StudyFolder) -> RunSize:
 
 
 def at_length(spec: Spec, folder: StudyFolder) -> Spec:
-    """`spec` with the target's runs as long as its folder has decided."""
+    """`spec` with the target's runs, and their rungs of size, as long as its folder has decided."""
     factors = stored_size(folder).longer
     if not factors:
         return spec
     pairs = zip(spec.workloads, factors, strict=True)
     longer = [replace(each, workload=longer_by(each.workload, factor)) for each, factor in pairs]
-    return replace(spec, workloads=tuple(longer))
+    pruner = spec.pruner
+    if pruner is not None and isinstance(pruner.rungs, DataRungs):
+        rungs = pruner.rungs.longer(longer[0].workload.num, max(factors))
+        pruner = replace(pruner, rungs=rungs)
+    return replace(spec, workloads=tuple(longer), pruner=pruner)
 
 
 def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:

@@ -68,6 +68,13 @@ class DataRungs:
         """
         return round(self.num[rung] / self.num[0])
 
+    def longer(self, num: int, factor: float) -> DataRungs:
+        """The same shares of a workload of `num` keys, of which runs are `factor` times as long."""
+        return DataRungs(
+            num=tuple(round(num * each / self.num[-1]) for each in self.num),
+            deadlines_s=tuple(factor * deadline_s for deadline_s in self.deadlines_s),
+        )
+
 
 @dataclass(frozen=True)
 class PrunerSpec:

@@ -124,8 +124,12 @@ def _some(count: int, factor: float) -> int:
 
 
 def rung_workloads(rungs: DataRungs, workload: Workload) -> tuple[Workload, ...]:
-    """The workload of each rung, the last one being the study's own."""
-    return (*(smaller(workload, num) for num in rungs.num[:-1]), workload)
+    """The workload of each rung, the last one being the study's own.
+
+    Of several workloads that became longer, some may have other numbers of keys than the last rung.
+    """
+    shares = (num / rungs.num[-1] for num in rungs.num[:-1])
+    return (*(smaller(workload, max(1, round(workload.num * s))) for s in shares), workload)
 
 
 # --- What the stored runs of a study say of its trials: pure functions of rows.
