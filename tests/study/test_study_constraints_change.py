@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from fake_runner import MIB, FakeRunner
 from optuna.trial import FrozenTrial
-from study_parts import make_spec, tuned
+from size_parts import Buffering, mixed
+from study_parts import Recorder, make_spec, tuned
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.report.source import read_study
 from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
 from lsmtune.search.searcher import Searcher
+from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import Spec
 
 LARGE = "constraints: [write_buffer_size >= 12MiB]"
@@ -80,3 +82,40 @@ def test_a_constraint_that_is_gone_steers_no_sampler(
 def attributes(trials: Sequence[FrozenTrial]) -> list[str]:
     names = [name for trial in trials for name in trial.system_attrs]
     return [name for name in names if name.startswith(CONSTRAINT_PREFIX)]
+
+
+ONE_LENGTH = "guards: [stall_s <= 2 * baseline]\n"
+
+
+def operations(runner: FakeRunner) -> set[int | None]:
+    """Those of the runs of trials by themselves."""
+    trials = [request for request in runner.requests if request.trial is not None]
+    return {request.workload.phases[-1].operations for request in trials}
+
+
+@pytest.mark.parametrize("begun_with", [ONE_LENGTH, "burst: true\n"])
+def test_trials_are_as_long_as_was_decided_before_the_first(
+    begun_with: str, tmp_path: Path
+) -> None:
+    """With a guard lifted they were up to four times as long, beside others that were not."""
+    text, observer = mixed(tmp_path).text, Recorder()
+    observer.stop_at = ("trial_finished", 1)
+    begun, path = parse_spec(text + begun_with, tmp_path / "small.yaml"), tmp_path / "s"
+    assert tuned(begun, path, Buffering(), observer).interrupted
+    runner = Buffering()
+    tuned(mixed(tmp_path), path, runner)
+    assert operations(runner) == {6000}
+
+
+def test_what_asks_for_runs_of_one_length_too_late_is_told_of(tmp_path: Path) -> None:
+    """Half of the trials were as long as their memtables asked for, and half were not."""
+    observer, again, path = Recorder(), Recorder(), tmp_path / "s"
+    observer.stop_at = ("trial_finished", 1)
+    assert tuned(mixed(tmp_path), path, Buffering(), observer).interrupted
+    spec = parse_spec(mixed(tmp_path).text + ONE_LENGTH, tmp_path / "small.yaml")
+    runner = Buffering()
+    tuned(spec, path, runner, again)
+    assert len(operations(runner)) > 3
+    (told,) = (line for line in again.warnings if "runs up to 4 times as long" in line)
+    assert "begin anew" in told
+    assert not any("goes on" in line for line in observer.warnings)

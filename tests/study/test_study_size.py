@@ -14,7 +14,7 @@ from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.run_length import longer_by, scaled_num
+from lsmtune.experiment.run_length import can_change, longer_by, scaled_num
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
@@ -34,7 +34,6 @@ from lsmtune.study.size import (
     PROCESS_BYTES,
     THREAD_BYTES,
     RunSize,
-    can_change,
     lengths,
     stored_size,
 )
@@ -538,8 +537,10 @@ def test_runs_that_are_compared_by_what_grows_with_them_have_one_length(
         text = text.replace("metric: sustained_throughput_ops_s", asked)
     else:
         text += asked + "\n"
-    spec = parse_spec(text, tmp_path / "small.yaml")
-    assert lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None)) is None
+    spec, runner = parse_spec(text, tmp_path / "small.yaml"), Buffering()
+    tuned(spec, tmp_path / "study", runner)
+    trials = [request for request in runner.requests if request.trial is not None]
+    assert {request.workload.phases[-1].operations for request in trials} == {6000}
 
 
 class SmallSecond(Buffering):

@@ -79,6 +79,14 @@ def can_last(workload: Workload) -> bool:
     return not any(phase.is_job or phase.replay is not None for phase in workload.measured_phases)
 
 
+def can_change(workload: Workload) -> bool:
+    """Whether its length is its own: a trace, or a mix beside a fill, has another."""
+    measured = workload.measured_phases
+    mixed = any(phase.mix is not None for phase in measured)
+    jobs = any(phase.is_job for phase in measured)
+    return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
+
+
 def flushes_missing(
     measurement: Measurement, goal: Goal, memtable_bytes: float = 0.0
 ) -> float | None:

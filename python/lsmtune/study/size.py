@@ -17,6 +17,7 @@ from functools import partial
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import (
+    can_change,
     can_last,
     data_held,
     ended_by_time,
@@ -138,17 +139,16 @@ def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:
 
 def unlike_now(spec: Spec, size: RunSize) -> str:
     """What to say of a study that goes on with runs that its file would not have now; or empty."""
-    began_s, now_s = size.time_s, spec.budget.time_s
-    if size.scale == 1.0:
-        return ""
-    lines = []
-    if began_s is not None and (now_s is None or now_s > began_s):
+    began_s, now_s, lines = size.time_s, spec.budget.time_s, []
+    if size.scale < 1.0 and began_s is not None and (now_s is None or now_s > began_s):
         lines.append(
             f"this study began with a time budget of {format_duration(began_s)}, and goes on with "
             f"its model of {size.scale:.2g} of the target; for larger runs begin anew (--dir DIR)"
         )
-    if limits := limits_of_size(spec):
+    if size.scale < 1.0 and (limits := limits_of_size(spec)):
         lines.append(_MODEL_LIMITED.format(size.scale, limits[0]))
+    if size.longest > 1.0 and _alike(spec):
+        lines.append(_OWN_LENGTHS.format(size.longest))
     return "; ".join(lines)
 
 
@@ -156,17 +156,13 @@ _MODEL_LIMITED = (
     "this study goes on with its model of {:.2g} of the target, which keeps or breaks `{}` by its "
     "size alone: begin anew (--dir DIR), or limit a ratio, or a multiple of baseline"
 )
+_OWN_LENGTHS = (
+    "this study goes on with runs up to {:.2g} times as long as the baseline's, and its file now "
+    "has burst, a pruner with sizes, or what grows with a run: begin anew (--dir DIR)"
+)
 
 
 # --- Longer runs
-
-
-def can_change(workload: Workload) -> bool:
-    """Whether its length is its own: a trace, or a mix beside a fill, has another."""
-    measured = workload.measured_phases
-    mixed = any(phase.mix is not None for phase in measured)
-    jobs = any(phase.is_job for phase in measured)
-    return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
 
 
 def for_their_length(spec: Spec, factor: float) -> list[str]:
@@ -458,8 +454,17 @@ def _model_scale(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
 _TRIAL_LONGEST = 4.0
 
 
+def _alike(spec: Spec) -> bool:
+    """Whether the runs of all trials are as long as the baseline's."""
+    workloads = [weighted.workload for weighted in spec.workloads]
+    writes = any(phase.writes for workload in workloads for phase in workload.measured_phases)
+    return spec.burst or one_length(spec) or not writes or not all(map(can_last, workloads))
+
+
 def _longest(spec: Spec, run_s: float) -> float:
     """`RunSize.longest`, where a run of the baseline in the proof takes `run_s` seconds."""
+    if _alike(spec):
+        return 1.0
     within_deadline = DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
     return max(1.0, min(_TRIAL_LONGEST, within_deadline))
 
@@ -477,13 +482,11 @@ def lengths(
     """How many times as long as the baseline's a configuration's runs are; None: all alike.
 
     What a configuration collects before it flushes and compacts for the first time is what a short
-    run does not charge it for. So its runs write as much as its own first compaction needs.
-    `defaults` are the engine's.
+    run does not charge it for. So its runs write as much as its own first compaction needs. Whether
+    they may was decided with the `size`: constraints change between sessions, and stored runs do
+    not. `defaults` are the engine's.
     """
-    workloads = [weighted.workload for weighted in spec.workloads]
-    writes = any(phase.writes for workload in workloads for phase in workload.measured_phases)
-    can = spec.command is None and not one_length(spec) and all(map(can_last, workloads))
-    if spec.burst or size.longest == 1.0 or not can or not writes:
+    if size.longest == 1.0:
         return None
     options = baseline_config(spec).options
     base, base_trigger = write_cycle(spec.engine_name, options, defaults)
