@@ -6,10 +6,11 @@ import math
 import random
 from collections.abc import Callable, Mapping
 
+import optuna
 import pytest
 
 from lsmtune.model.config import OptionValue
-from lsmtune.report.importance import Method, Scored, encoded, encoding_of, importance
+from lsmtune.report.importance import Method, Scored, importance
 from lsmtune.report.tables import Importance, ImportanceRow
 from lsmtune.space.parameter import Parameter, make_categorical, make_condition, make_number
 from lsmtune.space.prior import Prior
@@ -24,31 +25,11 @@ def number(name: str, low: int = 1, high: int = 64, *, log: bool = False) -> Par
     return make_number(name, Range(low, high, log=log))
 
 
-def drawn(space: Space, draws: random.Random) -> dict[str, OptionValue]:
-    """Random values of the active parameters."""
-    values: dict[str, OptionValue] = {}
-    for parameter in space.evaluation_order:
-        if not all(condition.holds(values) for condition in parameter.conditions):
-            continue
-        numbers = parameter.numbers
-        if numbers is None:
-            values[parameter.name] = draws.choice(parameter.choices)
-        elif parameter.specials and draws.random() < 0.3:
-            values[parameter.name] = draws.choice(parameter.specials).value
-        elif numbers.log:
-            exponent = draws.uniform(math.log(numbers.low), math.log(numbers.high))
-            value = round(math.exp(exponent) / numbers.scale) * numbers.scale
-            values[parameter.name] = min(max(value, int(numbers.low)), int(numbers.high))
-        else:
-            values[parameter.name] = draws.randint(int(numbers.low), int(numbers.high))
-    return values
-
-
 def trials_of(
     space: Space, value: Callable[[Options], float | None], count: int, seed: int = 1
 ) -> list[Scored]:
-    draws = random.Random(seed)
-    options = [drawn(space, draws) for _ in range(count)]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed))
+    options = [space.suggest(study.ask()) for _ in range(count)]
     return [(o, value(o)) for o in options]
 
 
@@ -61,7 +42,7 @@ def assessed(
     maximize: bool = True,
 ) -> Importance:
     trials = trials_of(space, value, count)
-    return importance(space.parameters, trials, metric="m", maximize=maximize, method=method)
+    return importance(space, trials, metric="m", maximize=maximize, method=method)
 
 
 def rows_of(found: Importance) -> dict[str, ImportanceRow]:
@@ -92,7 +73,7 @@ def test_the_same_seed_gives_the_same_figures(method: Method) -> None:
 
     def rows(seed: int) -> tuple[ImportanceRow, ...]:
         return importance(
-            space.parameters,
+            space,
             trials,
             metric="m",
             maximize=True,
@@ -168,7 +149,7 @@ def test_a_parameter_that_never_varied_has_no_importance(method: Method) -> None
         ({**options, "b": 7}, value)
         for options, value in trials_of(space, lambda o: float(o["a"]), 60)
     ]
-    found = importance(space.parameters, trials, metric="m", maximize=True, method=method)
+    found = importance(space, trials, metric="m", maximize=True, method=method)
     b = rows_of(found)["b"]
     assert b.values_tried == 1
     assert (b.importance, b.importance_high, b.above_chance) == (0.0, 0.0, False)
@@ -207,7 +188,7 @@ def test_trials_outside_the_space_and_values_that_are_no_number_are_left_out() -
     trials = trials_of(space, lambda o: float(o["a"]), 30)
     strangers: list[Scored] = [({"a": 10**6, "b": 1}, 9.0), ({"a": "much", "b": 1}, 9.0)]
     broken: list[Scored] = [({"a": 1, "b": 1}, math.nan), ({"a": 1, "b": 2}, math.inf)]
-    found = importance(space.parameters, [*trials, *strangers, *broken], metric="m", maximize=True)
+    found = importance(space, [*trials, *strangers, *broken], metric="m", maximize=True)
     assert (found.trials, found.trials_without_value) == (30, 2)
 
 
@@ -217,7 +198,7 @@ def test_progress_is_told_step_by_step(method: Method) -> None:
     trials = trials_of(space, lambda o: float(o["a"]), 25)
     told: list[tuple[int, int]] = []
     found = importance(
-        space.parameters,
+        space,
         trials,
         metric="m",
         maximize=True,
@@ -235,37 +216,52 @@ def test_what_chance_alone_gives_is_seldom_called_more() -> None:
     for seed in range(6):
         draws = random.Random(100 + seed)
         trials = trials_of(space, lambda _, d=draws: d.gauss(0.0, 1.0), 60, seed)  # type: ignore[misc]
-        found = importance(
-            space.parameters, trials, metric="m", maximize=True, seed=seed, resamples=20
-        )
+        found = importance(space, trials, metric="m", maximize=True, seed=seed, resamples=20)
         called += sum(row.above_chance for row in found.rows)
     # 48 parameters, none of which matters; a tenth would be twice what is claimed.
     assert called <= 5
 
 
-def test_variables_are_those_of_the_search_on_scales_that_evaluators_measure() -> None:
-    parameters = (
-        make_number("w", Range(2**20, 2**26, log=True, step=2**20)),
-        make_number("limit", Range(1, 9), specials=[(-1, None), (0, None)]),
-        make_categorical("c", ["x", "y"]),
-        make_number("prior", Range(1, 99), prior=Prior("normal", 50, 10)),
-        make_number("bins", Range(1, 1024, log=True, bins=5)),
-    )
-    encoding = encoding_of(parameters)
-    assert dict(encoding.owner) == {
-        "w/1048576": "w",
-        "limit": "limit",
-        "limit?": "limit",
-        "c": "c",
-        "prior~": "prior",
-        "bins#5": "bins",
-    }
-    options: Options = {"w": 2**23, "limit": 5, "c": "y", "prior": 50, "bins": 1024}
-    middle = encoded(parameters, options)
-    assert middle is not None
-    assert middle["w/1048576"] == pytest.approx(0.5)
-    assert (middle["limit"], middle["limit?"], middle["c"]) == (5, "range", "y")
-    assert middle["prior~"] == pytest.approx(0.5)
-    assert middle["bins#5"] == 4
-    assert encoded(parameters, {"limit": -1}) == {"limit?": "-1"}
-    assert encoded(parameters, {"limit": 77}) is None
+KINDS = (
+    make_number("steps", Range(2**20, 2**26, log=True, step=2**20)),
+    make_number("few", Range(1, 3)),
+    make_number("share", Range(0, 1, integer=False)),
+    make_number("prior", Range(1, 99), prior=Prior("normal", 50, 10)),
+    make_number("bins", Range(1, 1024, log=True, bins=5)),
+    make_number("limit", Range(1, 9), specials=[(-1, None), (0, None)]),
+    make_categorical("mode", ["x", "y", "z"]),
+)
+
+
+@METHODS
+@pytest.mark.parametrize("kind", KINDS, ids=lambda parameter: parameter.name)
+def test_a_parameter_of_any_kind_is_told_from_those_that_do_nothing(
+    method: Method, kind: Parameter
+) -> None:
+    space = make_space(KINDS)
+
+    def value(options: Options) -> float:
+        found = options[kind.name]
+        return float("xyz".index(found) if isinstance(found, str) else found)
+
+    found = assessed(space, value, method, count=120)
+    assert found.rows[0].parameter == kind.name
+    assert found.rows[0].above_chance
+    assert sum(row.above_chance for row in found.rows) <= 2
+    tried = {options[kind.name] for options, _ in trials_of(space, value, 120)}
+    assert (found.rows[0].trials, found.rows[0].values_tried) == (120, len(tried))
+
+
+def test_few_values_that_do_nothing_are_seldom_called_more_than_chance() -> None:
+    # Between the values of such a parameter there is nothing to compare.
+    of_few = [number("two", 1, 2), number("three", 1, 3), number("log", 1, 4, log=True)]
+    bins = make_number("bins", Range(1, 1024, log=True, bins=4))
+    prior = make_number("prior", Range(1, 5), prior=Prior("normal", 3, 1))
+    space = make_space([*of_few, bins, prior, number("size", 1, 2**20, log=True)])
+    called = 0
+    for seed in range(6):
+        trials = trials_of(space, lambda o: float(o["size"]), 300, seed)
+        found = importance(space, trials, metric="m", maximize=True, seed=seed, resamples=20)
+        assert found.rows[0].parameter == "size"
+        called += sum(row.above_chance for row in found.rows[1:])
+    assert called <= 3  # of 30

@@ -12,18 +12,16 @@ jackknife", Annals of Statistics 7(1), 1979). Each resample also has a decoy: a 
 numbers, whose importance is what chance alone gives (the idea of M. B. Kursa, W. R. Rudnicki,
 "Feature Selection with the Boruta Package", JSS 36(11), 2010).
 
-Both are Optuna's, on encoded trials. The variables are those that the search used, with two
-differences. A number on a log scale becomes its place on that scale, from 0 to 1, because the
-evaluators measure shares of a range in the units of the variable. And the choice between a special
-value and the range, which a search draws as a number, becomes what it is: a choice.
+Both are Optuna's, on the points of `search.unit_space`, where a log scale is a scale as any other:
+the evaluators measure shares of a range.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -44,12 +42,22 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import rankdata
 
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.report.source import StudyRecords
 from lsmtune.report.tables import Importance, ImportanceRow
+from lsmtune.search.unit_space import (
+    INACTIVE,
+    BoolArray,
+    Dimension,
+    FloatArray,
+    UnitSpace,
+    make_dimension,
+    make_unit_space,
+)
 from lsmtune.space.parameter import Parameter
+from lsmtune.space.space import Space
 
 INTERVAL = 0.9
 # A resample never has more trials than this, so that the time is bounded; of more trials, the
@@ -58,9 +66,7 @@ TRIALS_PER_RESAMPLE_MAX = 1000
 _TRIALS_MIN = 20  # with a value: below, PED-ANOVA's five best would be more than a quarter
 _TRIALS_PER_PARAMETER = 2  # fANOVA: a forest on fewer trials than that explains only noise
 
-Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-Variables = Mapping[str, OptionValue]
 # The options of a trial and its value; None: the trial failed or was pruned.
 Scored = tuple[Mapping[str, OptionValue], float | None]
 
@@ -79,26 +85,33 @@ RESAMPLES = {Method.PED_ANOVA: 40, Method.FANOVA: 20}
 
 @dataclass(frozen=True)
 class _Sample:
-    """Trials in the form of the evaluators: `losses` are better when less, NaN without a value."""
+    """Trials as points of the space that was searched.
 
-    variables: tuple[Variables, ...]
-    losses: Array
+    Attributes:
+        unit: the space.
+        points: shape (trials, variables); NaN where a variable was not active.
+        losses: shape (trials,); better when less, NaN without a value.
+    """
 
-    def constant(self) -> frozenset[str]:
-        """The variables of which only one value was tried.
+    unit: UnitSpace
+    points: FloatArray
+    losses: FloatArray
+
+    def columns(self, parameter: Parameter) -> list[int]:
+        """The variables of a parameter: its own, and the choice between range and specials."""
+        return [self.unit.position[name] for name in parameter.distributions()]
+
+    def constant(self) -> BoolArray:
+        """The variables of which no two values were tried; shape (variables,).
 
         They explain nothing, but the smoothing of PED-ANOVA, which is stronger for the few best
         trials than for all, would find a difference.
         """
-        tried: dict[str, set[OptionValue]] = {}
-        for variables in self.variables:
-            for name, value in variables.items():
-                tried.setdefault(name, set()).add(value)
-        return frozenset(name for name, values in tried.items() if len(values) == 1)
+        return np.array([len(np.unique(x[~np.isnan(x)])) < 2 for x in self.points.T])
 
 
 def importance(
-    parameters: Sequence[Parameter],
+    space: Space,
     trials: Sequence[Scored],
     *,
     metric: str,
@@ -108,18 +121,18 @@ def importance(
     resamples: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Importance:
-    """The importance of each of `parameters` for `metric`, the most important first.
+    """The importance of each parameter of `space` for `metric`, the most important first.
 
     Over `resamples` of the trials, by default as many as `RESAMPLES` says of the method. The same
     `seed` gives the same figures. `on_progress` is told how many resamples of how many
     are done. Where there are too few trials, or all values are the same, there are no rows, and
     `why` says so.
     """
-    sample = _sample(parameters, trials, maximize)
+    sample = _sample(space, trials, maximize)
     valued, why = int(np.isfinite(sample.losses).sum()), ""
     needed = _TRIALS_MIN
     if method is Method.FANOVA:
-        needed = max(needed, _TRIALS_PER_PARAMETER * len(parameters))
+        needed = max(needed, _TRIALS_PER_PARAMETER * len(space.parameters))
     if valued < needed:
         why = f"needs at least {needed} trials with a value, and there are {valued}"
     elif np.nanmin(sample.losses) == np.nanmax(sample.losses):
@@ -127,13 +140,13 @@ def importance(
     if why:
         return Importance(metric, method.value, INTERVAL, valued, 0, 0, why=why)
     if method is Method.FANOVA:
-        kept = np.flatnonzero(np.isfinite(sample.losses))
-        sample = _Sample(tuple(sample.variables[k] for k in kept), sample.losses[kept])
+        kept = np.isfinite(sample.losses)
+        sample = replace(sample, points=sample.points[kept], losses=sample.losses[kept])
     resamples, constant = resamples or RESAMPLES[method], sample.constant()
-    shares, decoys = np.zeros((resamples, len(parameters))), np.zeros(resamples)
+    shares, decoys = np.zeros((resamples, len(space.parameters))), np.zeros(resamples)
     for number in range(resamples):
         random = np.random.default_rng([seed, number])
-        shares[number], decoys[number] = _of_resample(parameters, sample, constant, method, random)
+        shares[number], decoys[number] = _of_resample(sample, constant, method, random)
         if on_progress is not None:
             on_progress(number + 1, resamples)
     return Importance(
@@ -144,49 +157,45 @@ def importance(
         trials_without_value=len(sample.losses) - valued,
         resamples=resamples,
         chance=float(decoys.mean()),
-        rows=_rows(parameters, sample, shares, decoys),
+        rows=_rows(sample, shares, decoys),
     )
 
 
-def _sample(parameters: Sequence[Parameter], trials: Sequence[Scored], maximize: bool) -> _Sample:
-    variables, losses = [], []
+def _sample(space: Space, trials: Sequence[Scored], maximize: bool) -> _Sample:
+    """Those of `trials` that lie in the space; others say nothing about it."""
+    names = {parameter.name for parameter in space.parameters}
+    rows: list[dict[str, OptionValue]] = []
+    values: list[float | None] = []
     for options, value in trials:
-        of_trial = encoded(parameters, options)
-        if of_trial is not None:
-            variables.append(of_trial)
-            loss = math.nan if value is None else float(value)
-            losses.append(-loss if maximize else loss)
-    array = np.array(losses, dtype=np.float64)
+        searched = {name: given for name, given in options.items() if name in names}
+        if space.contains(searched):
+            rows.append(space.variables_of(searched))
+            values.append(value)
+    losses = np.array(values, dtype=np.float64) * (-1 if maximize else 1)
+    unit = make_unit_space(space)
     # An infinite value is no measurement.
-    return _Sample(tuple(variables), np.where(np.isfinite(array), array, np.nan))
+    return _Sample(unit, unit.encode(rows), np.where(np.isfinite(losses), losses, np.nan))
 
 
 def _of_resample(
-    parameters: Sequence[Parameter],
-    sample: _Sample,
-    constant: frozenset[str],
-    method: Method,
-    random: np.random.Generator,
-) -> tuple[Array, float]:
+    sample: _Sample, constant: BoolArray, method: Method, random: np.random.Generator
+) -> tuple[FloatArray, float]:
     """The importance of each parameter and of the decoy in one resample."""
-    encoding = encoding_of(parameters)
     drawn = _drawn(sample.losses, random)
     evaluate = _fanova if method is Method.FANOVA else _ped_anova
-    of_variables = evaluate(encoding, sample, drawn, random)
-    by_variable = {name: 0.0 if name in constant else value for name, value in of_variables.items()}
+    *of_variables, decoy = evaluate(sample, drawn, random)
+    by_variable = np.where(constant, 0.0, of_variables)
     # For PED-ANOVA the sum is exact: its divergence of a choice and of what follows it is the sum
     # of both. For fANOVA it leaves out what only both together explain.
-    shares = np.array(
-        [sum(by_variable.get(v, 0.0) for v in encoding.variables(p.name)) for p in parameters]
-    )
-    decoy = by_variable.get(DECOY, 0.0)
+    parameters = sample.unit.space.parameters
+    shares = np.array([by_variable[sample.columns(p)].sum() for p in parameters])
     total = float(shares.sum())
     if method is Method.PED_ANOVA and total > 0:
         return shares / total, decoy / total
     return shares, decoy
 
 
-def _drawn(losses: Array, random: np.random.Generator) -> Places:
+def _drawn(losses: FloatArray, random: np.random.Generator) -> Places:
     """The places of one resample, with replacement: trials with and without a value apart.
 
     So every resample has as many of each as the study, and the best are never cut into.
@@ -199,24 +208,22 @@ def _drawn(losses: Array, random: np.random.Generator) -> Places:
     return np.concatenate(places)
 
 
-def _rows(
-    parameters: Sequence[Parameter], sample: _Sample, shares: Array, decoys: Array
-) -> tuple[ImportanceRow, ...]:
+def _rows(sample: _Sample, shares: FloatArray, decoys: FloatArray) -> tuple[ImportanceRow, ...]:
     ranks = rankdata(-shares, method="min", axis=1)
     means = shares.mean(axis=0)
     tail = (1 - INTERVAL) / 2
     low, high = np.quantile(shares, [tail, 1 - tail], axis=0)
     rank_low, rank_high = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
-    encoding = encoding_of(parameters)
     rows = []
     for place, k in enumerate(np.argsort(-means, kind="stable"), 1):
-        names = encoding.variables(parameters[k].name)
+        parameter = sample.unit.space.parameters[k]
+        own = sample.points[:, sample.columns(parameter)]
         # A parameter of two variables has two chances.
-        above = float((shares[:, k] > len(names) * decoys).mean())
-        active = [v for v in sample.variables if not set(names).isdisjoint(v)]
+        above = float((shares[:, k] > own.shape[1] * decoys).mean())
+        active = np.nan_to_num(own[~np.isnan(own).all(axis=1)], nan=INACTIVE)
         rows.append(
             ImportanceRow(
-                parameter=parameters[k].name,
+                parameter=parameter.name,
                 importance=float(means[k]),
                 importance_low=float(low[k]),
                 importance_high=float(high[k]),
@@ -226,91 +233,23 @@ def _rows(
                 rank_share=float((ranks[:, k] == place).mean()),
                 above_chance=above >= 1 - tail,
                 trials=len(active),
-                values_tried=len({tuple(v.get(name) for name in names) for v in active}),
+                values_tried=len(np.unique(active, axis=0)),
             )
         )
     return tuple(rows)
 
 
-# --- Trials in the form of the evaluators: encoded values instead of option values
+# --- Optuna's importance evaluators on these points: PED-ANOVA and fANOVA
 
-UNIT = FloatDistribution(0.0, 1.0)
-_RANGE = "range"
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """`distributions` of all variables, and the `owner` (a parameter's name) of each."""
-
-    distributions: Mapping[str, BaseDistribution]
-    owner: Mapping[str, str]
-
-    def variables(self, parameter: str) -> list[str]:
-        """The variables of a parameter: its own, and the choice between range and specials."""
-        return [variable for variable, owner in self.owner.items() if owner == parameter]
-
-
-def encoding_of(parameters: Iterable[Parameter]) -> Encoding:
-    """The variables of `parameters` and how they are distributed."""
-    distributions: dict[str, BaseDistribution] = {}
-    owner: dict[str, str] = {}
-    for parameter in parameters:
-        for variable, distribution in parameter.distributions().items():
-            owner[variable] = parameter.name
-            is_log = _log_bounds(distribution) is not None
-            distributions[variable] = UNIT if is_log else distribution
-            if variable == parameter.selector:
-                choices = [_RANGE, *(option_text(special.value) for special in parameter.specials)]
-                distributions[variable] = CategoricalDistribution(choices)
-    return Encoding(distributions, owner)
-
-
-def encoded(
-    parameters: Sequence[Parameter], options: Mapping[str, OptionValue]
-) -> Variables | None:
-    """The variables of one trial, those of inactive parameters absent.
-
-    None when a value is not in the space: the trial says nothing about it then.
-    """
-    variables: dict[str, OptionValue] = {}
-    for parameter in parameters:
-        value = options.get(parameter.name)
-        if value is None:
-            continue
-        if not parameter.contains(value):
-            return None
-        searched, distributions = parameter.variables_of(value), parameter.distributions()
-        for variable, x in searched.items():
-            bounds = _log_bounds(distributions[variable])
-            if variable == parameter.selector:
-                within = parameter.variable in searched
-                variables[variable] = _RANGE if within else option_text(value)
-            elif bounds is None:
-                variables[variable] = x
-            else:
-                # Its place on the log scale; only the rounding of logarithms leaves the range.
-                low, high = bounds
-                place = math.log(float(x) / low) / math.log(high / low) if high > low else 0.0
-                variables[variable] = min(1.0, max(0.0, place))
-    return variables
-
-
-def _log_bounds(distribution: BaseDistribution) -> tuple[float, float] | None:
-    """The bounds of a number on a log scale, None of anything else."""
-    if isinstance(distribution, IntDistribution | FloatDistribution) and distribution.log:
-        return distribution.low, distribution.high
-    return None
-
-
-# --- Optuna's importance evaluators on encoded trials: PED-ANOVA and fANOVA
-
-DECOY = "?decoy"  # no option's name has such a sign
+_DECOY = make_dimension("?decoy", FloatDistribution(0.0, 1.0))  # no option's name has such a sign
 
 # PED-ANOVA: the best tenth, which is Optuna's own default and the paper's; but at least five
 # trials, as its documentation advises, and never more than half of those that have a value.
 _TARGET_QUANTILE = 0.1
 _TARGET_TRIALS = 5
 _TARGET_SHARE_OF_VALUED = 0.5
+# PED-ANOVA looks at a continuum at so many places.
+_GRID = 50
 # fANOVA: the sizes by which 1,000 trials of 30 parameters take 0.7 s; 64 trees of any depth take
 # 20 s and give the same shares to within 0.01.
 _TREES = 8
@@ -329,10 +268,8 @@ class _Given(InMemoryStorage):
         return self._given
 
 
-def _ped_anova(
-    encoding: Encoding, sample: _Sample, drawn: Places, random: np.random.Generator
-) -> dict[str, float]:
-    """The divergence of each variable (and of the decoy) between the best trials and all.
+def _ped_anova(sample: _Sample, drawn: Places, random: np.random.Generator) -> list[float]:
+    """The divergence of each variable, and last the decoy's, between the best trials and all.
 
     A trial without a value is worse than any other. `drawn` are the places of the trials that
     count, repeated ones several times.
@@ -344,12 +281,11 @@ def _ped_anova(
     quantile = max(_TARGET_QUANTILE, _TARGET_TRIALS / len(drawn))
     quantile = min(quantile, _TARGET_SHARE_OF_VALUED * valued / len(drawn))
     evaluator = PedAnovaImportanceEvaluator(target_quantile=quantile)
-    return _evaluate(evaluator, encoding, _with_decoy(sample.variables, random), ranks, drawn)
+    points = _with_decoy(sample.points, random)
+    return _evaluate(evaluator, sample.unit, points, ranks, drawn)
 
 
-def _fanova(
-    encoding: Encoding, sample: _Sample, drawn: Places, random: np.random.Generator
-) -> dict[str, float]:
+def _fanova(sample: _Sample, drawn: Places, random: np.random.Generator) -> list[float]:
     """The share of the variance of the losses (none NaN) that each variable or the decoy explains.
 
     Optuna's fANOVA takes only variables that every trial has. One that was not active has no
@@ -357,26 +293,34 @@ def _fanova(
     """
     values = sample.losses / (float(np.abs(sample.losses).max()) or 1.0)
     if np.ptp(values[drawn]) == 0:
-        return {}
-    given = []
-    for of_trial in _with_decoy(sample.variables, random):
-        absent = {n: d for n, d in encoding.distributions.items() if n not in of_trial}
-        drawn_values = {name: _random(of_name, random) for name, of_name in absent.items()}
-        given.append({**drawn_values, **of_trial})
+        return [0.0] * (sample.unit.dimension_count + 1)
+    anywhere = sample.unit.snap(random.random(sample.points.shape))
+    points = _with_decoy(np.where(np.isnan(sample.points), anywhere, sample.points), random)
     seed = int(random.integers(2**32))
     evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=seed)
-    return _evaluate(evaluator, encoding, given, values, drawn)
+    return _evaluate(evaluator, sample.unit, points, values, drawn)
 
 
 def _evaluate(
     evaluator: BaseImportanceEvaluator,
-    encoding: Encoding,
-    variables: Sequence[Variables],
-    values: Array,
+    unit: UnitSpace,
+    points: FloatArray,
+    values: FloatArray,
     drawn: Places,
-) -> dict[str, float]:
-    """What `evaluator` says of the trials `drawn`, each with its variables and its value."""
-    distributions = {**encoding.distributions, DECOY: UNIT}
+) -> list[float]:
+    """What `evaluator` says of each variable and of the decoy, in this order.
+
+    `points` (with the decoy) and `values` are of all trials; those at the places `drawn` count.
+    """
+    distributions: dict[str, BaseDistribution] = {}
+    columns: list[FloatArray] = []
+    for dimension, column in zip((*unit.dimensions, _DECOY), points.T, strict=True):
+        distributions[dimension.name], taken = _variable(dimension, column)
+        columns.append(taken)
+    variables = [
+        {name: x for name, x in zip(distributions, row, strict=True) if not math.isnan(x)}
+        for row in np.column_stack(columns).tolist()
+    ]
     trials = [
         FrozenTrial(
             number=number,
@@ -385,7 +329,7 @@ def _evaluate(
             value=float(value),
             datetime_start=None,
             datetime_complete=None,
-            params=dict(of_trial),
+            params=of_trial,
             distributions={name: distributions[name] for name in of_trial},
             user_attrs={},
             system_attrs={},
@@ -400,27 +344,29 @@ def _evaluate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             study = optuna.create_study(storage=storage, direction="minimize")
-            return {name: float(value) for name, value in evaluator.evaluate(study).items()}
+            found = evaluator.evaluate(study)
     finally:
         optuna.logging.set_verbosity(level)
+    return [float(found.get(name, 0.0)) for name in distributions]
 
 
-def _with_decoy(
-    variables: Sequence[Variables], random: np.random.Generator
-) -> list[dict[str, OptionValue]]:
-    decoys = random.random(len(variables))
-    return [{**v, DECOY: float(x)} for v, x in zip(variables, decoys, strict=True)]
+def _with_decoy(points: FloatArray, random: np.random.Generator) -> FloatArray:
+    return np.column_stack([points, random.random(len(points))])
 
 
-def _random(distribution: BaseDistribution, random: np.random.Generator) -> OptionValue:
-    """A uniform draw; encoded variables have no log scale."""
-    if isinstance(distribution, CategoricalDistribution):
-        choice: OptionValue = distribution.choices[random.integers(len(distribution.choices))]  # type: ignore[assignment]
-        return choice
-    if isinstance(distribution, FloatDistribution):
-        return float(random.uniform(distribution.low, distribution.high))
-    low, high, step = (getattr(distribution, name) for name in ("low", "high", "step"))
-    return int(low + step * random.integers((high - low) // step + 1))
+def _variable(dimension: Dimension, coordinates: FloatArray) -> tuple[BaseDistribution, FloatArray]:
+    """A variable as the evaluators take it, and its value at each of `coordinates`; NaN stays.
+
+    One of few values is the number of its cell: PED-ANOVA would also compare the best trials with
+    all at places between the cells, where only its smoothing differs.
+    """
+    cells = dimension.scale.cells
+    if dimension.ordered and not 0 < cells <= _GRID:
+        return FloatDistribution(0.0, 1.0), coordinates
+    numbers = np.rint(np.interp(coordinates, dimension.coordinates(), np.arange(cells)))
+    if dimension.ordered:
+        return IntDistribution(0, cells - 1), numbers
+    return CategoricalDistribution(range(cells)), numbers
 
 
 # --- The importance of a study's parameters, for each of its objectives
@@ -446,7 +392,7 @@ def importances(
 
         tables.append(
             importance(
-                records.spec.space.parameters,
+                records.spec.space,
                 [(t.config.options, None if t.values is None else t.values[index]) for t in trials],
                 metric=objective.label,
                 maximize=objective.direction is Direction.MAXIMIZE,
