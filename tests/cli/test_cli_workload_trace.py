@@ -25,7 +25,7 @@ COUNTS = {"get": 4500, "put": 500}
 
 @pytest.fixture
 def traces(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three traces in the current folder: a whole, a damaged and a foreign one."""
+    """Traces in the current folder: whole ones, a damaged and a foreign one."""
     driver = tmp_path / "lsmtune-driver"
     driver.write_text(f"#!{sys.executable} -S\n{FAKE.read_text()}")
     driver.chmod(0o755)
@@ -42,8 +42,10 @@ def traces(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "nearest": [],
         "message": "path: foreign.trace: offset 0: found text",
     }
+    deleted = {**good["operation_counts"], "get": 4000, "delete_range": 500}
     for name, said in (
         ("good", good),
+        ("deleted", good | {"operation_counts": deleted}),
         ("damaged", good | {"damage": reason}),
         ("foreign", {"type": "failed", "outcome": "invalid", "error": error}),
     ):
@@ -59,9 +61,20 @@ def asked(traces: Path) -> list[dict[str, Any]]:
 def test_inspect_says_what_the_trace_holds(lsmtune: Any, traces: Path) -> None:
     said = lsmtune("workload", "inspect", "good.trace")
     assert said.status == 0, said.err
-    for text in ("5,000 operations", "put 10.000 %, get 90.000 %", "distinct keys", "hottest keys"):
-        assert text in said.out, said.out
-    assert "DAMAGED" not in said.out
+    for text in (
+        "a trace of RocksDB 7.8 · 5,000 records · 5,000 operations · 20s",
+        r"put +500 +10\.000 %\nget +4,500 +90\.000 %\n",
+        r"bytes of a key, get +48 +48 +48 +48 +48",
+        r"microseconds between records +2 +1 +2 +2.98 +3",
+        r"trace +version 0\.2, 1000B, read in 100ms",
+        r"distinct keys +1,8\d\d \(all keys were kept\)",
+        r"share of the hottest keys +1: 0\.\d\d %, 10: 1\.\d\d %, 100: .*, 1,000: \d\d\.\d\d %\n",
+        r"hottest of 1 prefixes +0000000000 100\.0 %",
+        r"hits of an LRU cache of keys +2 keys 0\.\d %, 18 keys \d\.\d %, 18\d keys \d+\.\d %",
+    ):
+        assert re.search(text, said.out), (text, said.out)
+    assert "Damaged" not in said.out
+    assert "Operations over time" not in said.out  # a figure, of the page alone
     (request,) = asked(traces)
     assert (request["ranges"], "key_number" in request) == (1024, False)
 
@@ -78,7 +91,7 @@ def test_inspect_as_json_holds_every_figure(lsmtune: Any, traces: Path) -> None:
 def test_a_damaged_trace_is_shown_and_fails(lsmtune: Any, home: Path) -> None:
     said = lsmtune("workload", "inspect", "damaged.trace")
     assert said.status == 1
-    assert "DAMAGED at offset 123, record 5" in said.out
+    assert "Damaged\nAt offset 123, in record 5: the file ends within a record." in said.out
     assert "90.000 %" in said.out
     assert said.err.count("\n") == 1
     assert "damaged at offset 123" in said.err
@@ -129,8 +142,17 @@ def test_fit_writes_a_workload_that_can_be_read_again(
     assert asked(traces)[1]["key_number"] == {"offset_bytes": 0, "bytes": 8, "format": "big_endian"}
     assert "w.yaml: exists already" in lsmtune(*command).refusal
     again = lsmtune(*command, "--force")
-    assert "hotness" in again.out
-    assert "as db_bench would make it: --benchmarks=mixgraph" in again.out
+    assert re.search(r"hotness +fits +ks distance +0\.0\d\d\d +0\.05 +uniform *\n", again.out)
+    assert "warning: the values that were there before are not in a trace" in again.out
+    assert "As db_bench would make it: --benchmarks=mixgraph" in again.out
+
+
+@pytest.mark.usefixtures("traces")
+def test_fit_names_what_does_not_fit(lsmtune: Any) -> None:
+    said = lsmtune("workload", "fit", "deleted.trace", "--output", "w.yaml", "--records", "2000")
+    assert said.status == 0, said.err
+    assert re.search(r"mix +DOES NOT FIT +total variation +0\.1\d\d\d +0\.01 +put", said.out)
+    assert "warning: mix: 500 operations left out" in said.out
 
 
 @pytest.mark.usefixtures("traces")

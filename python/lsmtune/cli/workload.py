@@ -28,7 +28,7 @@ from lsmtune.cli.flags import (
     config_of,
     option,
 )
-from lsmtune.cli.output import check_outputs, new_file, note, print_json, put_out
+from lsmtune.cli.output import check_outputs, new_file, note, print_json, print_view, put_out
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.messages import TraceProgress
 from lsmtune.engines.properties import properties_of
@@ -40,13 +40,8 @@ from lsmtune.model.measurement import Measurement
 from lsmtune.model.text import open_text, read_text
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.report.workload import (
-    fit_document,
-    fit_lines,
-    show_document,
-    show_lines,
-    summary_lines,
-)
+from lsmtune.report.document import Document
+from lsmtune.report.workload import fit_document, show_document, show_lines
 from lsmtune.traces.summary import OnProgress, TraceSummary, inspect_trace
 from lsmtune.workloads.choice import WORKLOAD_FLAG, stated_workload
 from lsmtune.workloads.file import workload_document, workload_text
@@ -296,19 +291,16 @@ def _inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
+    from lsmtune.report.trace import trace_document
+
     err = check_outputs([("--html", html)], force=force, as_json=as_json)
     with _progress() as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
-    if html is not None:
-        from lsmtune.report.trace import write_trace_page
-
-        write_trace_page(summary, html)
+    _show_page(trace_document(summary), html, as_json=as_json, err=err)
     if as_json:
         print_json({"trace": asdict(summary), "html": None if html is None else str(html)})
-    else:
-        typer.echo("\n".join(summary_lines(summary)), err=err)
-        if html is not None and not err:
-            typer.echo(f"wrote {html}")
+    elif html is not None and not err:
+        typer.echo(f"wrote {html}")
     _fail_if_damaged(summary)
 
 
@@ -344,7 +336,7 @@ def _fit(
     as_json: JsonOption = False,
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
-    from lsmtune.report.trace import write_trace_page
+    from lsmtune.report.trace import trace_document
     from lsmtune.traces.fit import FitRequest, fit_trace
 
     err = check_outputs([("--output", output), ("--html", html)], force=force, as_json=as_json)
@@ -364,15 +356,12 @@ def _fit(
         )
     comments = (f"Fitted by lsmtune to {trace}", *fit.warnings)
     write_output(output, workload_text(fit.workload, comments))
-    if html is not None:
-        write_trace_page(fit.summary, html, fit)
+    _show_page(trace_document(fit.summary, fit), html, as_json=as_json, err=err)
     if as_json:
         print_json(fit_document(fit) | {"trace": str(trace), "output": str(output)})
-    else:
-        typer.echo("\n".join(fit_lines(fit)), err=err)
-        if output != STDOUT:
-            next_step = f"lsmtune bench --engine rocksdb --workload {output}"
-            typer.echo(f"wrote {output}\nnext: {next_step}", err=err)
+    elif output != STDOUT:
+        next_step = f"lsmtune bench --engine rocksdb --workload {output}"
+        typer.echo(f"wrote {output}\nnext: {next_step}", err=err)
     _fail_if_damaged(fit.summary)
 
 
@@ -415,6 +404,17 @@ def _progress() -> Iterator[OnProgress]:
             counted(message.bytes_read, message.bytes_total)
 
         yield on_progress
+
+
+def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -> None:
+    """Write the page, and print its tables. Sentences stay whole: flags are there to be copied."""
+    from lsmtune.report.render import to_html
+    from lsmtune.report.terminal import to_terminal
+
+    if html is not None:
+        write_output(html, to_html(page))
+    if not as_json:
+        print_view(to_terminal(page), soft_wrap=True, err=err)
 
 
 def _fail_if_damaged(summary: TraceSummary) -> None:

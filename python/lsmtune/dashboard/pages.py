@@ -26,10 +26,10 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
+    chart_of,
     plot_blocks,
     words,
 )
-from lsmtune.report.figures import chart_of
 from lsmtune.study.live import Live, LiveRun, State
 
 _STATES = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lsmtune
-from lsmtune.report.chart import Chart
+from lsmtune.report.chart import Axis, Chart, Series
 
 NOT_KNOWN = "\N{EN DASH}"
 
@@ -256,6 +256,12 @@ class Document:
     sections: Sequence[Section]
     page_title: str = ""
     footer: str = f"lsmtune {lsmtune.__version__}"
+
+
+def chart_of(x: Axis, y: Axis, series: Sequence[Series], **more: Any) -> Chart | None:
+    """The chart of the series that have points, with `more` of its attributes; None without any."""
+    shown = any(point.y is not None for each in series for point in each.points)
+    return Chart(x, y, [each for each in series if each.points], **more) if shown else None
 
 
 def plot_blocks(label: str, chart: Chart | None) -> list[Block]:

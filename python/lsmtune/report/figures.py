@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median, quantiles
-from typing import Any
 
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.goal import Direction
@@ -16,6 +15,7 @@ from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
+from lsmtune.report.document import chart_of
 from lsmtune.report.history import share_of_range
 from lsmtune.report.sentences import guard_limit
 from lsmtune.report.tables import (
@@ -49,12 +49,6 @@ def bytes_told(value: float) -> str:
 def ratio_axis(title: str = "ratio to the baseline, log scale") -> Axis:
     """The axis of ratios."""
     return Axis(title, log=True, told=lambda value: f"{value:g}{text.TIMES}")
-
-
-def chart_of(x: Axis, y: Axis, series: Sequence[Series], **more: Any) -> Chart | None:
-    """The chart of the series that have points, with `more` of its attributes; None without any."""
-    shown = any(point.y is not None for each in series for point in each.points)
-    return Chart(x, y, [each for each in series if each.points], **more) if shown else None
 
 
 # --- The proof

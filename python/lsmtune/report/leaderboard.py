@@ -32,11 +32,12 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
+    chart_of,
     numbers,
     plot_blocks,
     words,
 )
-from lsmtune.report.figures import chart_of, value_axis
+from lsmtune.report.figures import value_axis
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.report.sentences import rank
 

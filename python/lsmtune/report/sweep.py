@@ -34,11 +34,11 @@ from lsmtune.report.document import (
     Notices,
     Paragraph,
     Section,
+    chart_of,
     plot_blocks,
     words,
 )
 from lsmtune.report.document import Table as ReportTable
-from lsmtune.report.figures import chart_of
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
 

@@ -6,28 +6,38 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lsmtune.machine.files import write_output
 from lsmtune.report import words as text
 from lsmtune.report.chart import Axis, Chart, Form, Point, Series
 from lsmtune.report.document import (
+    Block,
+    Cell,
     Column,
     Document,
+    Facts,
+    Notice,
+    Notices,
     Paragraph,
     Plot,
     Section,
     Table,
-    numbers,
+    chart_of,
     words,
 )
-from lsmtune.report.figures import chart_of
-from lsmtune.report.render import to_html
-from lsmtune.traces.fit import TraceFit
-from lsmtune.traces.sizes import FittedPart
 from lsmtune.traces.summary import Histogram, TraceSummary
+from lsmtune.units import format_bytes
+
+if TYPE_CHECKING:
+    from lsmtune.traces.fit import TraceFit
+    from lsmtune.traces.sizes import FittedPart
 
 Rows = Sequence[Sequence[float]]
 _PREFIXES = 40
+# Of these there is a figure in words, too; caches by the share of the keys that they hold.
+_HOTTEST = (1, 10, 100, 1000, 10_000)
+_CACHE_SHARES = (0.001, 0.01, 0.1)
+_PREFIXES_TOLD = 5
 # The trace is what is compared with; the model, which is new, is `tuned`.
 _TONES = ("baseline", "info", "warn", "muted", "ink")
 _TITLES = {
@@ -45,16 +55,8 @@ _TITLES = {
 }
 
 
-def write_trace_page(summary: TraceSummary, output: Path, fit: TraceFit | None = None) -> Path:
-    """Write the page of `summary` to `output`, whole or not at all; returns `output`.
-
-    Raises InputError when it cannot be written.
-    """
-    return write_output(output, to_html(trace_document(summary, fit)))
-
-
 def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Document:
-    """Everything that the page shows."""
+    """Everything that the page shows; a terminal has the tables, with `fit` only those of it."""
     charts = trace_charts(summary, () if fit is None else fit.parts)
     file, counted = Path(summary.path).name, text.count(summary.records, "record")
     sections, damage = [], summary.damage
@@ -63,16 +65,16 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
             f"At offset {damage.offset_bytes}, in record {damage.record}: {damage.reason}. "
             "All figures are of what comes before."
         )
-        sections.append(Section("damage", "Damaged", [Paragraph(told)]))
+        sections.append(Section("damage", "Damaged", [Paragraph(told, "fail")]))
     if fit is not None:
-        warnings = [Paragraph(line, "detail") for line in fit.warnings]
-        parts = [part for part in fit.parts if part.distances]
-        table = Table.of(_FITTED, parts, "The fitted workload")
-        sections.append(Section("fit", "The fitted workload", [table, *warnings]))
-    sections.append(_mix(summary))
+        sections.append(Section("fit", "The fitted workload", _fitted(fit)))
+    facts = [(name, ", ".join(told)) for name, told in _facts(summary).items() if told]
+    alone = fit is None
+    sections.append(Section("mix", "Operations and sizes", _mix(summary), terminal=alone))
+    sections.append(Section("facts", "File and keys", [Facts(facts)], terminal=alone))
     for name, title in _TITLES.items():
         if name in charts:
-            sections.append(Section(name, title, [Plot(title, charts[name])]))
+            sections.append(Section(name, title, [Plot(title, charts[name])], terminal=False))
     return Document(
         title=file,
         subtitle=f"a trace of RocksDB {summary.rocksdb_version} · {counted} · "
@@ -83,14 +85,34 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
 
 
 _FITTED = (
-    *(Column("part", key="name", number=False), Column("model", key="model", number=False)),
-    Column("distance", key=lambda part: part.distances[0][0], number=False),
-    Column("found", lambda p: f"{p.distances[0][1]:.4f}{'' if p.fits else ' (does not fit)'}"),
+    Column("part", key="name", number=False),
+    Column(
+        "fit",
+        lambda fits: "fits" if fits else Cell("DOES NOT FIT", tone="fail"),
+        key="fits",
+        number=False,
+    ),
+    Column("distance", text.outcome, key=lambda part: part.distances[0][0], number=False),
+    Column("found", "{:.4f}".format, key=lambda part: part.distances[0][1]),
     Column("limit", key="limit"),
+    Column("model", key="model", number=False),
 )
 
 
-def _mix(summary: TraceSummary) -> Section:
+def _fitted(fit: TraceFit) -> list[Block]:
+    """How well each part fits, what to mind, and db_bench's flags."""
+    parts = [part for part in fit.parts if part.distances]
+    blocks: list[Block] = [Table.of(_FITTED, parts, "The fitted workload")]
+    if fit.warnings:
+        blocks.append(Notices([Notice(warning) for warning in fit.warnings]))
+    if fit.db_bench:
+        flags = " ".join(f"--{name}={value}" for name, value in fit.db_bench.items())
+        code = f"--benchmarks=mixgraph {flags}"
+        blocks.append(Paragraph("As db_bench would make it:", code=code))
+    return blocks
+
+
+def _mix(summary: TraceSummary) -> list[Block]:
     operations = (
         *words("operation"),
         Column("count", "{:,}".format),
@@ -101,23 +123,49 @@ def _mix(summary: TraceSummary) -> Section:
         for name, count in summary.operation_counts.items()
         if count
     ]
-    histogram = (
-        *words("bytes of"),
-        Column("mean", "{:.1f}".format),
-        *numbers("min"),
-        Column("median", "{:g}".format),
-        Column("p99", "{:g}".format),
-        *numbers("max"),
-    )
-    groups = (("key", summary.key_sizes), ("value", summary.value_sizes))
-    sizes = [
-        (f"{what}, {name}", each.mean, each.min, each.p50, each.p99, each.max)
-        for what, histograms in groups
-        for name, each in histograms.items()
+    figures = [Column(name, text.number) for name in ("mean", "min", "median", "p99", "max")]
+    histograms = {f"bytes of a key, {name}": each for name, each in summary.key_sizes.items()}
+    histograms |= {f"bytes of a value, {name}": h for name, h in summary.value_sizes.items()}
+    if summary.inter_arrival_us is not None:
+        histograms["microseconds between records"] = summary.inter_arrival_us
+    sizes = [(name, h.mean, h.min, h.p50, h.p99, h.max) for name, h in histograms.items()]
+    return [
+        Table(operations, mix, "Operations"),
+        Table((*words("size or time"), *figures), sizes, "Sizes and times"),
     ]
-    keys = f"{summary.keys.distinct:.0f} distinct keys. {summary.sampling.text}."
-    tables = [Table(operations, mix, "Operations"), Table(histogram, sizes, "Sizes")]
-    return Section("mix", "Operations and sizes", [*tables, Paragraph(keys, "detail")])
+
+
+def _facts(summary: TraceSummary) -> dict[str, list[str]]:
+    """The file and its keys: how many, how hot the hottest are, what a cache of them would hit."""
+    curve, reuse, prefixes = summary.hotness.get("all"), summary.reuse.get("all"), summary.prefixes
+    hottest = () if curve is None else curve.points
+    misses = () if reuse is None else reuse.miss_ratio
+    rooms = [max(share * summary.keys.distinct, 1.0) for share in _CACHE_SHARES]
+    read = f"read in {text.seconds(summary.elapsed_s)}"
+    return {
+        "trace": [f"version {summary.trace_version}", format_bytes(summary.bytes_total), read],
+        "column families": [f"{number}: {count:,}" for number, count in summary.column_families],
+        "distinct keys": [f"{summary.keys.distinct:,.0f} ({summary.sampling.text})"],
+        "share of the hottest keys": [
+            f"{rank:,}: {100 * up_to[-1][2]:.2f} %"
+            for rank in _HOTTEST
+            if hottest and rank <= hottest[-1][0] and (up_to := _up_to(hottest, rank))
+        ],
+        f"hottest of {prefixes.distinct:,.0f} prefixes": [
+            f"{prefix.hex} {100 * prefix.accesses / max(summary.operations, 1):.1f} %"
+            for prefix in prefixes.top[:_PREFIXES_TOLD]
+        ],
+        "hits of an LRU cache of keys": [
+            f"{room:,.0f} keys {100 * (1 - up_to[-1][1]):.1f} %"
+            for room in rooms
+            if (up_to := _up_to(misses, room))
+        ],
+    }
+
+
+def _up_to(rows: Rows, limit: float) -> Rows:
+    """Those of `rows` whose first figure is at most `limit`."""
+    return [row for row in rows if row[0] <= limit]
 
 
 # --- The plots
