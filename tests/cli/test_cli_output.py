@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from lsmtune.cli.live import bench_view, sparkline, tune_view
-from lsmtune.cli.output import invalid, running_line, verdict_line, verdict_lines
+from lsmtune.cli.output import invalid
 from lsmtune.cli.tune_progress import Plan, RunLine, RunProgress, TuneProgress
 from lsmtune.driver.messages import PhaseFinished, PhaseStarted, parse_message
 from lsmtune.experiment.schedule import Arm, Slot
@@ -21,9 +21,10 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Goal, Objective, WeightedWorkload
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.stats.sequential import pairs_at_least
+from lsmtune.report.terminal import blocks_view
+from lsmtune.report.verdict import running_line, verdict_blocks, verdict_line
 from lsmtune.study.trials import TrialEnd
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
@@ -92,11 +93,23 @@ def test_a_verdict_in_one_line(verdict: Verdict, line: str) -> None:
     assert verdict_line(verdict) == line
 
 
+def lines_of(verdict: Verdict) -> list[str]:
+    """What a command prints of a verdict, without the spaces between columns."""
+    told = text_of(blocks_view(verdict_blocks(verdict)), 300)
+    return [" ".join(line.split()) for line in told.splitlines()]
+
+
 def test_a_verdict_with_all_that_goes_with_it() -> None:
     others = (
         MetricRatio("drain_s", "minimize", 0.5, 0.4, 0.6),
+        MetricRatio("rss_bytes_max", "minimize", 1.5, 1.4, None),
         MetricRatio("score", "", 1.01, None, None),
         MetricRatio("stall_s", "minimize"),
+    )
+    guards = (
+        GuardResult("rss_bytes_max <= 2 * baseline", 12, 1, 1.5, 1.4, 1.6, "load"),
+        GuardResult("latency_us_p99 <= 2 * baseline", 12, 12, 3.0),
+        GuardResult("stall_s <= 2 * baseline", 0, 0),
     )
     verdict = replace(
         BETTER,
@@ -104,23 +117,32 @@ def test_a_verdict_with_all_that_goes_with_it() -> None:
         why="the interval includes 1",
         pairs=12,
         others=others,
+        guards=guards,
+        proved_at=(ProvedAt("w", 1, 2000, 3, 4, share_of_target=0.5),),
         confidence_each=1 - 0.05 / 3,
         what_it_takes="about 40 pairs",
         notes=("mind this",),
     )
-    assert verdict_lines(verdict) == [
+    together = "All these intervals hold together at 95 %: each one is at 98.33 % (Bonferroni), "
+    assert lines_of(verdict) == [
         verdict_line(verdict),
-        "  what it takes: about 40 pairs",
-        "  other metrics (95 % CI for all of them together):",
-        "    drain_s: 0.50x (0.40 to 0.60, lower is better)",
-        "    score: 1.010x (no interval)",
-        "    stall_s: no ratio",
-        "  warning: mind this",
+        "what it takes: about 40 pairs",
+        "proved at w: 1 record (0.5 of the target), 2,000 operations; "
+        "baseline and candidate: 3 and 4 flushes",
+        "guard ratio interval the candidate",
+        "rss_bytes_max <= 2 * baseline 1.50\u00d7 1.40 to 1.60 held; broken in 1 of 12 pairs; "
+        "in load",
+        "latency_us_p99 <= 2 * baseline 3.00\u00d7 broken in 12 of 12 pairs",
+        "stall_s <= 2 * baseline \u2013 no pair observed it",
+        "metric better is ratio interval the candidate is",
+        "drain lower 0.50\u00d7 0.40 to 0.60 better",
+        "peak resident memory lower 1.50\u00d7 1.40 to \u2013 not told apart",
+        "score 1.010\u00d7 not told apart",
+        "stall lower \u2013 not told apart",
+        f"{together}because who looks at several metrics finds one that differs by chance.",
+        "warning: mind this",
     ]
-    assert verdict_lines(BETTER) == [verdict_line(BETTER)]
-    least = pairs_at_least(1 - 0.05 / 3)
-    few = verdict_lines(replace(verdict, pairs=least - 1))
-    assert few[2] == f"  other metrics (95 % CI for all of them together needs {least} pairs):"
+    assert lines_of(BETTER) == [verdict_line(BETTER)]
 
 
 def test_what_the_pairs_say_so_far() -> None:
@@ -149,8 +171,8 @@ def test_what_the_driver_refused_in_words_of_the_command_line(error: RunError, l
     assert str(invalid(error, "bench")) == line
 
 
-def text_of(view: RenderableType) -> str:
-    console = Console(width=80, file=io.StringIO())
+def text_of(view: RenderableType, width: int = 80) -> str:
+    console = Console(width=width, file=io.StringIO())
     with console.capture() as captured:
         console.print(view)
     return captured.get()

@@ -111,9 +111,10 @@ def test_the_price_stands_beside_the_verdict_broken_guards_first(lsmtune: Any, s
     assert lines[at : at + 5] == [
         "verdict 0.50x the baseline (latency_us_p99, lower is better), 95 % CI 0.45 to 0.55, "
         "6 pairs",
-        "price write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, 6.60x (6.00 to 7.00)",
-        "space_amplification <= 1.25 * baseline: held, broken in 2 of 6 pairs",
-        "rss_bytes_max: 2.00x (1.90 to 2.10, lower is better), worse",
+        "price write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, "
+        "6.60\u00d7 (6.00 to 7.00)",
+        "space_amplification <= 1.25 * baseline: held; broken in 2 of 6 pairs",
+        "peak resident memory: worse, 2.00\u00d7 (1.90 to 2.10)",
         "proved at fillrandom: 1,000 records, 1,000 operations",
     ]
     assert lines[-2].startswith("next lsmtune export small.yaml --format rocksdb-options")

@@ -21,6 +21,7 @@ from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Span
+from lsmtune.report.document import Paragraph
 from lsmtune.report.figures import anchor_chart
 from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import (
@@ -38,6 +39,8 @@ from lsmtune.report.tables import (
     TrialRow,
     TrialRun,
 )
+from lsmtune.report.verdict import price_blocks
+from lsmtune.stats.sequential import pairs_at_least
 
 SEGMENT = AnchorSegment(0.0, 10.0, 100.0, 4)
 CHANGE = MachineChange(10.0, 12.0, 0.81, 15, 17, run_again=(16,))
@@ -255,13 +258,17 @@ def test_why_a_proof_stopped_in_words(ended: Ended, why: str, line: str) -> None
 
 
 def test_the_correction_is_said_only_where_there_is_one() -> None:
-    facts = ProofFacts(Ended.DECIDED, 30, None, 11)
-    few = trust_words.correction_line(PROVEN, facts)
-    assert few.endswith("That needs 11 pairs, so that these 9 give none.")
-    enough = trust_words.correction_line(replace(PROVEN, pairs=11), facts)
-    assert enough.endswith("finds one that differs by chance.")
-    alone = trust_words.correction_line(replace(PROVEN, confidence_each=None), None)
-    assert alone == "Each interval holds at 95 % by itself, not all of them together."
+    def said(**changes: object) -> str:
+        *_, last = price_blocks(replace(PROVEN, **changes))  # type: ignore[arg-type]
+        assert isinstance(last, Paragraph)
+        return last.text
+
+    least = pairs_at_least(0.975)
+    few = f"That needs {least} pairs, so that these {least - 1} give none."
+    assert said(pairs=least - 1).endswith(few)
+    assert said(pairs=least).endswith("finds one that differs by chance.")
+    alone = "Each interval holds at 95 % by itself, not all of them together."
+    assert said(confidence_each=None) == alone
 
 
 def test_how_pairs_were_run() -> None:

@@ -70,14 +70,7 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.minimise_view import (
-        Minimising,
-        document,
-        exported,
-        format_for,
-        options_table,
-        result_lines,
-    )
+    from lsmtune.cli.minimise_view import Minimising, document, exported, format_for, view
     from lsmtune.machine.interrupts import interrupted
     from lsmtune.proof.minimise import Minimisation, Minimised, differing_options, told_apart
 
@@ -105,10 +98,7 @@ def _minimise(
     if as_json:
         print_json(document(minimising, result), stopped)
     else:
-        table = options_table(minimising, result)
-        if table is not None:
-            print_view(table, _WIDTH, err=err)
-        typer.echo("\n".join(result_lines(minimising, result)), err=err)
+        print_view(view(minimising, result), _WIDTH, soft_wrap=True, err=err)
     if stopped is not None:
         raise stopped
     if not result.result.is_proven:

@@ -9,7 +9,6 @@ from functools import partial
 from rich.console import RenderableType
 
 from lsmtune.cli.config_text import config_document, config_text, value_text
-from lsmtune.cli.output import interval, verdict_line, verdict_lines
 from lsmtune.cli.verify_result import OPT_IN
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats import export, own_format
@@ -19,10 +18,20 @@ from lsmtune.errors import InputError
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.minimise import Minimised, OptionEffect
 from lsmtune.proof.standalone import Verification
-from lsmtune.report.document import NOT_KNOWN, Column, Paragraph, Table
+from lsmtune.report.document import (
+    NOT_KNOWN,
+    Block,
+    Column,
+    Notice,
+    Notices,
+    Paragraph,
+    Table,
+    paragraphs,
+)
 from lsmtune.report.terminal import blocks_view
+from lsmtune.report.verdict import verdict_blocks, verdict_line
+from lsmtune.report.words import interval, plain_ratio
 from lsmtune.study.observer import verdict_document
-from lsmtune.units import format_ratio
 
 
 @dataclass(frozen=True)
@@ -72,11 +81,17 @@ def _effect_document(effect: OptionEffect) -> dict[str, object]:
     }
 
 
-def options_table(asked: Minimising, minimised: Minimised) -> RenderableType | None:
-    """What became of each option; None where none was tried."""
+def view(asked: Minimising, minimised: Minimised) -> RenderableType:
+    """What became of each option, the result, and what must be known of it."""
+    warnings = Notices([Notice(warning) for warning in asked.warnings])
+    return blocks_view([*_options(asked, minimised), *_result(asked, minimised), warnings])
+
+
+def _options(asked: Minimising, minimised: Minimised) -> list[Block]:
+    """What became of each option; empty where none was tried."""
     effects, verification = minimised.result.effects, asked.verification
     if not effects:
-        return None
+        return []
     better = "lower" if verification.objective.direction == "minimize" else "higher"
     level, together = effects[0].verdict.confidence, verification.plan.confidence
     about = (
@@ -93,7 +108,7 @@ def options_table(asked: Minimising, minimised: Minimised) -> RenderableType | N
         ),
     )
     gone = {number: "same" for number, effect in enumerate(effects) if not effect.kept}
-    return blocks_view([Table.of(columns, effects, marks=gone), Paragraph(about, "quiet")])
+    return [Table.of(columns, effects, marks=gone), Paragraph(about, "quiet")]
 
 
 def _value(verification: Verification, side: str, effect: OptionEffect) -> str:
@@ -108,7 +123,7 @@ def _effect(verdict: Verdict) -> str:
     """With the option over without it, as in `1.12x (1.08 to 1.17)`."""
     if verdict.ratio is None:
         return NOT_KNOWN
-    return f"{format_ratio(verdict.ratio)}x ({interval(verdict) or 'no interval'})"
+    return f"{plain_ratio(verdict.ratio)}x ({interval(verdict) or 'no interval'})"
 
 
 def _became(effect: OptionEffect) -> str:
@@ -119,34 +134,30 @@ def _became(effect: OptionEffect) -> str:
     return f"{what}: {effect.why}" if effect.why else what
 
 
-def result_lines(asked: Minimising, minimised: Minimised) -> list[str]:
-    """What the result gains and loses, the result itself, and what must be known of it."""
-    return [*_lines(asked, minimised), *(f"warning: {text}" for text in asked.warnings)]
-
-
-def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
-    result, verification = minimised.result, asked.verification
-    name = verification.candidate.label
+def _result(asked: Minimising, minimised: Minimised) -> list[Block]:
+    """What is left of the options, what that gains and loses, and how to have it."""
+    result, name = minimised.result, asked.verification.candidate.label
     if asked.refused:
         reasons = [f"  - {reason}" for reason in asked.refused]
-        return [f"{name}: refused as a recommendation, and not run:", *reasons, OPT_IN]
-    lines = []
+        return paragraphs([f"{name}: refused as a recommendation, and not run:", *reasons, OPT_IN])
+    blocks: list[Block] = []
     if asked.same:
-        lines.append(f"not tried, since they change nothing: {', '.join(asked.same)}")
+        same = ", ".join(asked.same)
+        blocks.append(Paragraph(f"not tried, since they change nothing: {same}"))
     if not result.complete:
-        return [*lines, "what is known so far; the rest was not tried"]
+        return [*blocks, Paragraph("what is known so far; the rest was not tried")]
     if result.gain is None:
-        lines.append(f"nothing to minimise: {result.why}")
-        return lines + ([] if result.first is None else verdict_lines(result.first, f"{name}: "))
-    lines.append(f"{len(result.kept)} of {len(result.effects)} options kept")
+        blocks.append(Paragraph(f"nothing to minimise: {result.why}"))
+        return blocks + ([] if result.first is None else verdict_blocks(result.first, f"{name}: "))
+    blocks.append(Paragraph(f"{len(result.kept)} of {len(result.effects)} options kept"))
     loss = "none: it is the full candidate"
     if result.loss is not None:  # against the full candidate
         loss = verdict_line(result.loss).replace("the baseline", "the full candidate")
         loss = loss.replace("no proven gain", "no proven difference")
-    lines += [*verdict_lines(result.gain, "gain     "), f"loss     {loss}"]
-    lines += minimised.survival.lines()
+    blocks += verdict_blocks(result.gain, "gain     ")
+    lines = [f"loss     {loss}", *minimised.survival.lines()]
     if result.is_proven:
-        text, engine = config_text(result.config), verification.engine.name
+        text, engine = config_text(result.config), asked.verification.engine.name
         lines.append(f"minimal configuration: {text}")
         own = own_format(engine)
         if own is not None:
@@ -157,7 +168,7 @@ def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
     elif result.gain.outcome is VerdictOutcome.NOT_PROVEN:
         more = "give it more time (--budget) or pairs (--pairs)"
         lines.append(f"{name} is proved better, what is left of it is not: {more}")
-    return lines
+    return blocks + paragraphs(lines)
 
 
 def format_for(engine_name: str) -> ExportFormat:

@@ -1,4 +1,4 @@
-"""What commands put out: files, written whole or not at all, and verdicts and failures in words."""
+"""What commands put out: files, written whole or not at all, and how commands fail, in words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import typer
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output, write_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
-from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
-from lsmtune.units import format_ratio
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 
 
 def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
@@ -133,116 +132,9 @@ def invalid(error: RunError, source: str) -> InputError:
     return error.input_error(source, field)
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """The verdict in one line, as in `1.42x the baseline (metric), 95 % CI 1.37 to 1.47, 5 pairs`.
-
-    Only what is proved better begins with its ratio; anything else says first what it is.
-    """
-    lead = {
-        VerdictOutcome.BETTER: "",
-        VerdictOutcome.WORSE: "worse",
-        VerdictOutcome.EQUIVALENT: "equivalent",
-        VerdictOutcome.NOT_PROVEN: "no proven gain",
-    }[verdict.outcome]
-    if verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard:
-        lead = "not recommended"
-    ratio = ""
-    if verdict.ratio is not None:
-        better = ", lower is better" if verdict.direction == "minimize" else ""
-        pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
-        ratio = f"{format_ratio(verdict.ratio)}x the baseline ({verdict.metric}{better})"
-        ratio = f"{ratio}, {_interval(verdict)}, {pairs}"
-        if verdict.share_of_target < 1.0:
-            ratio = f"{ratio}, at {verdict.share_of_target:.2g} of the target's size"
-    line = ": ".join(filter(None, (lead, ratio)))
-    return f"{line}; {verdict.why}" if verdict.why else line
-
-
-def verdict_lines(verdict: Verdict, of: str = "") -> list[str]:
-    """The verdict after what it is `of`; what it would take, other metrics, and what to mind."""
-    lines = [f"{of}{verdict_line(verdict)}"]
-    if verdict.what_it_takes:
-        lines.append(f"  what it takes: {verdict.what_it_takes}")
-    if verdict.others:
-        lines.append(f"  other metrics ({others_hold(verdict)}):")
-        lines += [f"    {other_line(other)}" for other in verdict.others]
-    if verdict.proved_at:
-        lines.append("  proved at:")
-        lines += [f"    {proved_at_line(at)}" for at in verdict.proved_at]
-    if verdict.guards:
-        lines.append("  the price:")
-        lines += [f"    {guard_line(guard)}" for guard in verdict.guards]
-    return lines + [f"  warning: {note}" for note in verdict.notes]
-
-
-def others_hold(verdict: Verdict) -> str:
-    """How surely the intervals of the other metrics hold, and what they would take."""
-    from lsmtune.stats.sequential import pairs_at_least
-
-    together = f"{100 * verdict.confidence:.4g} % CI for all of them together"
-    each = verdict.confidence_each
-    if each is not None and verdict.pairs < pairs_at_least(each):
-        together = f"{together} needs {pairs_at_least(each)} pairs"
-    return together
-
-
-def proved_at_line(at: ProvedAt) -> str:
-    """The size and the length of the runs of one workload."""
-    counts = (
-        ("flushes", at.baseline_flushes, at.candidate_flushes),
-        ("compactions", at.baseline_compactions, at.candidate_compactions),
-    )
-    both = [f"{b:,} and {c:,} {n}" for n, b, c in counts if b is not None and c is not None]
-    work = f"; baseline and candidate: {', '.join(both)}" if both else ""
-    model = f" ({at.share_of_target:.2g} of the target)" if at.share_of_target < 1.0 else ""
-    return f"{at.workload}: {at.records:,} records{model}, {at.operations:,} operations{work}"
-
-
 def status_of(verdict: Verdict | None, *, equivalent: bool = False) -> ExitStatus:
     """What a command exits with that was asked for a gain, or with `equivalent` for no loss."""
     fine = {VerdictOutcome.BETTER, *([VerdictOutcome.EQUIVALENT] if equivalent else ())}
     if verdict is None or verdict.outcome not in {*fine, VerdictOutcome.WORSE}:
         return ExitStatus.NOT_PROVEN
     return ExitStatus.DONE if verdict.outcome in fine else ExitStatus.WORSE
-
-
-def running_line(verdict: Verdict) -> str:
-    """What the pairs say so far, as in `after 7 pairs: 1.42x, 95 % CI 1.30 to 1.55`."""
-    pairs = f"after {verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
-    if verdict.ratio is None:
-        return f"{pairs}: no ratio yet"
-    return f"{pairs}: {format_ratio(verdict.ratio)}x, {_interval(verdict)}"
-
-
-def _interval(verdict: Verdict) -> str:
-    ends = interval(verdict)
-    return f"{100 * verdict.confidence:.4g} % CI {ends}" if ends else "no interval"
-
-
-def other_line(other: MetricRatio) -> str:
-    """One metric of several in one line, as in `latency_us_p99: 0.93x (0.91 to 0.95)`."""
-    if other.ratio is None:
-        return f"{other.metric}: no ratio"
-    better = ", lower is better" if other.direction == "minimize" else ""
-    ends = interval(other) or "no interval"
-    return f"{other.metric}: {format_ratio(other.ratio)}x ({ends}{better})"
-
-
-def guard_line(guard: GuardResult) -> str:
-    """`write_amplification <= 1.5 * baseline: broken in 6 of 6 pairs, 7.80x (6.95 to 8.76)`."""
-    if guard.held is None:
-        return f"{guard.guard}: not known, as no pair observed it"
-    ended = f"broken in {guard.broken} of {guard.pairs} pairs"
-    if guard.held:
-        ended = f"held, {ended}" if guard.broken else "held"
-    ratio = "" if guard.ratio is None else f", {format_ratio(guard.ratio)}x"
-    if ends := interval(guard):
-        ratio += f" ({ends})"
-    return f"{guard.guard}: {ended}{ratio}{f' in {guard.where}' if guard.where else ''}"
-
-
-def interval(of: Verdict | MetricRatio | GuardResult) -> str:
-    """The interval of a ratio, as in `0.91 to 0.95`; empty where there is none."""
-    if of.ratio_low is None or of.ratio_high is None:
-        return ""
-    return f"{format_ratio(of.ratio_low)} to {format_ratio(of.ratio_high)}"

@@ -16,7 +16,6 @@ from lsmtune.cli.output import print_json, print_view
 
 if TYPE_CHECKING:
     from lsmtune.model.config import EngineIdentity
-    from lsmtune.model.verdict import Verdict
     from lsmtune.report.source import Chosen, StudyRecords
     from lsmtune.report.tables import History
 
@@ -71,7 +70,7 @@ def _title(of: Overview) -> str:
 
 def _rows(of: Overview) -> Iterator[tuple[str, str]]:
     """What is shown, each line beside its label."""
-    from lsmtune.cli.output import proved_at_line, verdict_line
+    from lsmtune.report.verdict import price_lines, size_lines, verdict_line
 
     verdict = of.records.verdict
     yield "target", _target(of.records)
@@ -81,8 +80,8 @@ def _rows(of: Overview) -> Iterator[tuple[str, str]]:
         yield "verdict", "none yet: what the search found is a promise, not a proof"
     else:
         yield "verdict", verdict_line(verdict)
-        yield from _labelled("price", _prices(verdict), _PRICES)
-        yield from _labelled("proved at", [proved_at_line(at) for at in verdict.proved_at], 2)
+        yield from _labelled("price", price_lines(verdict), _PRICES)
+        yield from _labelled("proved at", size_lines(verdict), 2)
     yield from _labelled("warning", _warnings(of.records), _WARNINGS)
     yield from _labelled("next", _next(of), 2)
 
@@ -138,21 +137,6 @@ def _best(of: Overview) -> Iterator[tuple[str, str]]:
     baseline = baseline_config(of.records.spec)
     for line in difference_lines(of.tuned.config, baseline, of.engine, _OPTIONS):
         yield "", line
-
-
-def _prices(verdict: Verdict) -> list[str]:
-    """The guards, those that were broken first; then what is worse by all its interval."""
-    from lsmtune.cli.output import guard_line, other_line
-
-    guards = sorted(verdict.guards, key=lambda guard: guard.held is not False)
-    worse = [
-        other
-        for other in verdict.others
-        if other.ratio_low is not None
-        and other.ratio_high is not None
-        and (other.ratio_low > 1.0 if other.direction == "minimize" else other.ratio_high < 1.0)
-    ]
-    return [*map(guard_line, guards), *(f"{other_line(other)}, worse" for other in worse)]
 
 
 def _warnings(records: StudyRecords) -> list[str]:

@@ -22,7 +22,7 @@ from lsmtune.cli.flags import (
     duration_of,
     flag,
 )
-from lsmtune.cli.output import print_json, status_of
+from lsmtune.cli.output import print_json, print_view, status_of
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
 from lsmtune.errors import ExitStatus, InputError, by_name, need_package
@@ -89,7 +89,7 @@ def tune_study(
     flags: TuneFlags,
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
-    from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files
+    from lsmtune.cli.tune_result import all_failed, tune_document, tune_view, write_result_files
     from lsmtune.experiment.folder import StudyFolder, default_folder
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.findings import machine_facts
@@ -125,7 +125,7 @@ def tune_study(
         if session.as_json:
             print_json(tune_document(spec, folder, result, files), failure)
         elif not result.interrupted:
-            typer.echo(tune_text(spec, folder, result, files, chosen.engine))
+            print_view(tune_view(spec, folder, result, files, chosen.engine), soft_wrap=True)
     if result.interrupted:
         found = "; with --trials 1 it proves the best so far" if result.best is not None else ""
         typer.echo(

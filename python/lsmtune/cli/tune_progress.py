@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lsmtune.cli.config_text import Differences, differences
-from lsmtune.cli.output import running_line
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -18,6 +17,7 @@ from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.report.verdict import running_line
 from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.trials import TrialEnd

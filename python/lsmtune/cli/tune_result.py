@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.console import RenderableType
+
 from lsmtune.cli.config_text import difference_lines
-from lsmtune.cli.output import verdict_lines
 from lsmtune.engines.formats import export, own_format
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
@@ -14,10 +15,13 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.report.document import Notice, Notices, paragraphs
 from lsmtune.report.history import front
 from lsmtune.report.notices import notices
 from lsmtune.report.source import StudyRecords, read_study
 from lsmtune.report.tables import Severity
+from lsmtune.report.terminal import blocks_view
+from lsmtune.report.verdict import verdict_blocks
 from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneResult, result_document
 from lsmtune.study.spec import Spec
@@ -107,24 +111,25 @@ def tune_document(
     }
 
 
-def tune_text(
+def tune_view(
     spec: Spec,
     folder: StudyFolder,
     result: TuneResult,
     files: ResultFiles,
     engine: EngineIdentity,
-) -> str:
+) -> RenderableType:
     """What `tune` prints at its end: options, verdict, notices, paths."""
     records = read_study(folder)
-    lines = [*_options(result, engine), ""]
+    blocks = paragraphs([*_options(result, engine), ""])
+    lines: list[str] = []
     if result.verdict is not None:
-        lines += verdict_lines(result.verdict, f"tuned vs {result.baseline.label}: ")
+        blocks += verdict_blocks(result.verdict, f"tuned vs {result.baseline.label}: ")
         lines += result.survival.lines()
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
-    lines += _front_lines(spec, records)
-    lines += [f"warning: {text}" for text in (*_notices(records), *files.trouble)]
-    lines.append("")
+    blocks += paragraphs([*lines, *_front_lines(spec, records)])
+    blocks.append(Notices([Notice(text) for text in (*_notices(records), *files.trouble)]))
+    lines = [""]
     if files.report is not None:
         lines.append(f"report      {files.report}")
     if files.deployable is not None:
@@ -132,7 +137,7 @@ def tune_text(
         label = "deployable  {}" if proved else "candidate   {} (no gain is proved)"
         lines.append(label.format(files.deployable))
     lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
-    return "\n".join(lines)
+    return blocks_view([*blocks, *paragraphs(lines)])
 
 
 def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:

@@ -39,7 +39,7 @@ from lsmtune.cli.flags import (
     under_workload,
 )
 from lsmtune.cli.gate import GateFlags, kept
-from lsmtune.cli.output import note, print_json, status_of, warn
+from lsmtune.cli.output import note, print_json, print_view, status_of, warn
 from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import EngineIdentity
@@ -266,7 +266,7 @@ def _verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.verify_result import Told, document, markdown, text
+    from lsmtune.cli.verify_result import Told, document, markdown, view
     from lsmtune.machine.files import write_output
 
     started_s = time.monotonic()
@@ -307,7 +307,7 @@ def _verify(
     if as_json:
         print_json(document(told) | {"notes": notes})
     else:
-        typer.echo(text(told), err=err)
+        print_view(view(told), soft_wrap=True, err=err)
     raise typer.Exit(status_of(result.verdict, equivalent=gate.equivalent_is_enough))
 
 

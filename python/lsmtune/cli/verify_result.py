@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rich.console import RenderableType
+
 from lsmtune.cli.config_text import config_document, differences, value_text
 from lsmtune.cli.gate import History
-from lsmtune.cli.output import (
-    guard_line,
-    interval,
-    others_hold,
-    proved_at_line,
-    verdict_line,
-    verdict_lines,
-)
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.standalone import Verification
 from lsmtune.proof.survival import Survived
-from lsmtune.report.document import Block, Document, Paragraph, Section, Table, words
+from lsmtune.report.document import (
+    Block,
+    Document,
+    Notice,
+    Notices,
+    Paragraph,
+    Section,
+    Table,
+    paragraphs,
+    words,
+)
 from lsmtune.report.render import to_markdown
+from lsmtune.report.terminal import blocks_view
+from lsmtune.report.verdict import price_blocks, size_lines, verdict_blocks, verdict_line
 from lsmtune.study.observer import verdict_document
-from lsmtune.units import format_ratio
 
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 # In a comment, so that the next run finds the one that it may replace.
@@ -48,17 +53,17 @@ class Told:
     history: History | None = None
 
 
-def text(told: Told) -> str:
-    """The verdict for people: one line, then what was refused or must be known."""
+def view(told: Told) -> RenderableType:
+    """The verdict for people, and what was refused or must be known."""
     asked, name = told.asked, told.asked.candidate.label
     if told.refused:
-        lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
-        lines += [*(f"  - {reason}" for reason in told.refused), OPT_IN]
+        first = f"{name}: no proven gain: refused as a recommendation, and not run:"
+        blocks = paragraphs([first, *(f"  - {reason}" for reason in told.refused), OPT_IN])
     else:
-        first, *rest = verdict_lines(told.result.verdict)
-        lines = [f"{name}: {first}", *rest, *_builds(asked), *told.result.survival.lines()]
-    lines += [] if told.history is None else told.history.lines()
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in told.warnings)])
+        blocks = verdict_blocks(told.result.verdict, f"{name}: ")
+        blocks += paragraphs([*_builds(asked), *told.result.survival.lines()])
+    blocks += [] if told.history is None else paragraphs(told.history.lines())
+    return blocks_view([*blocks, Notices([Notice(warning) for warning in told.warnings])])
 
 
 def document(told: Told) -> dict[str, object]:
@@ -80,12 +85,11 @@ def markdown(told: Told) -> str:
     title = f"lsmtune: {told.asked.candidate.label} is {_TITLES[verdict.outcome]}"
     if verdict.outcome is VerdictOutcome.NOT_PROVEN:
         title = f"lsmtune: of {told.asked.candidate.label} nothing is proved"
+    price = price_blocks(verdict) or paragraphs(["No other metric was compared."])
     sections = [
         Section("differs", "What differs from the baseline", [_differs(told.asked)]),
-        Section("metrics", "What it costs", list(_price(verdict))),
-        Section(
-            "trust", "How far it can be trusted", [Paragraph(t, "detail") for t in _trust(told)]
-        ),
+        Section("price", "What it costs", price),
+        Section("trust", "How far it can be trusted", paragraphs(_trust(told), "detail")),
     ]
     page = Document(title, verdict_line(verdict), sections)
     return f"{MARKER}\n{to_markdown(page)}"
@@ -104,35 +108,11 @@ def _differs(asked: Verification) -> Block:
     return Table(words("option", "baseline", "candidate"), rows)
 
 
-def _price(verdict: Verdict) -> Iterator[Block]:
-    """Every other metric with its interval, and the guards."""
-    rows = [(each.metric, *_ratio(each), _word(each)) for each in verdict.others]
-    if rows:
-        yield Table(words("metric", "ratio", "interval", "the candidate is"), rows)
-        yield Paragraph(f"Intervals: {others_hold(verdict)}.")
-    yield from (Paragraph(guard_line(guard), "detail") for guard in verdict.guards)
-    if not rows and not verdict.guards:
-        yield Paragraph("No other metric was compared.")
-
-
-def _ratio(of: MetricRatio) -> tuple[str, str]:
-    return "" if of.ratio is None else f"{format_ratio(of.ratio)}x", interval(of) or "none"
-
-
-def _word(of: MetricRatio) -> str:
-    """Better or worse where the whole interval says so."""
-    if of.ratio_low is None or of.ratio_high is None or of.ratio_low <= 1.0 <= of.ratio_high:
-        return "not told apart"
-    if not of.direction:
-        return "different"
-    return "better" if (of.ratio_low > 1.0) == (of.direction == "maximize") else "worse"
-
-
 def _trust(told: Told) -> Iterator[str]:
     verdict, asked = told.result.verdict, told.asked
     yield f"{verdict.pairs} pairs of fresh, interleaved runs of {asked.workload.name}"
     yield from _builds(asked) or [_build_text(asked.engine)]
-    yield from map(proved_at_line, verdict.proved_at)
+    yield from size_lines(verdict)
     yield from told.result.survival.lines()
     yield from (f"refused, not run: {reason}" for reason in told.refused)
     if verdict.what_it_takes:

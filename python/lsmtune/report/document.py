@@ -7,7 +7,7 @@ field of what it was made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,11 @@ class Cell:
     key: float | str | None = None
     tone: str = ""
     below: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return "; ".join((self.text, *self.below))
 
 
 def _plain(value: Any) -> str:
@@ -262,6 +267,11 @@ def chart_of(x: Axis, y: Axis, series: Sequence[Series], **more: Any) -> Chart |
     """The chart of the series that have points, with `more` of its attributes; None without any."""
     shown = any(point.y is not None for each in series for point in each.points)
     return Chart(x, y, [each for each in series if each.points], **more) if shown else None
+
+
+def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:
+    """Each line as a Paragraph."""
+    return [Paragraph(line, tone) for line in lines]
 
 
 def plot_blocks(label: str, chart: Chart | None) -> list[Block]:

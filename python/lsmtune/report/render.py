@@ -138,7 +138,7 @@ def _markdown(block: Block) -> str:
     if isinstance(block, Files):
         return "".join(f"- {safe(path)}\n" for path in block.paths)
     if isinstance(block, Table):
-        rows = (["; ".join((cell.text, *cell.below)) for _, cell in row] for row in block.cells())
+        rows = ([cell.line for _, cell in row] for row in block.cells())
         marked = (
             [f"{row[0]} (best)", *row[1:]] if block.marks.get(number) == "best" else row
             for number, row in enumerate(rows)

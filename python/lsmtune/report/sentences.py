@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
 from lsmtune.model.request import PairMethod
-from lsmtune.model.verdict import GuardResult, ProvedAt, Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
 from lsmtune.report.document import Answer
@@ -103,22 +103,6 @@ def price(verdict: Verdict) -> Answer:
 def _share_of_limit(guard: GuardResult) -> float:
     limit = guard_limit(guard.guard)
     return guard.ratio / limit[1] if limit and limit[1] > 0 and guard.ratio else 0.0
-
-
-def size_line(at: ProvedAt, *, named: bool) -> str:
-    """What each run of a pair did under one workload."""
-    part = "all of the target"
-    if at.share_of_target < 1.0:
-        part = f"a model with {at.share_of_target:.2g} of the target's data"
-    line = f"{at.workload}: " if named else ""
-    line += f"{text.count(at.records, 'record')}, {part}; {text.count(at.operations, 'operation')}"
-    for what, baseline, tuned in (
-        ("flushes", at.baseline_flushes, at.candidate_flushes),
-        ("compactions", at.baseline_compactions, at.candidate_compactions),
-    ):
-        if baseline is not None and tuned is not None:
-            line += f"; {what}: {baseline:,} of the baseline, {tuned:,} of the candidate"
-    return f"{line}."
 
 
 def not_measured(analysis: StudyAnalysis) -> list[str]:
@@ -324,22 +308,6 @@ def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
     if verdict.what_it_takes:
         lines.append(f"What it takes: {verdict.what_it_takes}.")
     return lines + [f"{text.sentence(note)}." for note in verdict.notes]
-
-
-def correction_line(verdict: Verdict, proof: ProofFacts | None) -> str:
-    """Whether the intervals of the other metrics hold together, and why."""
-    confidence = text.percent(verdict.confidence)
-    if verdict.confidence_each is None:
-        return f"Each interval holds at {confidence} by itself, not all of them together."
-    each = text.percent(verdict.confidence_each)
-    line = (
-        f"All these intervals hold together at {confidence}: each one is at {each} "
-        "(Bonferroni), because who looks at several metrics finds one that differs by chance."
-    )
-    least = None if proof is None else proof.pairs_least_each
-    if least is not None and verdict.pairs < least:
-        line += f" That needs {least} pairs, so that these {verdict.pairs} give none."
-    return line
 
 
 def pairs_note(pairs: Sequence[PairRow], workloads: int) -> str:

@@ -38,7 +38,7 @@ def study_document(analysis: StudyAnalysis) -> Document:
     verdict, failed = analysis.verdict, bool(analysis.failures)
     sections = [
         study_proof.verdict_section(analysis, head),
-        *([] if verdict is None else [study_proof.price_section(analysis, verdict)]),
+        *([] if verdict is None else [study_proof.price_section(verdict)]),
         study_proof.deploy_section(analysis, head.tone == "good"),
         study_proof.compared_section(analysis),
         study_search.found_section(analysis),

@@ -7,7 +7,7 @@ from itertools import groupby, repeat
 
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import PERCENTILES
-from lsmtune.model.verdict import GuardResult, Verdict
+from lsmtune.model.verdict import Verdict
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
@@ -23,10 +23,12 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
+    paragraphs,
     plot_blocks,
     words,
 )
 from lsmtune.report.tables import Arm, ImportanceRow, PairRow, Row
+from lsmtune.report.verdict import price_blocks, size_lines
 
 _RATIO = Column("ratio", text.ratio, "ratio")
 
@@ -37,64 +39,19 @@ _RATIO = Column("ratio", text.ratio, "ratio")
 def verdict_section(analysis: StudyAnalysis, head: Answer) -> Section:
     """What was proved, how, and at which size."""
     details = [head.detail, *sentences.proof_lines(analysis.verdict, analysis.proof)]
-    blocks: list[Block] = [
-        head,
-        *(Paragraph(line, "detail") for line in details),
-        *_size_blocks(analysis.verdict),
-    ]
+    sizes = [] if analysis.verdict is None else size_lines(analysis.verdict)
+    where = [Heading("Where it was proved")] if sizes else []
+    blocks: list[Block] = [head, *paragraphs(details, "detail"), *where]
+    blocks += paragraphs(sizes, "detail")
     return Section("verdict", head.label, blocks, "Verdict", head.tone, top=True)
 
 
-def price_section(analysis: StudyAnalysis, verdict: Verdict) -> Section:
+def price_section(verdict: Verdict) -> Section:
     """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
     head = sentences.price(verdict)
-    blocks: list[Block] = [
-        head,
-        *plot_blocks("Every metric, tuned over baseline", figures.forest_chart(verdict)),
-        *_guard_blocks(verdict),
-    ]
-    if verdict.others:
-        better = {"maximize": "higher", "minimize": "lower"}
-        columns = (
-            Column("metric", text.metric_label, "metric", number=False),
-            Column("better is", lambda way: better.get(way, ""), "direction", number=False),
-            *(_RATIO, Column("interval", text.interval)),
-        )
-        fold = f"Figures of {text.count(len(verdict.others), 'other metric')}"
-        blocks.append(Table.of(columns, verdict.others, "Each metric by itself", fold=fold))
-        blocks.append(Paragraph(sentences.correction_line(verdict, analysis.proof), "quiet"))
+    plot = plot_blocks("Every metric, tuned over baseline", figures.forest_chart(verdict))
+    blocks: list[Block] = [head, *plot, *price_blocks(verdict)]
     return Section("price", head.label, blocks, "Price", head.tone, top=True)
-
-
-def _guard_blocks(verdict: Verdict) -> list[Block]:
-    """The guards."""
-
-    def ended(guard: GuardResult) -> Cell:
-        if guard.held is None:
-            return Cell("not observed", tone="sys")
-        broken = f"broken in {text.count(guard.broken, 'pair')} of {guard.pairs}"
-        where = (f"in {guard.where}",) if guard.where else ()
-        if not guard.held:
-            return Cell(broken, tone="fail", below=where)
-        return Cell("held", below=(*((broken,) if guard.broken else ()), *where))
-
-    columns = (
-        Column("guard", key="guard", number=False),
-        *(_RATIO, Column("interval", text.interval)),
-        Column("the candidate", ended, number=False),
-    )
-    count = text.count(len(verdict.guards), "guard")
-    table = Table.of(columns, verdict.guards, "Guards", fold=f"Figures of {count}")
-    return [table] if verdict.guards else []
-
-
-def _size_blocks(verdict: Verdict | None) -> list[Block]:
-    """What the pairs ran, workload by workload."""
-    if verdict is None or not verdict.proved_at:
-        return []
-    several = len(verdict.proved_at) > 1
-    lines = [sentences.size_line(at, named=several) for at in verdict.proved_at]
-    return [Heading("Where it was proved"), *(Paragraph(line, "detail") for line in lines)]
 
 
 # --- What to deploy

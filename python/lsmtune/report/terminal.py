@@ -85,6 +85,6 @@ def terminal_table(table: Table) -> RenderableType:
                 no_wrap=at == 0,  # a name is there to be copied
             )
     for number, row in enumerate(table.cells()):
-        shown = ("; ".join((cell.text, *cell.below)) for column, cell in row if column.terminal)
+        shown = (cell.line for column, cell in row if column.terminal)
         drawn.add_row(*map(Text, shown), style="green" if number in table.marks else "")
     return drawn

@@ -83,8 +83,10 @@ def ratio(value: float | None) -> str:
 
 
 def interval(measured: Verdict | MetricRatio | GuardResult) -> str:
-    """The interval of a ratio: both ends with their sign."""
-    return f"{ratio(measured.ratio_low)} to {ratio(measured.ratio_high)}"
+    """Both ends of the interval of a ratio, as in `0.91 to 0.95`; empty where there is none."""
+    if measured.ratio_low is None and measured.ratio_high is None:
+        return ""
+    return f"{plain_ratio(measured.ratio_low)} to {plain_ratio(measured.ratio_high)}"
 
 
 def plain_ratio(value: float | None) -> str:
