@@ -219,12 +219,7 @@ impl Database for ForeignDatabase {
         let mut error = null_mut();
         // SAFETY: the database is open; the library asks only until it returns.
         unsafe {
-            (self.api.drain)(
-                self.raw,
-                asked,
-                (&raw mut context).cast(),
-                &raw mut error,
-            );
+            (self.api.drain)(self.raw, asked, (&raw mut context).cast(), &raw mut error);
             self.api.check(error)?;
         }
         if cancelled() {

@@ -123,13 +123,7 @@ impl ForeignCursor<'_> {
         let (at_entry, done) = unsafe {
             let (key, value, error_at) = (&raw mut key, &raw mut value, &raw mut error);
             let at_entry = match from {
-                Some(from) => (api.cursor_seek)(
-                    self.raw,
-                    Slice::of(from),
-                    key,
-                    value,
-                    error_at,
-                ),
+                Some(from) => (api.cursor_seek)(self.raw, Slice::of(from), key, value, error_at),
                 None => (api.cursor_next)(self.raw, key, value, error_at),
             };
             (at_entry != 0, api.check(error))

@@ -117,12 +117,7 @@ fn table_bytes(directory: &Path) -> u64 {
 impl Engine for LevelDb {
     fn identity(&self) -> Identity {
         // SAFETY: both functions take nothing and return a constant.
-        let (major, minor) = unsafe {
-            (
-                (self.api.major_version)(),
-                (self.api.minor_version)(),
-            )
-        };
+        let (major, minor) = unsafe { ((self.api.major_version)(), (self.api.minor_version)()) };
         Identity {
             name: "leveldb".into(),
             version: Some(format!("{major}.{minor}")),

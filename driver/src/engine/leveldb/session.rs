@@ -59,13 +59,7 @@ impl Session for LevelSession<'_> {
         // SAFETY: the batch is alive and copies key and value.
         unsafe {
             (self.api.writebatch_clear)(self.batch);
-            (self.api.writebatch_put)(
-                self.batch,
-                text(key),
-                key.len(),
-                text(value),
-                value.len(),
-            );
+            (self.api.writebatch_put)(self.batch, text(key), key.len(), text(value), value.len());
         }
         self.commit()
     }

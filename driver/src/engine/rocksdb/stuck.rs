@@ -103,8 +103,7 @@ fn is_stuck(api: &Api, handle: DbHandle) -> bool {
 pub fn number(api: &Api, handle: DbHandle, property: &CStr) -> Option<u64> {
     let mut value = 0;
     // SAFETY: the database is open and the name ends with NUL.
-    let status =
-        unsafe { (api.property_int)(handle.get(), property.as_ptr(), &raw mut value) };
+    let status = unsafe { (api.property_int)(handle.get(), property.as_ptr(), &raw mut value) };
     (status == 0).then_some(value)
 }
 

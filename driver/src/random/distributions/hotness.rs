@@ -95,8 +95,8 @@ pub fn range_weights(count: u64, [a, b, c, d]: [f64; 4]) -> impl Iterator<Item =
 }
 
 impl Ranges {
-    /// `count` ranges of `items` keys, of which there are at least as many. `abcd` must give a weight
-    /// to at least one range. Keys within a range have equal shares if there is no `power`.
+    /// `count` ranges of `items` keys, of which there are at least as many. `abcd` must give a
+    /// weight to at least one range. Keys of a range have equal shares if there is no `power`.
     pub fn new(items: u64, count: u64, abcd: [f64; 4], power: Option<PowerLaw>) -> Self {
         Ranges {
             items,

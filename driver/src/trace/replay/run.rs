@@ -79,7 +79,9 @@ impl ActiveWorkers {
     fn all_left(&self, due: Instant) -> bool {
         let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = due.saturating_duration_since(Instant::now());
-        let waited = self.changed.wait_timeout_while(count, wait, |count| *count > 0);
+        let waited = self
+            .changed
+            .wait_timeout_while(count, wait, |count| *count > 0);
         *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
     }
 }
