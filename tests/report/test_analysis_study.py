@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import read_study
 from lsmtune.report.tables import Arm, Severity
+from lsmtune.units import parse_bytes
 
 OTHER: dict[str, OptionValue] = {**BEST, "write_buffer_size": 16 << 20}
 
@@ -190,6 +192,20 @@ def test_a_best_value_on_an_edge_is_told_with_a_wider_range(study: SampleStudy) 
     (notice,) = [n for n in analysed(study).notices if n.kind == "edge_of_range"]
     assert "write_buffer_size lies on the lower edge" in notice.title
     assert "low: 512KiB, high: 64MiB" in notice.text
+
+
+def test_a_wider_range_is_told_as_a_study_file_takes_it(tmp_path: Path) -> None:
+    """`high: 9.54MiB`, which is no whole number of bytes, was proposed, and then refused."""
+    low, high = 2_000_000, 10_000_000
+    text = STUDY.replace("low: 2MiB, high: 64MiB", f"low: {low}, high: {high}")
+    sample = SampleStudy(tmp_path, text.replace("default: 64MiB", f"default: {high}"))
+    sample.add_trial(0, {**BEST, "write_buffer_size": low}, sample.measured(BEST))
+    (notice,) = [n for n in analysed(sample).notices if n.kind == "edge_of_range"]
+    sample.close()
+    bounds = re.search(r"low: (\S+), high: (\S+)\.", notice.text)
+    assert bounds is not None
+    assert parse_bytes(bounds[1]) < low
+    assert parse_bytes(bounds[2]) == high
 
 
 def test_a_workload_without_a_log_is_marked(tmp_path: Path) -> None:

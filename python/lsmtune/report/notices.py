@@ -21,7 +21,6 @@ from lsmtune.report.tables import Arm, Conditions, Notice, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, conditions
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.range import Range
-from lsmtune.units import format_bytes
 from lsmtune.workloads.stated import sizes_for
 
 _danger = partial(Notice, Severity.DANGER)
@@ -330,10 +329,9 @@ def _edges(records: StudyRecords) -> Iterator[Notice]:
         yield _warning("edge_of_range", title, f"{text}; a better one may lie beyond. {again}")
 
 
-def _shown(edge: Edge, value: object) -> str:
-    if edge.parameter.unit == "bytes" and isinstance(value, int):
-        return format_bytes(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _shown(edge: Edge, value: float) -> str:
+    """As a study file takes it."""
+    return f"{value:g}" if isinstance(value, float) else words.option(value, edge.parameter.unit)
 
 
 # --- What failed
