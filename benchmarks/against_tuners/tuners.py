@@ -57,7 +57,7 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.search.auto import Coordinates, Layouts
+from lsmtune.search.coordinates import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
 from lsmtune.study.feasible import Feasibility, engine_defaults

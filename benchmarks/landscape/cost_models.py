@@ -24,7 +24,8 @@ from record import read_rows
 from replay import rank_correlation
 
 from lsmtune.model.goal import Direction
-from lsmtune.search.auto import Coordinates, Fit, trend_of
+from lsmtune.search.auto import Fit, trend_of
+from lsmtune.search.coordinates import Coordinates
 from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem, SamplerContext
 from lsmtune.search.unit_space import FloatArray, make_unit_space

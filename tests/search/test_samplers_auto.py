@@ -13,7 +13,8 @@ from optuna.trial import TrialState
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.goal import Direction, WeightedWorkload
-from lsmtune.search.auto import KIND, Coordinates, Fit, Known, trend_of
+from lsmtune.search.auto import KIND, Fit, Known, trend_of
+from lsmtune.search.coordinates import Coordinates
 from lsmtune.search.cost_models import (
     OptionColumns,
     draw_constants,
@@ -310,6 +311,26 @@ def test_of_two_that_are_as_good_the_quicker_is_tried() -> None:
         return float(np.mean([values["y"] for values in asked[12:]]))
 
     assert late_y(3.0) < late_y(-3.0) - 0.2
+
+
+def test_a_lucky_run_is_not_expected_to_be_the_best() -> None:
+    """Of four trials that ran on more data, three were lucky: their neighbours were slow."""
+    searcher = make_searcher("auto", space_of(number("x", 0.0, 1.0, integer=False)))
+    assert searcher.expected() == {}
+    places = np.linspace(0.0, 1.0, 21)
+    judged = {}
+    for number_, x in enumerate(places.tolist()):
+        searcher.tell(searcher.ask({"x": x}).number, TrialState.COMPLETE, [1.0])
+        value = math.exp(x) if number_ != 4 else 3.0
+        noise = ValueNoise((0.2 * value) ** 2, 1, 1.0)
+        judged[number_] = TrialJudgement(TrialState.COMPLETE, (value,), noise=noise)
+    searcher.rejudge(judged)
+    expected = searcher.expected()
+    assert expected.keys() == judged.keys()
+    best_first = sorted(expected, key=lambda n: expected[n], reverse=True)
+    assert 4 not in best_first[:4]
+    assert best_first[0] >= 18
+    assert make_searcher("tpe", space_of(number("x", 0, 9))).expected() == {}
 
 
 def layouts_tried(load_s: float) -> int:

@@ -136,11 +136,11 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
         length_of=lambda _: 1.0,
         measure_workloads=measured,
     )
-    judgement = SimpleNamespace(trials={1: SimpleNamespace(config=arms[1])}, ranked=lambda: [1])
+    best_first = [SimpleNamespace(number=1, config=arms[1])]
     baseline = Arm(ENGINE, arms[None])
     for host, known, values in (("a", 2, {1: 150.0}), ("b", 4, {1: 80.0})):
         found = promote(
-            *(spec, baseline, judgement, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
+            *(spec, baseline, best_first, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
             rows=list(rows),
             host=host,
             deadline_s=None,

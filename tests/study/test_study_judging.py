@@ -165,6 +165,15 @@ def test_runs_in_turns_tell_of_the_noise_and_of_no_change(changed: list[Round]) 
     assert judge([], [*turns, *changed], GOAL).drift == judge([], changed, GOAL).drift
 
 
+def test_where_a_model_expects_something_of_trials_they_are_ranked_by_it() -> None:
+    found = judge([trial(n, ok(n, 100.0 + n)) for n in range(4)], [], GOAL)
+    assert found.ranked() == [3, 2, 1, 0]
+    assert found.ranked({0: 0.2, 1: 0.3, 2: 0.1}) == [1, 0, 2, 3]
+    # One that is likely to break a guard in the proof gains nothing.
+    risky = judge([trial(n, ok(n, 100.0, log_odds=-float(n == 1))) for n in range(3)], [], GOAL)
+    assert risky.ranked({0: 0.1, 1: 0.3, 2: 0.2}) == [2, 0, 1]
+
+
 def test_what_was_rejected_at_a_larger_size_is_not_the_best() -> None:
     """All promoted trials broke a guard there, and the first of them was proved all the same."""
     trials = [trial(n, ok(n, 100.0 + n)) for n in range(4)]

@@ -32,7 +32,7 @@ What is tried before any of this, `study.start` says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ from threadpoolctl import threadpool_limits
 
 from lsmtune.model.goal import Direction
 from lsmtune.model.setting import real_setting, whole_setting
-from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
+from lsmtune.search.coordinates import Coordinates, Layouts
 from lsmtune.search.gp import (
     GaussianProcess,
     Output,
@@ -56,6 +56,7 @@ from lsmtune.search.gp import (
     spread_of,
 )
 from lsmtune.search.model_based import (
+    JUDGED,
     History,
     ModelSampler,
     impute_censored,
@@ -67,9 +68,8 @@ from lsmtune.search.sampler import (
     PROMISE,
     SamplerContext,
     SamplerKind,
-    generator_of_trial,
 )
-from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
+from lsmtune.search.unit_space import BoolArray, FloatArray
 
 STARTS = 8
 # The length scales are found on at most this many trials, and fewer where there are many features:
@@ -139,6 +139,19 @@ class AutoSampler(ModelSampler):
             if known.in_logs and math.isfinite(model.best) and len(sample):
                 self._promise = model.spread * math.exp(float(model.log_gain(sample).max()))
             return points
+
+    def expected(self, study: Study) -> dict[int, float]:
+        """See `ProposingSampler`."""
+        trials = study.get_trials(deepcopy=False)
+        history = self.reader.read(trials, len(trials), study.direction)
+        known = Known.of(history, self._sign)
+        if len(known.valued) < 2 or not known.in_logs:
+            return {}
+        with threadpool_limits(1):
+            model = self._model(known, history)
+            found = -model.spread * model.expected(history.points[known.valued])
+        numbers = [trial.number for trial in trials if trial.state in JUDGED]
+        return {numbers[row]: float(value) for row, value in zip(known.valued, found, strict=True)}
 
     def _model(self, known: Known, history: History) -> Model:
         """The outputs, fitted on at most `points_max` rows each."""
@@ -323,6 +336,12 @@ class Model:
     trend: FloatArray
     """Of each cost model, in units of `spread`."""
 
+    def expected(self, points: FloatArray) -> FloatArray:
+        """What targets are expected at `points` (n, dimensions), in units of `spread`, (n,)."""
+        features, costs = self.coordinates.of(points)
+        found: FloatArray = self.objective.mean(self.shared.cross(features)) + costs @ self.trend
+        return found
+
     def log_gain(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected, in units of `spread`, (n,)."""
         features, costs = self.coordinates.of(points)
@@ -354,65 +373,9 @@ class Model:
         return score
 
 
-# --- Points as the process sees them: coordinates and costs of a tree, and its loads
-
-_MACHINES = 24
 # What a model errs by where it is right, a logarithm; and how sure it is that the objective
 # follows the seconds of an operation with a slope of 1.
 _MODEL_SD, _SLOPE_SD = 0.4, 0.5
-# A load counts as at most so many times the rest of a trial, in logarithms.
-_LOAD_MAX = math.log(8.0)
-
-
-class Coordinates:
-    """Points as the process sees them."""
-
-    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
-        self._unit_space = unit_space
-        self._problem = context.problem
-        self._columns: OptionColumns | None = None
-        self._places: dict[str, int] = {}
-        self._low: dict[str, float] = {}
-        self._width: dict[str, float] = {}
-        if context.problem is None:
-            return
-        self._columns = OptionColumns(unit_space, context.problem.defaults)
-        rng = generator_of_trial(context.seed, 0)
-        self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
-        place = 0
-        variables = {p.variable: p.name for p in context.space.parameters}
-        for dimension in unit_space.dimensions:
-            if dimension.ordered and dimension.name in variables:
-                self._places[variables[dimension.name]] = place
-            place += 1 if dimension.ordered else dimension.scale.cells
-        sample = unit_space.sample(rng, 256)
-        for name, values in self._raw(sample, self._costs(sample)).items():
-            low, high = np.percentile(values, [2, 98])
-            self._low[name], self._width[name] = float(low), float(high - low) or 1.0
-
-    def of(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Features (n, f) of `points` (n, dimensions), and the logarithms of their costs (n, m)."""
-        features: FloatArray = self._unit_space.distance_features(points)
-        costs, further = self._costs(points), []
-        for name, values in self._raw(points, costs).items():
-            scaled = (values - self._low[name]) / self._width[name]
-            if name in self._places:
-                features[:, self._places[name]] = scaled
-            else:
-                further.append(scaled)
-        return (np.column_stack([features, *further]) if further else features), costs
-
-    def _costs(self, points: FloatArray) -> FloatArray:
-        if self._problem is None or self._columns is None:
-            return np.empty((len(points), 0))
-        return np.log(seconds_of(self._problem, self._columns, points, self._machines))
-
-    def _raw(self, points: FloatArray, costs: FloatArray) -> dict[str, FloatArray]:
-        """Option to its coordinate without units, and what the cost models say."""
-        if self._problem is None or self._columns is None:
-            return {}
-        said = {"<mean cost>": costs.mean(axis=1), "<spread of costs>": costs.std(axis=1)}
-        return {**unitless(self._problem, self._columns, points), **said}
 
 
 def trend_of(costs: FloatArray, targets: FloatArray) -> FloatArray:
@@ -430,53 +393,6 @@ def trend_of(costs: FloatArray, targets: FloatArray) -> FloatArray:
     sure = (_MODEL_SD / _SLOPE_SD) ** 2
     slope = (float(said @ told) + sure) / (float(said @ said) + sure)
     return max(slope, 0.0) * weights
-
-
-class Layouts:
-    """Which points start from a database that is loaded already."""
-
-    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
-        self._unit_space = unit_space
-        names = frozenset[str]() if context.problem is None else context.problem.layout
-        of_layout = [p.distributions() for p in context.space.parameters if p.name in names]
-        variables = set().union(*of_layout)
-        self._mine = np.array([d.name in variables for d in unit_space.dimensions])
-        # Where everything or nothing is layout, no two trials differ in this.
-        self._matters = bool(self._mine.any() and not self._mine.all())
-
-    def settings_of(
-        self, points: FloatArray, rng: np.random.Generator, count: int
-    ) -> list[FloatArray]:
-        """`count` random points (count, dimensions) with the layouts of `points`; none without."""
-        if not self._matters or not len(points):
-            return []
-        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._mine)))
-        like = points[rng.integers(len(points), size=count)]
-        drawn = np.where(np.isnan(drawn), full, drawn)
-        like = np.where(np.isnan(like), full, like)
-        return [self._unit_space.complete(np.where(self._mine, like, drawn))]
-
-    def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """The logarithm of how many times as long a trial is for its load; 0 where there is none.
-
-        Of points (n, dimensions), by what loads took so far.
-        """
-        if not self._matters:
-            return lambda points: np.zeros(len(points))
-        keys = [row.tobytes() for row in history.points[:, self._mine]]
-        loaded, longer = set[bytes](), []
-        for key, ratio in zip(keys, (history.seconds / history.run_seconds).tolist(), strict=True):
-            if key not in loaded and math.isfinite(ratio):
-                longer.append(math.log(max(1.0, ratio)))
-            loaded.add(key)
-        loaded |= {row.tobytes() for row in history.running[:, self._mine]}
-        extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
-
-        def loads_of(points: FloatArray) -> FloatArray:
-            is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]
-            return np.where(is_new, extra, 0.0)
-
-        return loads_of
 
 
 KIND = SamplerKind(

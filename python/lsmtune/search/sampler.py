@@ -244,6 +244,13 @@ class ProposingSampler(BaseSampler):
         the trial. What is expensive is best done once, before the first one is yielded.
         """
 
+    def expected(self, study: Study) -> Mapping[int, float]:
+        """What its model expects of trials that ended, by number: logarithms, higher is better.
+
+        Empty for a sampler that has none.
+        """
+        return {}
+
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the random stream of the trial."""
         self._number = trial.number

@@ -37,6 +37,7 @@ from lsmtune.search.sampler import (
     FAILED,
     Accepts,
     Problem,
+    ProposingSampler,
     SamplerContext,
     SpaceExhaustedError,
     Suggestion,
@@ -220,6 +221,12 @@ class Searcher:
                 # It reads those trials anew that are other objects than before.
                 self._sampler.reader = before.reader
             self._study.use(self._sampler)
+
+    def expected(self) -> Mapping[int, float]:
+        """What the sampler expects of trials that ended, see `ProposingSampler.expected`."""
+        if not isinstance(self._sampler, ProposingSampler):
+            return {}
+        return self._sampler.expected(self._study.as_optuna())
 
     def put_back(self, number: int) -> None:
         """A running trial was cut off and says nothing; its configuration may come again."""

@@ -37,7 +37,7 @@ from lsmtune.space.constraint import ConstraintKind
 from lsmtune.space.space import Space
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import Judgement
+from lsmtune.study.judging import JudgedTrial, Judgement
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress
 from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
@@ -124,7 +124,7 @@ class Promotion:
 def promote(
     spec: Spec,
     baseline: Arm,
-    judgement: Judgement,
+    best_first: Sequence[JudgedTrial],
     measurer: Measurer,
     defaults: Mapping[str, OptionValue],
     *,
@@ -132,7 +132,7 @@ def promote(
     host: str = "",
     deadline_s: float | None,
 ) -> Promotion | None:
-    """Run the baseline, and then the trials that are best by the search; None when interrupted.
+    """Run the baseline, and then the first of each kind of trial; None when interrupted.
 
     `measurer` performs runs of the size of the proof on `host` of a fleet. Of the study's `rows`
     its last round counts where it is newer than the search and of this host; a round that another
@@ -150,7 +150,7 @@ def promote(
     walls_s: list[float] = []
     runs_s: list[float] = []
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
-    ranked = {n: judgement.trials[n].config for n in judgement.ranked()}
+    ranked = {trial.number: trial.config for trial in best_first}
     others = {n: c for n, c in ranked.items() if not is_baseline(spec, c, defaults)}
     options = {n: config.options for n, config in others.items()}
     chosen = kinds_first(spec.space, options, defaults, PROMOTED_MAX)

@@ -100,9 +100,23 @@ class Judgement:
         ranked = self._by_value(self._promoted) if self._promoted else self.ranked()
         return next((number for number in ranked if number not in self.rejected), None)
 
-    def ranked(self) -> list[int]:
-        """The trials that may be the best, by the search alone, from the best on."""
-        return self._race.ranked() if self._in_logs else self._by_value(self._values)
+    def ranked(self, expected: Mapping[int, float] = MappingProxyType({})) -> list[int]:
+        """The trials that may be the best, by the search alone, from the best on.
+
+        By what a model of the search has `expected` of each, where it has, in place of its own runs
+        alone: what ran beside it says something of it, too.
+        """
+        if not self._in_logs:
+            return self._by_value(self._values)
+        if not expected:
+            return self._race.ranked()
+
+        def worth(number: int) -> float:
+            standing = self.trials[number].standing
+            odds = 0.0 if standing is None else standing.log_odds
+            return expected.get(number, -math.inf) + odds
+
+        return sorted(self._race.ranked(), key=worth, reverse=True)
 
     def _by_value(self, values: Mapping[int, float]) -> list[int]:
         def rank(number: int) -> tuple[float, int]:

@@ -306,10 +306,13 @@ class Tuning(Session):
         spec, promotion = self._spec, None
         if self._size.grows:
             judgement, rows = self._observations.judgement, self._folder.measurements.all()
+            self._trials.rejudge(self._observations.for_searcher())
+            ranked = judgement.ranked(self._trials.expected())
             left_s = self._budget.proof_s(self._spent[0])
             promotion = self._promoted(
                 lambda measurer, host: promote(
-                    *(spec, self._baseline, judgement, self._at_proof(measurer), self._defaults),
+                    *(spec, self._baseline, [judgement.trials[n] for n in ranked]),
+                    *(self._at_proof(measurer), self._defaults),
                     rows=rows,
                     host=host,
                     deadline_s=left_s,

@@ -337,6 +337,10 @@ class Trials:
         """
         return None if len(self._promises) < _PROMISES else max(self._promises[-_PROMISES:])
 
+    def expected(self) -> Mapping[int, float]:
+        """What the sampler expects of trials, see `ProposingSampler.expected`."""
+        return self._searcher.expected()
+
     def report(self, number: int, step: int, value: float) -> bool:
         """Tell the pruner of a trial that runs; whether it is to be ended."""
         self._searcher.report(number, step, value)

@@ -1,0 +1,115 @@
+"""Points as `auto` sees them: coordinates and costs of a tree, and which databases are loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
+from lsmtune.search.model_based import History
+from lsmtune.search.sampler import SamplerContext, generator_of_trial
+from lsmtune.search.unit_space import FloatArray, UnitSpace
+
+_MACHINES = 24
+# A load counts as at most so many times the rest of a trial, in logarithms.
+_LOAD_MAX = math.log(8.0)
+
+
+class Coordinates:
+    """Points as the process sees them."""
+
+    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
+        self._unit_space = unit_space
+        self._problem = context.problem
+        self._columns: OptionColumns | None = None
+        self._places: dict[str, int] = {}
+        self._low: dict[str, float] = {}
+        self._width: dict[str, float] = {}
+        if context.problem is None:
+            return
+        self._columns = OptionColumns(unit_space, context.problem.defaults)
+        rng = generator_of_trial(context.seed, 0)
+        self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
+        place = 0
+        variables = {p.variable: p.name for p in context.space.parameters}
+        for dimension in unit_space.dimensions:
+            if dimension.ordered and dimension.name in variables:
+                self._places[variables[dimension.name]] = place
+            place += 1 if dimension.ordered else dimension.scale.cells
+        sample = unit_space.sample(rng, 256)
+        for name, values in self._raw(sample, self._costs(sample)).items():
+            low, high = np.percentile(values, [2, 98])
+            self._low[name], self._width[name] = float(low), float(high - low) or 1.0
+
+    def of(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Features (n, f) of `points` (n, dimensions), and the logarithms of their costs (n, m)."""
+        features: FloatArray = self._unit_space.distance_features(points)
+        costs, further = self._costs(points), []
+        for name, values in self._raw(points, costs).items():
+            scaled = (values - self._low[name]) / self._width[name]
+            if name in self._places:
+                features[:, self._places[name]] = scaled
+            else:
+                further.append(scaled)
+        return (np.column_stack([features, *further]) if further else features), costs
+
+    def _costs(self, points: FloatArray) -> FloatArray:
+        if self._problem is None or self._columns is None:
+            return np.empty((len(points), 0))
+        return np.log(seconds_of(self._problem, self._columns, points, self._machines))
+
+    def _raw(self, points: FloatArray, costs: FloatArray) -> dict[str, FloatArray]:
+        """Option to its coordinate without units, and what the cost models say."""
+        if self._problem is None or self._columns is None:
+            return {}
+        said = {"<mean cost>": costs.mean(axis=1), "<spread of costs>": costs.std(axis=1)}
+        return {**unitless(self._problem, self._columns, points), **said}
+
+
+class Layouts:
+    """Which points start from a database that is loaded already."""
+
+    def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
+        self._unit_space = unit_space
+        names = frozenset[str]() if context.problem is None else context.problem.layout
+        of_layout = [p.distributions() for p in context.space.parameters if p.name in names]
+        variables = set().union(*of_layout)
+        self._mine = np.array([d.name in variables for d in unit_space.dimensions])
+        # Where everything or nothing is layout, no two trials differ in this.
+        self._matters = bool(self._mine.any() and not self._mine.all())
+
+    def settings_of(
+        self, points: FloatArray, rng: np.random.Generator, count: int
+    ) -> list[FloatArray]:
+        """`count` random points (count, dimensions) with the layouts of `points`; none without."""
+        if not self._matters or not len(points):
+            return []
+        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._mine)))
+        like = points[rng.integers(len(points), size=count)]
+        drawn = np.where(np.isnan(drawn), full, drawn)
+        like = np.where(np.isnan(like), full, like)
+        return [self._unit_space.complete(np.where(self._mine, like, drawn))]
+
+    def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
+        """The logarithm of how many times as long a trial is for its load; 0 where there is none.
+
+        Of points (n, dimensions), by what loads took so far.
+        """
+        if not self._matters:
+            return lambda points: np.zeros(len(points))
+        keys = [row.tobytes() for row in history.points[:, self._mine]]
+        loaded, longer = set[bytes](), []
+        for key, ratio in zip(keys, (history.seconds / history.run_seconds).tolist(), strict=True):
+            if key not in loaded and math.isfinite(ratio):
+                longer.append(math.log(max(1.0, ratio)))
+            loaded.add(key)
+        loaded |= {row.tobytes() for row in history.running[:, self._mine]}
+        extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
+
+        def loads_of(points: FloatArray) -> FloatArray:
+            is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]
+            return np.where(is_new, extra, 0.0)
+
+        return loads_of
