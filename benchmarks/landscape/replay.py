@@ -5,8 +5,8 @@
 A surrogate is fitted to the recordings: of the objective, and of the seconds that a trial takes.
 First it shows how well it ranks configurations that it has not seen (five parts, each predicted by
 the others). Then every strategy searches it, with the noise of the repeats, until `--time`
-simulated seconds are over. The figure is the time until what a strategy would recommend (the
-configuration with the best value so far) is within 5 % of the best that is known.
+simulated seconds are over. A figure is the time until the trial that is best by its runs is within
+5 % of the best that is known; the others say how far from that the search is in the end.
 
 The surrogate knows nothing of trees or costs, so that it favours no strategy: the better of extra
 trees and a Gaussian process on plain coordinates, by the rank correlation.
@@ -20,7 +20,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,23 @@ from record import read_rows
 from scipy.stats import spearmanr
 from sklearn.ensemble import ExtraTreesRegressor
 
-from lsmtune.model.goal import Direction
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.measurement import Outcome
 from lsmtune.search.gp import fit_process
-from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import UnitSpace, make_unit_space
+from lsmtune.study.judging import Observations
+from lsmtune.study.stored import Round, TrialRounds
 from workloads import METRIC, Options, accepts, make_landscape_space, problem_of, starts
 
 FloatArray = npt.NDArray[np.float64]
 Fit = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
 CORES = 2
+GOAL = Goal((Objective(METRIC),))
+# Runs of the calibration before a search, and how often a trial is run: a study's own.
+CALIBRATION, REPEATS = 6, 3
 WITHIN = 1.05
 PARTS = 5
 
@@ -178,14 +184,24 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 
 
-def time_until_good(
-    landscape: Landscape, strategy: Strategy, seed: int, time_s: float
-) -> tuple[float, float, float]:
-    """Simulated seconds until what is recommended is good for good, and the regret in the end.
+@dataclass(frozen=True)
+class Replayed:
+    """What one search came to.
 
-    Infinite where it never is. Regret is the logarithm of the best over the recommended one; at
-    last the same of the best that was tried.
+    `reached_s`: simulated seconds until the trial that is best by its runs is good for good, inf
+    where it never is. Regrets are logarithms of the best that is known over: that trial in the end
+    (`by_runs`), the one of which the sampler's model expects the most (`by_model`), and the best
+    that was tried.
     """
+
+    reached_s: float
+    by_runs: float
+    by_model: float
+    of_tried: float
+
+
+def replayed(landscape: Landscape, strategy: Strategy, seed: int, time_s: float) -> Replayed:
+    """A search as a study has it: trials are run again, and judged by all of their runs."""
     rng = np.random.default_rng([seed, 1])
     searcher = Searcher(
         landscape.unit_space.space,
@@ -199,26 +215,40 @@ def time_until_good(
     queue: list[Options] = []
     if strategy.starts:
         queue = starts(landscape.name, landscape.version, CORES, strategy.starts)
-    spent_s, best, regret, reached_s, tried = 0.0, -math.inf, math.inf, math.inf, -math.inf
-    judged: dict[int, TrialJudgement] = {}
+    observations, spent_s, reached_s, row = Observations(GOAL), 0.0, math.inf, 0
+
+    def ran(truth: float, trial_s: float) -> Round:
+        value = math.exp(truth + rng.normal() * landscape.noise_sd)
+        return Round(row, row, Outcome.OK, trial_s, values=(value,), run_s=trial_s)
+
+    # Before it, a calibration.
+    observations.use_anchors([replace(ran(0.0, 0.0), in_turns=True) for _ in range(CALIBRATION)])
+    truths: dict[int, tuple[float, float]] = {}
     while spent_s < time_s:
-        searcher.rejudge(judged)
-        proposal = searcher.ask(queue.pop(0) if queue else None)
-        truth, trial_s = landscape.at(proposal.values)
-        spent_s += trial_s
-        tried = max(tried, truth)
-        measured = truth + rng.normal() * landscape.noise_sd
-        value = math.exp(measured)
-        searcher.tell(proposal.number, TrialState.COMPLETE, [value])
-        noise = ValueNoise((value * landscape.noise_sd) ** 2, 1, trial_s)
-        judged[proposal.number] = TrialJudgement(TrialState.COMPLETE, (value,), noise=noise)
-        if measured > best:
-            best, regret = measured, landscape.best - truth
-            if regret > math.log(WITHIN):
-                reached_s = math.inf
-            elif math.isinf(reached_s):
-                reached_s = spent_s
-    return reached_s, regret, landscape.best - tried
+        row += 1
+        number = observations.judgement.next_repeat(REPEATS)
+        if number is not None:
+            observations.add_round(number, ran(*truths[number]))
+        else:
+            searcher.rejudge(observations.for_searcher())
+            proposal = searcher.ask(queue.pop(0) if queue else None)
+            number, truths[proposal.number] = proposal.number, landscape.at(proposal.values)
+            first = ran(*truths[number])
+            searcher.tell(number, TrialState.COMPLETE, first.values)
+            observations.add_trial(TrialRounds(number, Config({}), (first,)))
+        spent_s += truths[number][1]
+        best = observations.judgement.best
+        if best is None or landscape.best - truths[best][0] > math.log(WITHIN):
+            reached_s = math.inf
+        elif math.isinf(reached_s):
+            reached_s = spent_s
+    searcher.rejudge(observations.for_searcher())
+    regrets = {number: landscape.best - truth for number, (truth, _) in truths.items()}
+    judgement = observations.judgement
+    by_model = judgement.ranked(searcher.expected())[0]
+    return Replayed(
+        reached_s, regrets[judgement.ranked()[0]], regrets[by_model], min(regrets.values())
+    )
 
 
 def main() -> None:
@@ -250,16 +280,17 @@ def main() -> None:
             f"{landscape.name}: {landscape.points} points ({landscape.killed} ended badly), noise "
             f"{100 * landscape.noise_sd:.1f} %; held-out rank correlation: {shown}"
         )
-        print(f"{'strategy':<22}{'reached':>9}{'median s':>10}{'regret %':>10}{'of tried':>10}")
+        heads = ("reached", "median s", "regret %", "by model", "of tried")
+        print(f"{'strategy':<22}" + "".join(f"{head:>10}" for head in heads))
     for name in arguments.strategies or STRATEGIES:
         runs = [
-            time_until_good(landscape, STRATEGIES[name], seed, arguments.time)
+            replayed(landscape, STRATEGIES[name], seed, arguments.time)
             for seed in range(arguments.seeds)
         ]
-        times = [reached_s for reached_s, _, _ in runs]
-        regret, of_tried = (
-            statistics.median(100 * (1 - math.exp(-max(run[place], 0.0))) for run in runs)
-            for place in (1, 2)
+        times = [run.reached_s for run in runs]
+        by_runs, by_model, of_tried = (
+            statistics.fmean(100 * (1 - math.exp(-max(regret, 0.0))) for regret in regrets)
+            for regrets in zip(*((r.by_runs, r.by_model, r.of_tried) for r in runs), strict=True)
         )
         median_s = statistics.median(times)
         reached = sum(map(math.isfinite, times))
@@ -267,15 +298,15 @@ def main() -> None:
             "reached": reached,
             "seeds": len(times),
             "median_s": median_s if math.isfinite(median_s) else None,
-            "regret_percent_median": regret,
-            "regret_of_tried_percent_median": of_tried,
+            "regret_percent_mean": by_runs,
+            "regret_by_model_percent_mean": by_model,
+            "regret_of_tried_percent_mean": of_tried,
         }
         if not arguments.json:
             text = f"{median_s:,.0f}" if math.isfinite(median_s) else "never"
-            print(
-                f"{name:<22}{f'{reached}/{len(times)}':>9}{text:>10}{regret:>10.1f}{of_tried:>10.1f}",
-                flush=True,
-            )
+            cells = (f"{reached}/{len(times)}", text)
+            cells += tuple(f"{regret:.1f}" for regret in (by_runs, by_model, of_tried))
+            print(f"{name:<22}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
     if arguments.json:
         print(json.dumps(found, indent=1))
 
