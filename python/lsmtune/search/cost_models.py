@@ -319,12 +319,11 @@ def seconds_of(
     Of several workloads the geometric mean by their weights, as a study's goal is.
     """
     tree, logs = _tree(problem, columns, points), np.zeros((len(points), len(machines)))
-    whole = sum(weighted.weight for weighted in problem.workloads)
-    for weighted in problem.workloads:
-        facts = _facts(weighted.workload)
+    for workload, share in problem.shares:
+        facts = _facts(workload)
         shape = _shape(problem, facts, tree)
         seconds = [_seconds(problem, facts, tree, shape, each) for each in machines]
-        logs += weighted.weight / whole * np.log(np.column_stack(seconds))
+        logs += share * np.log(np.column_stack(seconds))
     return np.exp(logs)
 
 

@@ -63,6 +63,7 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction, WeightedWorkload
 from lsmtune.model.setting import Setting
+from lsmtune.model.workload import Workload
 from lsmtune.space.space import Space
 
 # The constraint that a failed trial breaks, beside those of the study; no expression has such a
@@ -115,6 +116,12 @@ class Problem:
     memory_bytes: float
     cores: int
     layout: frozenset[str] = frozenset()
+
+    @property
+    def shares(self) -> list[tuple[Workload, float]]:
+        """Each workload with its share of all weights."""
+        whole = sum(each.weight for each in self.workloads)
+        return [(each.workload, each.weight / whole) for each in self.workloads]
 
 
 # Why a configuration must not run, or an empty text.

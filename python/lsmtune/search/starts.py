@@ -56,11 +56,10 @@ def preset_starts(
     the nearest value in it; a choice that the space lacks is left at its default, or else is the
     first one.
     """
-    whole = sum(weighted.weight for weighted in problem.workloads)
     shares: dict[str, float] = {}
-    for weighted in problem.workloads:
-        for kind, share in kinds_of(weighted.workload).items():
-            shares[kind] = shares.get(kind, 0.0) + weighted.weight / whole * share
+    for workload, of_all in problem.shares:
+        for kind, share in kinds_of(workload).items():
+            shares[kind] = shares.get(kind, 0.0) + of_all * share
     kinds = {kind for kind, share in shares.items() if share >= _KIND_SHARE}
     found: list[tuple[str, dict[str, OptionValue]]] = []
     for preset in known_presets().values():

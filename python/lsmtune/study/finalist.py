@@ -24,7 +24,7 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import outcome_of
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
 from lsmtune.proof.guards import Circumstances, judged_by_guards
@@ -234,22 +234,22 @@ def promotion_of(
     compared = [replace(row, role=Role.BASELINE) for row in of_baseline]
     feasibility = Feasibility(spec, defaults, compared)
 
-    def value(runs: Sequence[StoredMeasurement]) -> float | None:
-        whole = len(runs) == len(spec.workloads)
-        return spec.goal.value([run.measurement for run in runs]) if whole else None
+    def value(measurements: Sequence[Measurement]) -> float | None:
+        whole = len(measurements) == len(spec.workloads)
+        return spec.goal.value(measurements) if whole else None
 
     values: dict[int, float | None] = {}
     for trial, runs in by_trial.items():
         options, measurements = runs[0].config.options, [run.measurement for run in runs]
-        whole = len(runs) == len(spec.workloads)
-        if trial is None or (not whole and outcome_of(measurements) is Outcome.OK):
-            continue
-        values[trial] = found = value(runs)
+        found = value(measurements)
         if found is not None:
             broken = feasibility.violations(options, measurements).values()
-            if any(amount > 0 for amount in broken):
-                values[trial] = None
-    return Promotion(value(of_baseline), values)
+            found = None if any(amount > 0 for amount in broken) else found
+        elif len(runs) < len(spec.workloads) and outcome_of(measurements) is Outcome.OK:
+            continue  # it was cut off, and goes on
+        if trial is not None:
+            values[trial] = found
+    return Promotion(value([run.measurement for run in of_baseline]), values)
 
 
 def notes_on_sizes(

@@ -112,19 +112,20 @@ class Judgement:
             return self._race.ranked()
 
         def worth(number: int) -> float:
-            standing = self.trials[number].standing
-            odds = 0.0 if standing is None else standing.log_odds
-            return expected.get(number, -math.inf) + odds
+            return expected.get(number, -math.inf) + self._log_odds(number)
 
         return sorted(self._race.ranked(), key=worth, reverse=True)
+
+    def _log_odds(self, number: int) -> float:
+        """The logarithm of the probability that a trial's guards hold in a proof."""
+        standing = self.trials[number].standing
+        return 0.0 if standing is None else standing.log_odds
 
     def _by_value(self, values: Mapping[int, float]) -> list[int]:
         def rank(number: int) -> tuple[float, int]:
             value = self._sign * values[number]
             if self._in_logs and values[number] > 0:
-                standing = self.trials[number].standing
-                odds = 0.0 if standing is None else standing.log_odds
-                value = self._sign * math.log(values[number]) + odds
+                value = self._sign * math.log(values[number]) + self._log_odds(number)
             return value, -number
 
         return sorted(values, key=rank, reverse=True)
