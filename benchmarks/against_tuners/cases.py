@@ -172,6 +172,14 @@ CASES: Mapping[str, Case] = {
         burst=False,
         deadline_s=300,
     ),
+    # The same data, all of it written once more: 18 flushes of the baseline.
+    "overwrite-large": Case(
+        "overwrite",
+        {"num": 1_200_000, "value_bytes": 1000, "compression_ratio": 0.5},
+        scale=4,
+        burst=False,
+        deadline_s=300,
+    ),
 }
 
 

@@ -8,6 +8,10 @@ the others). Then every strategy searches it, with the noise of the repeats, unt
 simulated seconds are over. A figure is the time until the trial that is best by its runs is within
 5 % of the best that is known; the others say how far from that the search is in the end.
 
+Then the best of four kinds run once more, with `--doublings` as much data: how far is what those
+runs alone choose from the best of the four, and what they and the search choose? What a
+configuration is worth there differs by a normal value, as `study.finalist` has it.
+
 The surrogate knows nothing of trees or costs, so that it favours no strategy: the better of extra
 trees and a Gaussian process on plain coordinates, by the rank correlation.
 """
@@ -22,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -38,7 +43,10 @@ from lsmtune.search.gp import fit_process
 from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import UnitSpace, make_unit_space
-from lsmtune.study.judging import Observations
+from lsmtune.study.finalist import believed_there, kinds_first
+from lsmtune.study.judging import Observations, Promotion
+from lsmtune.study.size import RunSize
+from lsmtune.study.start import PROMOTED_MAX
 from lsmtune.study.stored import Round, TrialRounds
 from workloads import METRIC, Options, accepts, make_landscape_space, problem_of, starts
 
@@ -48,6 +56,16 @@ CORES = 2
 GOAL = Goal((Objective(METRIC),))
 # Runs of the calibration before a search, and how often a trial is run: a study's own.
 CALIBRATION, REPEATS = 6, 3
+PROMOTIONS = 100  # of each search, each with other noise
+SURE = {0: NormalDist(0.0, 0.0)}
+# What a search is judged by, and the heads of its columns: see `Replayed`.
+REGRETS = {
+    "regret_percent_mean": "regret %",
+    "regret_by_model_percent_mean": "by model",
+    "regret_of_tried_percent_mean": "of tried",
+    "promoted_by_run_percent_mean": "promoted",
+    "promoted_by_both_percent_mean": "by both",
+}
 WITHIN = 1.05
 PARTS = 5
 
@@ -189,18 +207,18 @@ class Replayed:
     """What one search came to.
 
     `reached_s`: simulated seconds until the trial that is best by its runs is good for good, inf
-    where it never is. Regrets are logarithms of the best that is known over: that trial in the end
-    (`by_runs`), the one of which the sampler's model expects the most (`by_model`), and the best
-    that was tried.
+    where it never is. `regrets` are logarithms of the best that is known over: that trial in the
+    end, the one of which the sampler's model expects the most, and the best that was tried. Then of
+    the best of those that were promoted over: the best by that run, and by that and the search.
     """
 
     reached_s: float
-    by_runs: float
-    by_model: float
-    of_tried: float
+    regrets: tuple[float, ...]
 
 
-def replayed(landscape: Landscape, strategy: Strategy, seed: int, time_s: float) -> Replayed:
+def replayed(
+    landscape: Landscape, strategy: Strategy, seed: int, time_s: float, doublings: float
+) -> Replayed:
     """A search as a study has it: trials are run again, and judged by all of their runs."""
     rng = np.random.default_rng([seed, 1])
     searcher = Searcher(
@@ -224,6 +242,7 @@ def replayed(landscape: Landscape, strategy: Strategy, seed: int, time_s: float)
     # Before it, a calibration.
     observations.use_anchors([replace(ran(0.0, 0.0), in_turns=True) for _ in range(CALIBRATION)])
     truths: dict[int, tuple[float, float]] = {}
+    tried: dict[int, Options] = {}
     while spent_s < time_s:
         row += 1
         number = observations.judgement.next_repeat(REPEATS)
@@ -233,6 +252,7 @@ def replayed(landscape: Landscape, strategy: Strategy, seed: int, time_s: float)
             searcher.rejudge(observations.for_searcher())
             proposal = searcher.ask(queue.pop(0) if queue else None)
             number, truths[proposal.number] = proposal.number, landscape.at(proposal.values)
+            tried[number] = proposal.values
             first = ran(*truths[number])
             searcher.tell(number, TrialState.COMPLETE, first.values)
             observations.add_trial(TrialRounds(number, Config({}), (first,)))
@@ -245,10 +265,23 @@ def replayed(landscape: Landscape, strategy: Strategy, seed: int, time_s: float)
     searcher.rejudge(observations.for_searcher())
     regrets = {number: landscape.best - truth for number, (truth, _) in truths.items()}
     judgement = observations.judgement
-    by_model = judgement.ranked(searcher.expected())[0]
-    return Replayed(
-        reached_s, regrets[judgement.ranked()[0]], regrets[by_model], min(regrets.values())
-    )
+    size = RunSize(scale=2.0**-doublings)
+    believed = believed_there(judgement.believed(searcher.expected()), size)
+    by_model = judgement.ranked(believed)
+    space = landscape.unit_space.space
+    kinds = kinds_first(space, {n: tried[n] for n in by_model}, {}, PROMOTED_MAX)
+    known = {n: believed[n] for n in kinds if n in believed}
+    varies_by = believed_there(SURE, size)[0].stdev
+    chosen = []
+    for _ in range(PROMOTIONS):
+        there = {n: truths[n][0] + rng.normal() * varies_by for n in kinds}
+        runs = {n: math.exp(each + rng.normal() * landscape.noise_sd) for n, each in there.items()}
+        observations.promote(Promotion(None, runs, known))
+        found, best = observations.judgement, max(there.values())
+        both = found.best_of_promotion, found.best
+        chosen.append([best - there[number] for number in both if number is not None])
+    in_search = regrets[judgement.ranked()[0]], regrets[by_model[0]], min(regrets.values())
+    return Replayed(reached_s, (*in_search, *map(statistics.fmean, zip(*chosen, strict=True))))
 
 
 def main() -> None:
@@ -259,6 +292,7 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="+", choices=tuple(STRATEGIES), default=None)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--time", type=float, default=3600.0, help="simulated seconds")
+    parser.add_argument("--doublings", type=float, default=0.0, help="data of the promotion")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     recorded = read_rows(arguments.raw)
@@ -280,32 +314,30 @@ def main() -> None:
             f"{landscape.name}: {landscape.points} points ({landscape.killed} ended badly), noise "
             f"{100 * landscape.noise_sd:.1f} %; held-out rank correlation: {shown}"
         )
-        heads = ("reached", "median s", "regret %", "by model", "of tried")
+        heads = ("reached", "median s", *REGRETS.values())
         print(f"{'strategy':<22}" + "".join(f"{head:>10}" for head in heads))
     for name in arguments.strategies or STRATEGIES:
         runs = [
-            replayed(landscape, STRATEGIES[name], seed, arguments.time)
+            replayed(landscape, STRATEGIES[name], seed, arguments.time, arguments.doublings)
             for seed in range(arguments.seeds)
         ]
         times = [run.reached_s for run in runs]
-        by_runs, by_model, of_tried = (
-            statistics.fmean(100 * (1 - math.exp(-max(regret, 0.0))) for regret in regrets)
-            for regrets in zip(*((r.by_runs, r.by_model, r.of_tried) for r in runs), strict=True)
-        )
+        means = {
+            key: statistics.fmean(100 * (1 - math.exp(-max(regret, 0.0))) for regret in regrets)
+            for key, *regrets in zip(REGRETS, *(run.regrets for run in runs), strict=True)
+        }
         median_s = statistics.median(times)
         reached = sum(map(math.isfinite, times))
         found["strategies"][name] = {
             "reached": reached,
             "seeds": len(times),
             "median_s": median_s if math.isfinite(median_s) else None,
-            "regret_percent_mean": by_runs,
-            "regret_by_model_percent_mean": by_model,
-            "regret_of_tried_percent_mean": of_tried,
+            **means,
         }
         if not arguments.json:
             text = f"{median_s:,.0f}" if math.isfinite(median_s) else "never"
             cells = (f"{reached}/{len(times)}", text)
-            cells += tuple(f"{regret:.1f}" for regret in (by_runs, by_model, of_tried))
+            cells += tuple(f"{regret:.1f}" for regret in means.values())
             print(f"{name:<22}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
     if arguments.json:
         print(json.dumps(found, indent=1))

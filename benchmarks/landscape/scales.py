@@ -5,12 +5,14 @@
 For each scale: Spearman's correlation with the target, the pairs that are in the same order, and
 what the target makes of the configuration that is the best at the scale, and of the best of those
 that are the four best there. The last is what a study does: it runs so many again before its proof.
+And by how much the logarithm of a value over the target's varies beyond the noise of runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -25,14 +27,33 @@ from lsmtune.study.finalist import in_same_order
 from lsmtune.study.start import PROMOTED_MAX
 from workloads import METRIC
 
+Runs = Mapping[str, Sequence[float]]
 
-def values_of(rows: Sequence[Mapping[str, Any]], scale: float) -> dict[str, float]:
-    """The median of each configuration at one scale; the options as JSON name it."""
+
+def runs_of(rows: Sequence[Mapping[str, Any]], scale: float) -> Runs:
+    """The values of each configuration at one scale; the options as JSON name it."""
     runs: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         if row["scale"] == scale and row["outcome"] == "ok" and row[METRIC]:
             runs[json.dumps(row["options"], sort_keys=True)].append(row[METRIC])
-    return {name: statistics.median(found) for name, found in runs.items()}
+    return runs
+
+
+def log_variance(runs: Runs) -> float:
+    """Of a run, pooled; not a number where none was repeated."""
+    logs = [[math.log(value) for value in each] for each in runs.values() if len(each) > 1]
+    squares = sum((len(each) - 1) * statistics.variance(each) for each in logs)
+    return squares / sum(len(each) - 1 for each in logs) if logs else math.nan
+
+
+def spread_beyond_noise(small: Runs, large: Runs) -> float:
+    """The standard deviation of the logarithm of one over the other that noise does not explain."""
+    noises = log_variance(small), log_variance(large)
+    names = [name for name in small if name in large]
+    means = [[statistics.fmean(map(math.log, runs[n])) for n in names] for runs in (small, large)]
+    ratios = [there - here for here, there in zip(*means, strict=True)]
+    noise = statistics.fmean(noises[0] / len(small[n]) + noises[1] / len(large[n]) for n in names)
+    return math.sqrt(max(0.0, statistics.variance(ratios) - noise))
 
 
 def main() -> None:
@@ -41,9 +62,13 @@ def main() -> None:
     parser.add_argument("raw", type=Path, nargs="+")
     for path in parser.parse_args().raw:
         rows = read_rows(path)
-        target = values_of(rows, 1.0)
-        for scale in sorted({row["scale"] for row in rows} - {1.0}):
-            small = values_of(rows, scale)
+        runs = {scale: runs_of(rows, scale) for scale in sorted({row["scale"] for row in rows})}
+        medians = {
+            scale: {name: statistics.median(values) for name, values in each.items()}
+            for scale, each in runs.items()
+        }
+        target = medians.pop(1.0)
+        for scale, small in medians.items():
             both = [(value, target[name]) for name, value in small.items() if name in target]
             ranked = [there for _, there in sorted(both, reverse=True)]
             same, pairs = in_same_order(both)
@@ -53,7 +78,8 @@ def main() -> None:
                 f"{rows[0]['workload']} at {scale:g}: {len(both)} configurations, rank correlation "
                 f"{correlation:.2f}, {same} of {pairs} pairs ({100 * same / pairs:.0f} %) in the "
                 f"same order; its best is {first:.2f} of the best at the target, the best of its "
-                f"{PROMOTED_MAX} best {of_four:.2f}"
+                f"{PROMOTED_MAX} best {of_four:.2f}; beyond noise the ratio to the "
+                f"target varies by {spread_beyond_noise(runs[scale], runs[1.0]):.2f}"
             )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from statistics import NormalDist
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,7 +27,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import Pair
 from lsmtune.stats.intervals import random_effects
 from lsmtune.study.feasible import Feasibility, engine_defaults
-from lsmtune.study.finalist import promote, promotion_of
+from lsmtune.study.finalist import promote, promotion_of, stored_beliefs
 
 
 def host_with(path: Path, name: str, gain: float) -> LocalHost:
@@ -128,7 +129,12 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
             rows.append(promoted(slot.repeat, host, slot.trial, 80.0 if slot.trial else 50.0))
         return stored or rows[-1:]
 
-    own = SimpleNamespace(all=lambda: [row for row in rows if row.measurement.host == host])
+    facts: dict[str, object] = {}
+    own = SimpleNamespace(
+        all=lambda: [row for row in rows if row.measurement.host == host],
+        set_fact=facts.__setitem__,
+        fact=facts.get,
+    )
     measurer = SimpleNamespace(
         folder=SimpleNamespace(measurements=own),
         limits=spec.limits,
@@ -142,13 +148,15 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
         found = promote(
             *(spec, baseline, best_first, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
             rows=list(rows),
+            believed={n: NormalDist(0.1 * n, 0.2) for n in (1, 2)},
             host=host,
             deadline_s=None,
         )
         assert len(rows) == known
         assert found is not None
         # The report, and the next session, read the rows of both.
-        assert found == promotion_of(rows, spec, None)
+        assert found == promotion_of(rows, spec, None, stored_beliefs(own))  # type: ignore[arg-type]
+        assert found.believed == {1: NormalDist(0.1, 0.2)}
         assert found.values == values
     assert [row.repeat for row in rows] == [0, 0, 1, 1]
 

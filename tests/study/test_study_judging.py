@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
 from optuna.trial import TrialState
@@ -15,7 +16,9 @@ from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study import drift
-from lsmtune.study.judging import Judgement, Observations, judge
+from lsmtune.study.finalist import notes_on_sizes
+from lsmtune.study.judging import Judgement, Observations, Promotion, judge
+from lsmtune.study.size import RunSize
 from lsmtune.study.stored import Round, TrialRounds
 
 GOAL = Goal((Objective("throughput_ops_s"),))
@@ -44,6 +47,10 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> list[Round]:
     """Anchors every 10 rows; half as fast between rows 20 and 30, and from then on."""
     monkeypatch.setattr(drift, "segments", changed_at_row_25)
     return [ok(10 * n, 100.0 if n < 3 else 50.0) for n in range(6)]
+
+
+def beliefs(means: Mapping[int, float]) -> dict[int, NormalDist]:
+    return {number: NormalDist(mean, 0.05) for number, mean in means.items()}
 
 
 def values(found: Judgement) -> dict[int, float | None]:
@@ -168,20 +175,57 @@ def test_runs_in_turns_tell_of_the_noise_and_of_no_change(changed: list[Round]) 
 def test_where_a_model_expects_something_of_trials_they_are_ranked_by_it() -> None:
     found = judge([trial(n, ok(n, 100.0 + n)) for n in range(4)], [], GOAL)
     assert found.ranked() == [3, 2, 1, 0]
-    assert found.ranked({0: 0.2, 1: 0.3, 2: 0.1}) == [1, 0, 2, 3]
+    assert found.ranked(beliefs({0: 0.2, 1: 0.3, 2: 0.1})) == [1, 0, 2, 3]
     # One that is likely to break a guard in the proof gains nothing.
     risky = judge([trial(n, ok(n, 100.0, log_odds=-float(n == 1))) for n in range(3)], [], GOAL)
-    assert risky.ranked({0: 0.1, 1: 0.3, 2: 0.2}) == [2, 0, 1]
+    assert risky.ranked(beliefs({0: 0.1, 1: 0.3, 2: 0.2})) == [2, 0, 1]
 
 
 def test_what_was_rejected_at_a_larger_size_is_not_the_best() -> None:
     """All promoted trials broke a guard there, and the first of them was proved all the same."""
     trials = [trial(n, ok(n, 100.0 + n)) for n in range(4)]
-    assert judge(trials, [], GOAL, {3: None, 2: 80.0, 1: 90.0}).best == 1
-    assert judge(trials, [], GOAL, {3: None, 2: None}).best == 1
-    nothing = judge(trials, [], GOAL, dict.fromkeys(range(4)))
+
+    def promoted(values: Mapping[int, float | None]) -> Judgement:
+        return judge(trials, [], GOAL, Promotion(100.0, values))
+
+    assert promoted({3: None, 2: 80.0, 1: 90.0}).best == 1
+    assert promoted({3: None, 2: None}).best == 1
+    nothing = promoted(dict.fromkeys(range(4)))
     assert nothing.best is None
     assert nothing.rejected == set(range(4))
+
+
+def test_one_lucky_run_at_a_larger_size_does_not_decide_alone() -> None:
+    """A quickstart proved the trial that had 1.34x there, and 1.05x in the search: 1.26x.
+
+    Its search had a family of trials at 1.5x, one of which had a bad run there.
+    """
+    trials = [trial(n, ok(n, 100.0)) for n in range(3)]
+    runs = {0: 0.90, 1: 1.14, 2: 1.34}
+    search = beliefs({0: math.log(1.5), 1: math.log(1.45), 2: math.log(1.05)})
+    alone = judge(trials, [], GOAL, Promotion(1.0, runs))
+    assert alone.best == alone.best_of_promotion == 2
+    both = judge(trials, [], GOAL, Promotion(1.0, runs, search))
+    assert both.best == 1
+    assert both.best_of_promotion == 2
+    size = RunSize(scale=0.1, proof_scale=0.2)
+    told = notes_on_sizes(size, both, Promotion(1.0, runs, search), 100.0, proved_scale=0.2)
+    assert any("trial 2 seemed better than trial 1, by one run" in note for note in told)
+    # A round of which nothing was believed before, of all or of some, counts as it is.
+    assert judge(trials, [], GOAL, Promotion(1.0, runs, {1: search[1]})).best == 2
+    # One that is likely to break a guard in the proof gains nothing.
+    risky = [trial(n, ok(n, 100.0, log_odds=-float(n == 1))) for n in range(3)]
+    assert judge(risky, [], GOAL, Promotion(1.0, runs, search)).best == 2
+
+
+def test_numbers_without_logarithms_are_not_believed() -> None:
+    goal = Goal((Objective("stall_s", Direction.MINIMIZE),))
+    found = judge(
+        [trial(n, ok(n, v)) for n, v in enumerate((0.0, 3.0))],
+        *([], goal, Promotion(1.0, {0: 2.0, 1: 0.0}, beliefs({0: 0.0, 1: 0.0}))),
+    )
+    assert found.believed() == {}
+    assert found.best == 1
 
 
 def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:

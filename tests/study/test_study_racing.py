@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.study.racing import PRIOR_LOG_SD, Race, Standing, run_log_sd, scatter_of
+from lsmtune.study.racing import (
+    PRIOR_LOG_SD,
+    Race,
+    Standing,
+    after_another,
+    run_log_sd,
+    scatter_of,
+)
 
 
 def race(means: list[float], runs: list[int] | None = None, log_sd: float = 0.1) -> Race:
@@ -24,7 +32,7 @@ SPREAD = [-0.6, -0.4, -0.3, -0.2, 0.0, 0.1, 0.2, 0.3]
 def test_a_lucky_single_run_does_not_beat_a_mean_of_many() -> None:
     found = race([*SPREAD, 0.50, 0.48], [1] * 8 + [1, 6], log_sd=0.2)
     assert found.best() == 9
-    assert found.believed[8] < 0.50
+    assert found.believed()[8].mean < 0.50
     assert race([*SPREAD, 0.50, 0.48], log_sd=0.2).best() == 8
 
 
@@ -67,9 +75,28 @@ def test_of_equals_the_earliest_is_the_best() -> None:
 def test_a_belief_lies_between_the_mean_and_the_median(means: list[float], log_sd: float) -> None:
     found = race(means, log_sd=log_sd)
     middle = sorted(means)[len(means) // 2 - (len(means) % 2 == 0) : len(means) // 2 + 1]
-    for mean, believed, variance in zip(means, found.believed, found.variances, strict=True):
-        assert min(mean, *middle) - 1e-9 <= believed <= max(mean, *middle) + 1e-9
-        assert variance <= log_sd**2 + 1e-12
+    for mean, believed in zip(means, found.believed().values(), strict=True):
+        assert min(mean, *middle) - 1e-9 <= believed.mean <= max(mean, *middle) + 1e-9
+        assert believed.variance <= log_sd**2 + 1e-12
+
+
+def test_one_more_run_counts_as_much_as_it_is_sure() -> None:
+    believed = {n: NormalDist(mean, 0.1) for n, mean in enumerate((0.3, 0.1, 0.2))}
+    # All are twice as fast there, which says nothing of any; as sure as the belief, a run is half.
+    runs = {0: math.log(2.0) + 0.1, 1: math.log(2.0) + 0.3, 2: math.log(2.0) + 0.2}
+    found = after_another(believed, runs, 0.01)
+    assert found == pytest.approx({0: 0.2, 1: 0.2, 2: 0.2})
+    noisy = after_another(believed, runs, 1.0)
+    assert sorted(noisy, key=lambda n: noisy[n]) == [1, 2, 0]
+    unsure = {n: NormalDist(each.mean, 1.0) for n, each in believed.items()}
+    by_run = after_another(unsure, runs, 0.01)
+    assert sorted(by_run, key=lambda n: by_run[n]) == [0, 2, 1]
+
+
+def test_of_trials_of_which_little_is_known_one_run_is_believed_more() -> None:
+    believed = {0: NormalDist(0.0, 0.01), 1: NormalDist(0.0, 0.3), 2: NormalDist(0.0, 0.01)}
+    found = after_another(believed, {0: 0.2, 1: 0.2, 2: -0.2}, 0.01)
+    assert found[1] > 10 * found[0] > 0
 
 
 def test_noise_is_pooled_and_begins_with_a_guess() -> None:

@@ -41,8 +41,7 @@ from lsmtune.model.codec import encode
 from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.finalist import Promotion
-from lsmtune.study.judging import JudgedTrial
+from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_HOSTS

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import median
+from statistics import NormalDist, median
+from types import MappingProxyType
 from typing import Any
 
 from optuna.trial import FrozenTrial
@@ -30,7 +31,7 @@ from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.finalist import promotion_of
+from lsmtune.study.finalist import promotion_of, stored_beliefs
 from lsmtune.study.judging import judge
 from lsmtune.study.session import REFUSED
 from lsmtune.study.size import at_length
@@ -141,7 +142,8 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     measurements, trials = tuple(store.all()), folder.trials()
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)
-    records = study_records(spec, folder.path.absolute(), measurements, trials)
+    believed = stored_beliefs(store)
+    records = study_records(spec, folder.path.absolute(), measurements, trials, believed)
     machine: Mapping[str, object] = store.fact("machine") or {}
     files = [path for path in results.iterdir() if path.is_file()] if results.is_dir() else []
     return replace(
@@ -162,8 +164,12 @@ def study_records(
     path: Path,
     measurements: tuple[StoredMeasurement, ...],
     kept: Sequence[FrozenTrial] = (),
+    believed: Mapping[int, NormalDist] = MappingProxyType({}),
 ) -> StudyRecords:
-    """The records of a study from its spec and its runs; `kept` are Optuna's trials."""
+    """The records of a study from its spec and its runs; `kept` are Optuna's trials.
+
+    `believed` is that of its Promotion.
+    """
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
     feasibility, runs = Feasibility(spec, None, measurements), trial_runs(measurements)
     # The trials that ended: those that still run, or were cut off, are left out.
@@ -175,8 +181,8 @@ def study_records(
         if rounds is not None:
             ended[number] = rounds
     anchors = anchor_rounds(measurements, spec.goal)
-    promoted = promotion_of(measurements, spec, None).values
-    judgement = judge(ended.values(), anchors, spec.goal, promoted)
+    promotion = promotion_of(measurements, spec, None, believed)
+    judgement = judge(ended.values(), anchors, spec.goal, promotion)
     told, drift = judgement.for_searcher(), judgement.drift
 
     trials = tuple(

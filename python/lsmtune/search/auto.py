@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ class AutoSampler(ModelSampler):
                 self._promise = model.spread * math.exp(float(model.log_gain(sample).max()))
             return points
 
-    def expected(self, study: Study) -> dict[int, float]:
+    def expected(self, study: Study) -> dict[int, NormalDist]:
         """See `ProposingSampler`."""
         trials = study.get_trials(deepcopy=False)
         history = self.reader.read(trials, len(trials), study.direction)
@@ -149,9 +150,10 @@ class AutoSampler(ModelSampler):
             return {}
         with threadpool_limits(1):
             model = self._model(known, history)
-            found = -model.spread * model.expected(history.points[known.valued])
+            mean, deviation = model.expected(history.points[known.valued])
         numbers = [trial.number for trial in trials if trial.state in JUDGED]
-        return {numbers[row]: float(value) for row, value in zip(known.valued, found, strict=True)}
+        found = zip(known.valued, -model.spread * mean, model.spread * deviation, strict=True)
+        return {numbers[row]: NormalDist(float(m), float(sd)) for row, m, sd in found}
 
     def _model(self, known: Known, history: History) -> Model:
         """The outputs, fitted on at most `points_max` rows each."""
@@ -336,11 +338,14 @@ class Model:
     trend: FloatArray
     """Of each cost model, in units of `spread`."""
 
-    def expected(self, points: FloatArray) -> FloatArray:
-        """What targets are expected at `points` (n, dimensions), in units of `spread`, (n,)."""
+    def expected(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What targets are expected at `points` (n, dimensions), in units of `spread`.
+
+        Mean and standard deviation, each (n,).
+        """
         features, costs = self.coordinates.of(points)
-        found: FloatArray = self.objective.mean(self.shared.cross(features)) + costs @ self.trend
-        return found
+        mean, deviation = self.objective.predict(self.shared.cross(features), self.shared.prior)
+        return mean + costs @ self.trend, deviation
 
     def log_gain(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected, in units of `spread`, (n,)."""

@@ -51,6 +51,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from statistics import NormalDist
 from typing import Any, cast
 
 import numpy as np
@@ -251,8 +252,8 @@ class ProposingSampler(BaseSampler):
         the trial. What is expensive is best done once, before the first one is yielded.
         """
 
-    def expected(self, study: Study) -> Mapping[int, float]:
-        """What its model expects of trials that ended, by number: logarithms, higher is better.
+    def expected(self, study: Study) -> Mapping[int, NormalDist]:
+        """What its model expects of trials that ended, by number: of logarithms, higher is better.
 
         Empty for a sampler that has none.
         """

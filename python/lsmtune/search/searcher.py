@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from statistics import NormalDist
 from typing import Any
 
 from optuna.pruners import BasePruner
@@ -222,7 +223,7 @@ class Searcher:
                 self._sampler.reader = before.reader
             self._study.use(self._sampler)
 
-    def expected(self) -> Mapping[int, float]:
+    def expected(self) -> Mapping[int, NormalDist]:
         """What the sampler expects of trials that ended, see `ProposingSampler.expected`."""
         if not isinstance(self._sampler, ProposingSampler):
             return {}

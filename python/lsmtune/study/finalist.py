@@ -2,17 +2,18 @@
 
 A model (`study.size`) has a part of the target's data, and what is best there may not be best on
 more. So when the search is over, the baseline and a few of the best trials have a run each at the
-size of the proof, of each kind one before others of its kind. The best of these runs is the one
-that is proved. How many pairs of configurations are in the same order at both sizes says whether
-the model was of use.
+size of the proof, of each kind one before others of its kind. The best by that run and the search
+is the one that is proved. How many pairs of configurations are in the same order at both sizes says
+whether the model was of use.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import can_last, longer_by, steady_factor
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
-from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
@@ -37,7 +38,7 @@ from lsmtune.space.constraint import ConstraintKind
 from lsmtune.space.space import Space
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import JudgedTrial, Judgement
+from lsmtune.study.judging import JudgedTrial, Judgement, Promotion
 from lsmtune.study.live import Requests
 from lsmtune.study.observer import Progress
 from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
@@ -108,17 +109,11 @@ def budget_now(
 
 # Trials that differ by less than this share of their ranges, on average, are of one kind.
 _KIND = 0.08
-
-
-@dataclass(frozen=True)
-class Promotion:
-    """A round at the size of the proof: the goal's number of the baseline, and of each trial.
-
-    None for a trial that did not end well there, or broke a constraint.
-    """
-
-    baseline: float | None
-    values: Mapping[int, float | None]
+# By how much the logarithm of what a configuration gains varies when the data doubles: 0.19 on the
+# recorded landscape `writing`, also for four times the data; 0.15 and 0 on `reading`
+# (docs/benchmarks/README.md, "What a run on more data tells").
+_DOUBLED_LOG_SD = 0.15
+_BELIEVED = "promotion_believed"
 
 
 def promote(
@@ -129,6 +124,7 @@ def promote(
     defaults: Mapping[str, OptionValue],
     *,
     rows: Sequence[StoredMeasurement],
+    believed: Mapping[int, NormalDist],
     host: str = "",
     deadline_s: float | None,
 ) -> Promotion | None:
@@ -136,8 +132,9 @@ def promote(
 
     `measurer` performs runs of the size of the proof on `host` of a fleet. Of the study's `rows`
     its last round counts where it is newer than the search and of this host; a round that another
-    host began is left, and begun anew. `deadline_s` is what search and proof have left in seconds,
-    None for no end: of that, the least proof is left alone. `defaults` are the engine's.
+    host began is left, and begun anew. `believed` is that of a Promotion, and stored for the trials
+    that run. `deadline_s` is what search and proof have left in seconds, None for no end: of that,
+    the least proof is left alone. `defaults` are the engine's.
     """
     searched = max((row.id for row in rows if row.role is Role.TRIAL), default=0)
     rounds = [row for row in rows if row.role is Role.PROMOTION]
@@ -155,6 +152,8 @@ def promote(
     options = {n: config.options for n, config in others.items()}
     chosen = kinds_first(spec.space, options, defaults, PROMOTED_MAX)
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
+    store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
+    store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing: on databases that are loaded.
@@ -173,7 +172,23 @@ def promote(
             return None
         walls_s.append(sum(run.wall_s for run in runs))
         runs_s.append(sum(run.measurement.elapsed_s for run in runs))
-    return promotion_of(measurer.folder.measurements.all(), spec, defaults)
+    return promotion_of(store.all(), spec, defaults, known)
+
+
+def believed_there(believed: Mapping[int, NormalDist], size: RunSize) -> dict[int, NormalDist]:
+    """What was `believed` of trials by the search, at the size of the proof: less surely."""
+    doublings = abs(math.log2(size.proof_scale / size.scale))
+    variance = _DOUBLED_LOG_SD**2 * doublings
+    return {
+        n: NormalDist(each.mean, math.sqrt(each.variance + variance))
+        for n, each in believed.items()
+    }
+
+
+def stored_beliefs(store: MeasurementStore) -> dict[int, NormalDist]:
+    """`Promotion.believed` of the latest round; empty where there is none."""
+    fact = store.fact(_BELIEVED) or {}
+    return {int(number): NormalDist(*each) for number, each in fact.items()}
 
 
 def kinds_first(
@@ -221,7 +236,10 @@ def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float
 
 
 def promotion_of(
-    rows: Sequence[StoredMeasurement], spec: Spec, defaults: Mapping[str, OptionValue] | None
+    rows: Sequence[StoredMeasurement],
+    spec: Spec,
+    defaults: Mapping[str, OptionValue] | None,
+    believed: Mapping[int, NormalDist],
 ) -> Promotion:
     """What the latest round among the `rows` of a study came to; an empty one without any."""
     rounds = [row for row in rows if row.role is Role.PROMOTION]
@@ -249,7 +267,7 @@ def promotion_of(
             continue  # it was cut off, and goes on
         if trial is not None:
             values[trial] = found
-    return Promotion(value([run.measurement for run in of_baseline]), values)
+    return Promotion(value([run.measurement for run in of_baseline]), values, believed)
 
 
 def notes_on_sizes(
@@ -276,6 +294,12 @@ def notes_on_sizes(
         if value and base and min(value, base) > 0:
             ratio = f"{value / base:.3g}x the baseline"
             notes.append(f"at {scale:.2g} of the target, {where}, it seemed {ratio}")
+    other = judgement.best_of_promotion
+    if other not in (None, best):
+        notes.append(
+            f"before the proof trial {other} seemed better than trial {best}, by one run: that and "
+            "the search both count"
+        )
     if proved_scale < size.proof_scale:
         notes.append(
             f"proved at {proved_scale:.2g} of the target: there was no time for runs at "

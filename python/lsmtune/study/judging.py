@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist, fmean
 from types import MappingProxyType
 
 from optuna.trial import TrialState
@@ -27,7 +27,7 @@ from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.study.drift import ANCHOR_SHARE_MAX, Drift, Kept, drift_of
-from lsmtune.study.racing import Race, Scatter, Standing, run_log_sd, scatter_of
+from lsmtune.study.racing import Race, Scatter, Standing, after_another, run_log_sd, scatter_of
 from lsmtune.study.stored import Round, TrialRounds, anchor_rounds
 from lsmtune.study.trials import TrialEnd
 
@@ -59,12 +59,24 @@ class JudgedTrial:
     scatter: Scatter = (0.0, 0)
 
 
+@dataclass(frozen=True)
+class Promotion:
+    """A round at a larger size: the goal's number of the baseline, and of each trial by `values`.
+
+    None for a trial that failed there or broke a constraint. `believed` is what was to be believed
+    of trials there before that round, of logarithms as those of `study.racing`; a round that was
+    begun by an earlier version has none.
+    """
+
+    baseline: float | None = None
+    values: Mapping[int, float | None] = field(default_factory=dict)
+    believed: Mapping[int, NormalDist] = field(default_factory=dict)
+
+
 class Judgement:
     """All trials by number, what is known of the machine, and the race for the best.
 
     `log_sd` is the standard deviation of the logarithm of the goal's number from run to run.
-    `promoted` has the goal's number of trials at a larger size, None for one that failed or broke a
-    constraint there (`study.finalist`).
     """
 
     def __init__(
@@ -73,14 +85,15 @@ class Judgement:
         drift: Drift,
         log_sd: float,
         goal: Goal,
-        promoted: Mapping[int, float | None],
+        promotion: Promotion,
     ) -> None:
         self.trials = dict(sorted(trials.items()))
         self.drift = drift
         self.log_sd = log_sd
         self._goal = goal
-        self._promoted = {n: value for n, value in promoted.items() if value is not None}
-        self.rejected = promoted.keys() - self._promoted.keys()
+        self._promotion = promotion
+        self._promoted = {n: each for n, each in promotion.values.items() if each is not None}
+        self.rejected = promotion.values.keys() - self._promoted.keys()
         known = {n: each for n, each in self.trials.items() if each.value is not None}
         self._values = {number: each.value or 0.0 for number, each in known.items()}
         self._sign = _sign(goal)
@@ -93,28 +106,59 @@ class Judgement:
         """The number of the best trial: by its posterior, see `study.racing`.
 
         By its value where some values are not above zero and have no logarithm. Of trials that hold
-        at a larger size the best there, whatever a small one says; none that was rejected there.
+        at a larger size the best by that run and the search; none that was rejected there.
         """
         if self._in_logs and not self._promoted and not self.rejected:
             return self._race.best()
-        ranked = self._by_value(self._promoted) if self._promoted else self.ranked()
+        ranked = self._by_promotion() if self._promoted else self.ranked()
         return next((number for number in ranked if number not in self.rejected), None)
 
-    def ranked(self, expected: Mapping[int, float] = MappingProxyType({})) -> list[int]:
-        """The trials that may be the best, by the search alone, from the best on.
+    @property
+    def best_of_promotion(self) -> int | None:
+        """The best of trials at a larger size by their runs there alone; None without any."""
+        return next(iter(self._by_value(self._promoted)), None)
 
-        By what a model of the search has `expected` of each, where it has, in place of its own runs
-        alone: what ran beside it says something of it, too.
+    def believed(
+        self, expected: Mapping[int, NormalDist] = MappingProxyType({})
+    ) -> dict[int, NormalDist]:
+        """What the search makes one believe of the trials that may be the best.
+
+        What its model has `expected` of each, where it has, in place of its own runs alone: what
+        ran beside it says something of it, too. Empty where numbers have no logarithm.
+        """
+        if not self._in_logs:
+            return {}
+        believed = self._race.believed()
+        return {n: expected[n] for n in believed if n in expected} if expected else believed
+
+    def ranked(self, believed: Mapping[int, NormalDist] = MappingProxyType({})) -> list[int]:
+        """The trials that may be the best, from the best on, by what is `believed` of each.
+
+        By the race where that is empty.
         """
         if not self._in_logs:
             return self._by_value(self._values)
-        if not expected:
+        if not believed:
             return self._race.ranked()
 
         def worth(number: int) -> float:
-            return expected.get(number, -math.inf) + self._log_odds(number)
+            known = believed.get(number)
+            return -math.inf if known is None else known.mean + self._log_odds(number)
 
         return sorted(self._race.ranked(), key=worth, reverse=True)
+
+    def _by_promotion(self) -> list[int]:
+        """The trials that hold at a larger size, from the best on.
+
+        One run there is as noisy as one of the search: both count. By that run alone where nothing
+        was believed before.
+        """
+        known, promoted = self._promotion.believed, self._promoted
+        if not (self._in_logs and promoted.keys() <= known.keys() and min(promoted.values()) > 0):
+            return self._by_value(promoted)
+        runs = {n: self._sign * math.log(value) for n, value in promoted.items()}
+        worths = after_another({n: known[n] for n in runs}, runs, self.log_sd**2)
+        return sorted(worths, key=lambda n: (worths[n] + self._log_odds(n), -n), reverse=True)
 
     def _log_odds(self, number: int) -> float:
         """The logarithm of the probability that a trial's guards hold in a proof."""
@@ -173,17 +217,14 @@ def judge(
     trials: Iterable[TrialRounds],
     anchors: Sequence[Round],
     goal: Goal,
-    promoted: Mapping[int, float | None] = MappingProxyType({}),
+    promotion: Promotion | None = None,
 ) -> Judgement:
-    """What `trials` are worth by all that is stored; `anchors` in the order of their rows.
-
-    `promoted` is that of a Judgement.
-    """
+    """What `trials` are worth by all that is stored; `anchors` in the order of their rows."""
     seen = Observations(goal)
     seen.use_anchors(anchors)
     for trial in trials:
         seen.add_trial(trial)
-    seen.promote(promoted)
+    seen.promote(promotion or Promotion())
     return seen.judgement
 
 
@@ -273,7 +314,7 @@ class Observations:
         self._firsts: dict[str, list[int]] = {}
         self._trials_s: dict[str, float] = {}
         self._anchors: list[Round] = []
-        self._promoted: Mapping[int, float | None] = {}
+        self._promotion = Promotion()
         self._anchors_s: dict[str, float] = {}  # by host
         self._last_attempt: dict[str, int] = {}
         self._drift = Drift()
@@ -294,7 +335,7 @@ class Observations:
                 self._judged[number] = _judged(self._trials[number], self._drift, self._goal)
             repeated = [each.scatter for each in self._judged.values() if each.tried > 1]
             log_sd = run_log_sd([*self._anchors_scatter, *repeated])
-            known = (self._judged, self._drift, log_sd, self._goal, self._promoted)
+            known = (self._judged, self._drift, log_sd, self._goal, self._promotion)
             self._judgement = Judgement(*known)
         return self._judgement
 
@@ -381,9 +422,9 @@ class Observations:
             )
         )
 
-    def promote(self, values: Mapping[int, float | None]) -> None:
-        """What trials came to at a larger size, see `Judgement`; of the latest round alone."""
-        self._promoted = values
+    def promote(self, promotion: Promotion) -> None:
+        """What trials came to at a larger size, in the latest round there."""
+        self._promotion = promotion
         self._judgement = None
 
     def anchor_due(self, every: int, next_s: float, host: str = "") -> bool:

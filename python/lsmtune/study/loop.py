@@ -24,7 +24,7 @@ from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import unknown_option
 from lsmtune.study.finalist import (
-    Promotion,
+    believed_there,
     budget_now,
     for_proof,
     notes_on_sizes,
@@ -32,7 +32,7 @@ from lsmtune.study.finalist import (
     promote,
     prove_finalist,
 )
-from lsmtune.study.judging import JudgedTrial
+from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, result_document
 from lsmtune.study.session import REFUSED, Session
@@ -307,20 +307,22 @@ class Tuning(Session):
         if self._size.grows:
             judgement, rows = self._observations.judgement, self._folder.measurements.all()
             self._trials.rejudge(self._observations.for_searcher())
-            ranked = judgement.ranked(self._trials.expected())
+            believed = believed_there(judgement.believed(self._trials.expected()), self._size)
+            ranked = judgement.ranked(believed)
             left_s = self._budget.proof_s(self._spent[0])
             promotion = self._promoted(
                 lambda measurer, host: promote(
                     *(spec, self._baseline, [judgement.trials[n] for n in ranked]),
                     *(self._at_proof(measurer), self._defaults),
                     rows=rows,
+                    believed=believed,
                     host=host,
                     deadline_s=left_s,
                 )
             )
             if promotion is None:
                 return None
-            self._observations.promote(promotion.values)
+            self._observations.promote(promotion)
             self._announce_best()
         best = self._progress.best
         why_not = nothing_to_prove(spec, self._progress, self._defaults)

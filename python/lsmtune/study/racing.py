@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import numpy as np
 import numpy.typing as npt
@@ -94,11 +94,28 @@ def spread_variance(means: FloatArray, runs: FloatArray, run_variance: float) ->
     return max(scatter - noise, noise * math.sqrt(2.0 / int(better.sum())))
 
 
+def after_another(
+    believed: Mapping[int, NormalDist], values: Mapping[int, float], run_variance: float
+) -> dict[int, float]:
+    """What is to be believed of trials that were `believed`, each of which ran once more elsewhere.
+
+    `values` are those runs: the mean of each belief is drawn towards its run, the less the surer it
+    was. All of them may be faster there, or slower: by what their runs differ from the beliefs on
+    average, each weighted by its precision.
+    """
+    errors = {n: values[n] - believed[n].mean for n in values}
+    precision = {n: 1.0 / (believed[n].variance + run_variance) for n in values}
+    shift = sum(precision[n] * errors[n] for n in values) / sum(precision.values())
+    return {
+        n: believed[n].mean + believed[n].variance * precision[n] * (errors[n] - shift)
+        for n in values
+    }
+
+
 class Race:
     """The trials that may be the best, by number, seen with the noise of a run.
 
     All of them are looked at whenever one more is known: as arrays, one place for each trial.
-    `believed` and `variances` are those of what is believed of each: a normal distribution.
     """
 
     def __init__(self, standings: Mapping[int, Standing], log_sd: float) -> None:
@@ -116,17 +133,22 @@ class Race:
             self._spread = spread_variance(self._means, self._runs, self._run_variance)
         of_runs = self._runs / self._run_variance
         if len(known) == 1:
-            self.believed, self.variances = self._means, 1.0 / of_runs
+            self._believed, self._variances = self._means, 1.0 / of_runs
         elif self._spread == 0.0:
-            self.believed = np.full(len(known), self._middle)
-            self.variances = np.zeros(len(known))
+            self._believed = np.full(len(known), self._middle)
+            self._variances = np.zeros(len(known))
         else:
             precision = 1.0 / self._spread + of_runs
             shrunk = of_runs / precision * (self._means - self._middle)
-            self.believed, self.variances = self._middle + shrunk, 1.0 / precision
+            self._believed, self._variances = self._middle + shrunk, 1.0 / precision
         # What is believed of a trial, times the odds that its guards hold in a proof; then the mean
         # of its runs, likewise.
-        self._worths, self._likely = self.believed + odds, self._means + odds
+        self._worths, self._likely = self._believed + odds, self._means + odds
+
+    def believed(self) -> dict[int, NormalDist]:
+        """What is believed of each trial."""
+        known = zip(self._numbers, self._believed, np.sqrt(self._variances), strict=True)
+        return {int(number): NormalDist(float(m), float(sd)) for number, m, sd in known}
 
     def ranked(self) -> list[int]:
         """By their posterior, the best first; equals by their mean, and then the earliest."""
@@ -156,17 +178,17 @@ class Race:
         others = np.full(len(self._numbers), best)
         others[best] = self._first(but=best)
         # What a new trial gains: one that is drawn like those so far.
-        lead_of_new = np.array([self._middle - self.believed[best]])
+        lead_of_new = np.array([self._middle - self._believed[best]])
         gain_most = max(0.0, float(self._gain(lead_of_new, np.array([self._spread]))[0]))
         limit = np.full(len(self._numbers), runs_max)
         limit[best] = 2 * runs_max
         with np.errstate(invalid="ignore"):  # of two without any odds neither leads
             leads = self._worths - self._worths[others]
-            deviations = np.sqrt(self.variances + self.variances[others])
+            deviations = np.sqrt(self._variances + self._variances[others])
             chances = scipy.special.ndtr(leads / deviations)
             open_ones = (self._runs < limit) & (self._tried <= limit)
             open_ones &= (chances >= UNDECIDED[0]) & (chances <= UNDECIDED[1])
-            gains = np.where(open_ones, self._gain(-np.abs(leads), self.variances), -np.inf)
+            gains = np.where(open_ones, self._gain(-np.abs(leads), self._variances), -np.inf)
         wanted = int(np.argmax(gains))
         return int(self._numbers[wanted]) if gains[wanted] > gain_most else None
 

@@ -18,7 +18,7 @@ from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
 from lsmtune.study.feasible import Feasibility, engine_defaults, without_mean
-from lsmtune.study.finalist import promotion_of, size_budget, survival_s
+from lsmtune.study.finalist import promotion_of, size_budget, stored_beliefs, survival_s
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.live import LiveFile
 from lsmtune.study.observer import ChangeReporter, Progress, TuneObserver, TuneResult
@@ -141,7 +141,8 @@ class Session:
         runs = trial_runs(rows)
         self._folder.note_origin(spec.path)
         self._remember_anchors()
-        self._observations.promote(promotion_of(rows, spec, self._defaults).values)
+        believed = stored_beliefs(self._folder.measurements)
+        self._observations.promote(promotion_of(rows, spec, self._defaults, believed))
         for trial in runs.values():
             self._remember(trial)
         judged = self._observations.judgement.trials

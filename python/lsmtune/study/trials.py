@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -337,7 +338,7 @@ class Trials:
         """
         return None if len(self._promises) < _PROMISES else max(self._promises[-_PROMISES:])
 
-    def expected(self) -> Mapping[int, float]:
+    def expected(self) -> Mapping[int, NormalDist]:
         """What the sampler expects of trials, see `ProposingSampler.expected`."""
         return self._searcher.expected()
 
