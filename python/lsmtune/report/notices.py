@@ -104,7 +104,7 @@ def _of_engine(records: StudyRecords) -> Iterator[Notice]:
             "Snappy is that of lsmtune",
             "That inside the library was compiled without optimisation, and compresses at a fourth "
             "of the speed of other builds. If you deploy this very library, measure it as it is: "
-            "`lsmtune engines add` a copy of it in another folder.",
+            "copy it into another folder, and name the copy (`engine.library`, `--library PATH`).",
         )
     good = (run.engine for run in runs if run.outcome is Outcome.OK)
     versions = sorted({f"{e.name} {e.version or '(version not known)'}" for e in good})
