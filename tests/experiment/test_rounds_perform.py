@@ -175,6 +175,23 @@ def test_another_version_of_the_engine_is_refused(tmp_path: Path) -> None:
     assert len(read_rounds(tmp_path / "r")) == 4
 
 
+def test_rounds_do_not_go_on_with_a_library_at_another_place(tmp_path: Path) -> None:
+    """One of the same version that was installed meanwhile; half of the table was of either."""
+
+    def rounds(place: str, count: int) -> None:
+        path = tmp_path / place
+        path.write_text(place)
+        engine = replace(ENGINE, library=str(path))
+        cells = [replace(each, engine=engine) for each in CELLS]
+        run_rounds(tmp_path / "r", count, cells=cells, runner=FakeRunner(engine=engine))
+
+    rounds("one.so", 1)
+    with pytest.raises(InputError, match=r"one.so, with which this study began"):
+        rounds("other.so", 2)
+    rounds("one.so", 2)
+    assert len(read_rounds(tmp_path / "r")) == 8
+
+
 def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> None:
     class Loaded:
         seeds: list[int | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +16,9 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.pair import PairRunner, run_pair
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.scaling import scaled
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import LsmtuneError
+from lsmtune.experiment.builds import Builds
+from lsmtune.experiment.database_key import Digest, LibraryDigests
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
 from lsmtune.experiment.folder import StudyFolder
@@ -25,14 +27,12 @@ from lsmtune.experiment.run_length import longer_by
 from lsmtune.experiment.schedule import Arm, Slot, load_seed_of
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.codec import decode
-from lsmtune.model.config import Build, Config, EngineIdentity
+from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, PairMethod, RunRequest
 from lsmtune.model.workload import Workload
 
 DATABASES = "databases"  # in the folder of an experiment
-_ENGINES = "engines"
 
 Run = tuple[Arm, Slot]  # what is run, and where the run belongs
 After = Callable[[RunRequest, Measurement], None]
@@ -92,9 +92,11 @@ class Measurer:
     databases: Databases | None = None
     scale: float = 1.0
     lengths: Callable[[Config], float] | None = None
+    library_digest: Digest = field(default_factory=LibraryDigests)
 
     def __post_init__(self) -> None:
         self._charged_until = self.clock()
+        self._builds = Builds(self.folder, self.library_digest)
 
     def at(self, workloads: Sequence[Workload], limits: Limits, scale: float) -> Measurer:
         """One for runs of another scale, which are charged the time from now on."""
@@ -375,7 +377,7 @@ class Measurer:
             return ()
         stored = []
         for (arm, slot), measurement in zip(runs, measurements, strict=True):
-            self.refuse_other_build(arm.engine, measurement.engine)
+            self._builds.refuse_other(arm.engine, measurement.engine)
             row = StoredMeasurement(
                 id=0,
                 role=slot.role,
@@ -397,42 +399,9 @@ class Measurer:
             self.observer.run_finished(row)
         return stored
 
-    def refuse_other_build(
-        self, asked: EngineIdentity, answered: EngineIdentity | None = None
-    ) -> None:
-        """Raises InputError when the library of `asked` is not the build that it was before.
-
-        Measurements of two versions, or two builds, of one library cannot be compared. Arms of two
-        libraries can: that is what their comparison asks. `answered` is what the engine said of
-        itself; the first answer is kept.
-        """
-        engine, key = answered or asked, asked.library or asked.name
-        if engine.version is None:
-            return
-        known = self.folder.measurements.fact(_ENGINES) or {}
-        if key in known:
-            first = decode(EngineIdentity, known[key])
-            same_build = first.build is engine.build or Build.UNKNOWN in (first.build, engine.build)
-            if (first.name, first.version) == (engine.name, engine.version) and same_build:
-                return
-            raise InputError(
-                str(self.folder.path),
-                "engine",
-                why="measurements of two versions or builds of an engine cannot be compared",
-                found=_engine_text(engine),
-                allowed=f"{_engine_text(first)}, with which this study began, "
-                "or another folder (--dir DIR)",
-            )
-        if answered is not None:
-            # The engine's own words win; how it was built only the request knows.
-            if engine.build is Build.UNKNOWN:
-                engine = replace(engine, build=asked.build)
-            self.folder.measurements.set_fact(_ENGINES, {**known, key: engine})
-
-
-def _engine_text(engine: EngineIdentity) -> str:
-    build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
-    return f"{engine.name} {engine.version}{build}"
+    def refuse_other_build(self, asked: EngineIdentity, *, alone: bool = False) -> None:
+        """Raises InputError when `asked` is not the engine that it was before (`Builds`)."""
+        self._builds.refuse_other(asked, alone=alone)
 
 
 class _Cancel(threading.Event):

@@ -72,8 +72,9 @@ def perform(
     with StudyFolder.create_or_resume(folder, description, cells=cells, source=source) as opened:
         opened.sweep_leftovers()
         measurer = Measurer(opened, runner, workloads, limits, observer, cancel, clock, databases)
+        alone = len({cell.engine.library for cell in cells}) == 1
         for cell in cells:
-            measurer.refuse_other_build(cell.engine)
+            measurer.refuse_other_build(cell.engine, alone=alone)
         planned = [
             (number, cell) for number in range(rounds) for cell in shuffled(cells, seed, number)
         ]

@@ -84,7 +84,7 @@ class Session:
             *(folder, runner, workloads, limits, observer, live.stop, clock, databases),
             scale=self._size.scale,
         )
-        self._measurer.refuse_other_build(engine)
+        self._measurer.refuse_other_build(engine, alone=True)
         self._refuse_other_kind()
         self._rounds = Rounds(spec, self._measurer)
         self._changes = ChangeReporter(spec.goal, observer)

@@ -1,0 +1,81 @@
+"""A study goes on with the engine library that it began with, and says so where it cannot."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from fake_runner import FakeRunner
+from study_parts import Recorder, make_spec
+
+from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.study.loop import tune
+from lsmtune.study.observer import TuneResult
+
+
+def library(path: Path, content: str, build: Build = Build.RELEASE) -> EngineIdentity:
+    """RocksDB in a file of its own."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    return EngineIdentity("rocksdb", "10.10.1", str(path), build)
+
+
+def session(home: Path, engine: EngineIdentity, trials: int = 2) -> TuneResult:
+    """One session of a study whose file names no library, on the one that was found."""
+    spec, runner = make_spec(home, budget=f"{{trials: {trials}}}"), FakeRunner(engine=engine)
+    with StudyFolder.create_or_resume(home / "s", spec) as folder:
+        stop = threading.Event()
+        return tune(spec, folder, runner, engine, Recorder(), stop=stop, clock=runner.clock)
+
+
+def test_a_study_does_not_go_on_with_a_library_that_was_installed_meanwhile(tmp_path: Path) -> None:
+    """Its trials were compared with the baseline of the slow build, and proved 3x better."""
+    first = library(tmp_path / "usr" / "librocksdb.so", "slow", Build.ASSERTIONS_ON)
+    session(tmp_path, first)
+    installed = library(tmp_path / "engines" / "librocksdb.so", "fast")
+    with pytest.raises(InputError) as refused:
+        session(tmp_path, installed, 4)
+    assert "two versions or builds of an engine cannot be compared" in refused.value.why
+    assert refused.value.found == f"rocksdb 10.10.1 (release) at {installed.library}"
+    began = f"rocksdb 10.10.1 (assertions-on) at {first.library}, with which this study began"
+    assert refused.value.allowed.startswith(began)
+    assert session(tmp_path, first, 4).counts == {"ok": 4}
+
+
+def test_two_libraries_of_one_version_are_told_apart_by_their_places(tmp_path: Path) -> None:
+    session(tmp_path, library(tmp_path / "a" / "librocksdb.so", "one"))
+    with pytest.raises(InputError, match=r"/a/librocksdb.so, with which this study") as refused:
+        session(tmp_path, library(tmp_path / "b" / "librocksdb.so", "other"), 4)
+    assert str(refused.value.found).endswith("/b/librocksdb.so")
+
+
+def test_a_library_that_was_compiled_again_in_its_place_is_another_one(tmp_path: Path) -> None:
+    path = tmp_path / "build" / "librocksdb.so"
+    session(tmp_path, library(path, "before"))
+    with pytest.raises(InputError, match=r"release., SHA-256 \w{12}'; allowed: .*, SHA-256"):
+        session(tmp_path, library(path, "after, and longer"), 4)
+    assert session(tmp_path, library(path, "before"), 4).counts == {"ok": 4}
+
+
+def test_a_library_that_was_moved_is_the_same_one(tmp_path: Path) -> None:
+    session(tmp_path, library(tmp_path / "a" / "librocksdb.so", "one"))
+    (tmp_path / "a" / "librocksdb.so").unlink()
+    moved = library(tmp_path / "b" / "librocksdb.so", "one")
+    assert session(tmp_path, moved, 4).counts == {"ok": 4}
+
+
+def test_a_study_of_an_older_lsmtune_goes_on_and_learns_which_file_it_was(tmp_path: Path) -> None:
+    """It kept no digest of the library."""
+    engine = library(tmp_path / "a" / "librocksdb.so", "one")
+    session(tmp_path, engine)
+    with StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path)) as folder:
+        known = folder.measurements.fact("engines")
+        for entry in known.values():
+            del entry["sha256"]
+        folder.measurements.set_fact("engines", known)
+    assert session(tmp_path, engine, 4).counts == {"ok": 4}
+    with pytest.raises(InputError, match="SHA-256"):
+        session(tmp_path, library(tmp_path / "a" / "librocksdb.so", "another one"), 6)
