@@ -15,7 +15,7 @@ import pytest
 from storage_parts import Description, measurement
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.folder import StudyFolder, Unsearched, default_folder
 from lsmtune.experiment.store import Role
 from lsmtune.machine.files import write_whole
 from lsmtune.model.config import Config
@@ -70,6 +70,20 @@ def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: P
     assert (tmp_path / "s" / "measurements.db").read_bytes() == before
     assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
     create(tmp_path / "s").close()  # the refusal let the lock go
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_part_that_only_one_of_two_sessions_has_is_a_change(
+    tmp_path: Path, removed: bool
+) -> None:
+    """Without its `runner:` a study of db_bench went on with lsmtune's own driver."""
+    with_runner, without = Unsearched({"seed": 1, "runner": "db_bench"}), Unsearched({"seed": 1})
+    before, after = (with_runner, without) if removed else (without, with_runner)
+    with StudyFolder.create_or_resume(tmp_path / "s", before) as folder:
+        add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
+    with pytest.raises(InputError, match="changed since: runner; allowed"):
+        StudyFolder.create_or_resume(tmp_path / "s", after)
+    StudyFolder.create_or_resume(tmp_path / "s", before).close()
 
 
 def test_a_study_file_that_means_something_else_now_is_not_called_changed(tmp_path: Path) -> None:

@@ -157,7 +157,8 @@ def comparable_digests(
 
 def changes(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What of the digests differs, in words; empty where nothing does."""
-    lines = [name for name, part in now["parts"].items() if stored["parts"].get(name) != part]
+    was, is_now = stored["parts"], now["parts"]
+    lines = [name for name in {**is_now, **was} if was.get(name) != is_now.get(name)]
     before, after = stored["cells"], now["cells"]
     for what, has, lacks in (("new", after, before), ("gone", before, after)):
         names = [name for name in has if name not in lacks]
