@@ -10,7 +10,7 @@ import pytest
 from fake_runner import ENGINE, FakeRunner
 from study_parts import Recorder, make_spec
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.server import parsed_url
 from lsmtune.report.analysis import StudyAnalysis
@@ -57,6 +57,20 @@ def test_two_studies_share_a_server_and_neither_moves(tmp_path: Path, server: st
     StudyFolder.create_or_resume(tmp_path / "files", spec).close()
     with pytest.raises(InputError, match="does not move"):
         StudyFolder.create_or_resume(tmp_path / "files", spec, storage=server)
+
+
+def test_a_study_that_was_corrected_opens_again(tmp_path: Path, server: str) -> None:
+    """What its wrong file had left was cleared, and with it the version of the tables."""
+    wrong, right = (make_spec(tmp_path, more=f"limits: {{deadline: {s}s}}") for s in (1, 9))
+    for spec in (wrong, right, right):
+        with StudyFolder.create_or_resume(tmp_path / "s", spec, storage=server) as folder:
+            folder.measurements.set_fact("mine", 1)
+    with StudyFolder.create_or_resume(tmp_path / "s", right) as folder:
+        assert folder.measurements.fact("mine") == 1
+        folder.measurements.set_fact("version", None)  # as an older lsmtune left it
+    for _ in range(2):
+        with pytest.raises(LsmtuneError, match="has no version"):
+            StudyFolder.open(tmp_path / "s")
 
 
 def test_a_server_that_does_not_answer_is_named_in_one_line(tmp_path: Path, server: str) -> None:

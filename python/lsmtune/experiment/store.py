@@ -152,7 +152,11 @@ class MeasurementStore:
         if self._server is not None:
             with explained(self._path):
                 self._connection = ServerConnection(self._server, read_only=read_only)
-                self._prepare_server(self._server.schema)
+                try:
+                    self._prepare_server(self._server.schema)
+                except BaseException:
+                    self.close()
+                    raise
             return
         with explained(path):
             if not read_only and is_empty(path) and not is_empty(path.with_name(STUDY_DB)):
@@ -194,7 +198,10 @@ class MeasurementStore:
             with self._connection:
                 self._connection.execute(f"CREATE SCHEMA {schema};{tables}")
                 self._put_facts({_VERSION: VERSION})
-        self._refuse_other(int(self.fact(_VERSION)))
+        version = self.fact(_VERSION)
+        if version is None:
+            raise damaged(self._path, f"its schema {schema} has no version")
+        self._refuse_other(int(version))
 
     def _refuse_other(self, version: int) -> None:
         if version != VERSION:
@@ -303,11 +310,11 @@ class MeasurementStore:
         return self._first(query, Outcome.OK.value, *roles) is not None
 
     def clear(self) -> None:
-        """Forget everything, in one transaction."""
+        """Forget everything but the version of the tables, in one transaction."""
         self._total_s = None
         with explained(self._path), self._connection:
             self._connection.execute("DELETE FROM runs")
-            self._connection.execute("DELETE FROM facts")
+            self._connection.execute("DELETE FROM facts WHERE key <> ?", (_VERSION,))
 
     def set_fact(self, key: str, value: object) -> None:
         """Store a JSON value under `key`, replacing what was there."""
