@@ -192,6 +192,29 @@ def test_no_controller_and_no_groups_are_obstacles(tmp_path: Path) -> None:
     assert "no group above this process gives memory limits" in memory_group_obstacle(tmp_path)
 
 
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("version", [2], indirect=True)
+@pytest.mark.parametrize(
+    ("file", "limit", "none"),
+    [
+        ("cpu.max", "150000 100000\n", "max 100000\n"),
+        ("cpuset.cpus", "0-1\n", "\n"),
+        ("io.max", "8:0 rbps=max wbps=1048576 riops=max wiops=max\n", ""),
+    ],
+)
+def test_a_run_does_not_leave_the_groups_that_bind_its_processors_and_its_disk(
+    parent: Path, tmp_path: Path, file: str, limit: str, none: str
+) -> None:
+    """The driver was moved beside the group of a service, out of its CPUQuota= and AllowedCPUs=."""
+    put(parent, f"tab/{file}", limit)
+    assert memory_group(MIB, tmp_path) is None
+    said = f"a run in a group in {parent} would escape {parent}/tab/{file}"
+    assert memory_group_obstacle(tmp_path) == said
+    put(parent, f"tab/{file}", none)
+    put(parent, file, limit)  # this one binds what is beside the own group, too
+    assert memory_group_obstacle(tmp_path) == ""
+
+
 def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="above 0, found 0"):
         memory_group(0, tmp_path)

@@ -7,8 +7,9 @@ container engines mount them, below /sys/fs/cgroup.
 A run gets a group of its own, so that the kernel holds it below a memory limit. It is made where
 this process may make one: version 1 below its own group; version 2 below the nearest group that
 gives its children the memory controller, which is never its own unless that is the root, because a
-group with processes in it may not ("No Internal Process Constraint"). A group counts page cache
-too, but the kernel drops that before it kills anything.
+group with processes in it may not ("No Internal Process Constraint"). A run leaves the groups below
+that one, so where they bind more than its memory it gets none. A group counts page cache too, but
+the kernel drops that before it kills anything.
 """
 
 from __future__ import annotations
@@ -277,13 +278,30 @@ def _parent(root: Path) -> tuple[Path, _Version] | str:
     second = groups(root)
     if not second:
         return "there are no control groups here"
-    for folder in second:
+    for number, folder in enumerate(second):
         if "memory" in (text_of(folder / "cgroup.subtree_control") or "").split():
+            if left := _binding(second[:number]):
+                return f"a run in a group in {folder} would escape {left}"
             # A process moves only where its mover may write to the group above both places.
             if os.access(folder / "cgroup.procs", os.W_OK):
                 return folder, _V2
             return f"no control group can be made in {folder}: permission denied"
     return f"no group above this process gives memory limits to its children ({second[0]})"
+
+
+def _binding(folders: Sequence[Path]) -> Path | None:
+    """The first file of these groups that limits processors or devices; a memory limit is not one.
+
+    That is carried over to the new group, and these cannot be.
+    """
+    for folder in folders:
+        quota = (text_of(folder / "cpu.max") or "max").split()
+        if quota and quota[0] != "max":
+            return folder / "cpu.max"
+        for name in ("cpuset.cpus", "io.max"):
+            if text_of(folder / name):
+                return folder / name
+    return None
 
 
 def _removed(folder: Path) -> bool:
