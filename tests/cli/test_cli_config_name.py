@@ -65,6 +65,16 @@ def test_flags_of_db_bench_need_the_engine(home: Path) -> None:
         resolve_named("flags")
 
 
+def test_options_may_be_longer_than_a_file_name() -> None:
+    """`File name too long` was the answer to a configuration of a dozen nested options."""
+    options = {f"block_based_table_factory.option_{number}": number for number in range(12)}
+    text = ",".join(f"{name}={value}" for name, value in options.items())
+    assert len(text) > 255
+    assert resolve_named(text).config.options == options
+    with pytest.raises(InputError, match="neither options, nor a preset, nor a file"):
+        resolve_named("x" * 300)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

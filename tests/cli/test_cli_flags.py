@@ -116,6 +116,8 @@ def test_workloads_and_their_parameters() -> None:
     assert (workload.name, workload.num, workload.value_bytes) == ("fillrandom", 1000, 1024)
     with pytest.raises(InputError, match=r"--workload: found 'fillrandm'.*did you mean fillrandom"):
         stated_workload("fillrandm", None)
+    with pytest.raises(InputError, match="or a file"):
+        stated_workload("x" * 300, None)  # longer than a file's name may be
     with pytest.raises(InputError, match=r"-w/--workload-set: nim: .*did you mean num"):
         stated_workload("fillrandom", ["nim=3"])
 

@@ -42,6 +42,16 @@ def test_a_file_names_its_team() -> None:
     assert named("fast=write_buffer_size=4MiB").text == "write_buffer_size=4MiB"
 
 
+def test_options_that_are_longer_than_a_file_name_may_be_are_options() -> None:
+    """The operating system refused them as the name of a file, and that was the command's end."""
+    options = ",".join(f"option_{number}=4MiB" for number in range(30))
+    assert named(f"a={options}").text == options
+    with pytest.raises(InputError, match="no file matches"):
+        log_files([f"a={'x' * 300}*"])
+    with pytest.raises(InputError, match="cannot be read: File name too long"):
+        scores_of_logs([*log_files([f"a={'x' * 300}"]), *log_files([f"b={'x' * 300}"])])
+
+
 @pytest.mark.parametrize("text", ["=a.properties", "a\nb=x", f"{'n' * 81}=x", "bad\udcff=x"])
 def test_what_names_no_team_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="names no team"):

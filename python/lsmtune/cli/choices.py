@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.text import is_file, is_there
 from lsmtune.workloads.choice import options_of, pieces_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
     for name, part in ((text, ""), (path, trial)):
         if (result := _result_of(Path(name))) is not None:
             return config_of_result(text, result, part, source), "the result is of"
-    if file.is_file() and file.suffix not in STUDY_SUFFIXES:
+    if is_file(file) and file.suffix not in STUDY_SUFFIXES:
         from lsmtune.engines.formats import read_config
 
         imported = read_config(file, engine_name)
@@ -75,7 +76,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
             note(str(line))
         engine = EngineIdentity(imported.engine, imported.version)
         return NamedConfig(Config(imported.options, label=text), engine), "the file is of"
-    if path and Path(path).exists():
+    if path and is_there(Path(path)):
         return _from_study(Path(path), trial, source), "the study tuned"
     from lsmtune.engines.ready import known_presets
 
@@ -91,7 +92,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
 
 def _result_of(file: Path) -> dict[str, Any] | None:
     """What `verify`, `minimise` or `tune` printed with --json, or wrote, at `file`; else None."""
-    if file.suffix != ".json" or not file.is_file():
+    if file.suffix != ".json" or not is_file(file):
         return None
     from lsmtune.model.files import read_text
 

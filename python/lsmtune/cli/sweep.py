@@ -27,6 +27,7 @@ from lsmtune.cli.flags import (
 from lsmtune.cli.output import failure, print_json, print_view, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
 from lsmtune.model.request import SEED_MAX
+from lsmtune.model.text import is_there
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, option_of, options_of
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
     path = Path(name)
     if name in BUILT_IN:
         sweep = built_in(name)
-    elif not path.exists() and not path.suffix:
+    elif not path.suffix and not is_there(path):
         allowed, nearest = f"a sweep file, or {', '.join(BUILT_IN)}", nearest_name(name, BUILT_IN)
         raise InputError("sweep", found=name, allowed=allowed, nearest=nearest)
     else:

@@ -17,6 +17,7 @@ from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.fields import STRICT, Version, described, found_text, refusing
 from lsmtune.model.files import FileKind, parse_document, read_as, read_text
+from lsmtune.model.text import is_file
 from lsmtune.space.constraint import Constraint, make_constraint
 
 FILE = "FILE"
@@ -47,11 +48,11 @@ def named(text: str) -> Named:
     """
     name, equals, what = text.partition("=")
     path = Path(text)
-    if equals and not path.is_file():
+    if equals and not is_file(path):
         name, what = name.strip(), what.strip()
     else:
         # OPTIONS-000007 has no suffix to lose; a.properties has.
-        name, what = path.stem if path.is_file() else text, text
+        name, what = path.stem if is_file(path) else text, text
     if not name or len(name) > _NAME_LENGTH_MAX or not name.isprintable() or not is_utf8(name):
         allowed = f"NAME=FILE with a name of at most {_NAME_LENGTH_MAX} characters"
         raise InputError(FILE, found=text, why="names no team", allowed=allowed)

@@ -15,7 +15,7 @@ from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
-from lsmtune.model.text import read_text
+from lsmtune.model.text import is_there, read_text
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_ycsb_log
 
 # Ratios are what teams are compared by, so a metric has to be above zero in every run.
@@ -127,7 +127,7 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
         given = named(text)
         path = Path(given.text)
         paths = [path]
-        if not path.exists() and any(sign in given.text for sign in "*?["):
+        if not is_there(path) and any(sign in given.text for sign in "*?["):
             paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
             if not paths:
                 raise InputError(FILE, found=text, why="no file matches")

@@ -20,6 +20,7 @@ from lsmtune.experiment.sweep import CELLS_MAX, Axis, AxisKind, Sweep
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.text import is_file
 from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.workloads.file import workload_from_file
@@ -122,7 +123,7 @@ def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
     given = {**sweep.parameters, **workload.parameters, **here}
     file = sweep.folder / workload.name
     try:
-        if workload.name in FAMILIES or not file.is_file():
+        if workload.name in FAMILIES or not is_file(file):
             return state_workload(workload.name, given, _SOURCE)
         return workload_from_file(file, given, _SOURCE)
     except InputError as error:

@@ -22,6 +22,22 @@ class NotPlainError(Exception):
     """A pipe, a device or a directory stands where a file belongs; `str()` says so."""
 
 
+def is_there(path: Path) -> bool:
+    """Whether something is at `path`, which a user gave and which may be no path at all.
+
+    A text of more than 255 bytes is a name too long for any file, and may be a list of options.
+    """
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """As `is_there`, of a file."""
+    return is_there(path) and path.is_file()
+
+
 def open_plain(path: Path) -> BinaryIO:
     """The regular file at `path`, for reading. Raises NotPlainError, or OSError."""
     try:

@@ -6,6 +6,7 @@ A Search, whose arguments are the words of a study file, is made by the same fun
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
 from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
+from lsmtune.model.text import is_file
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
@@ -102,12 +104,10 @@ def named_config(
             why = f"a preset of {known.engine}"
             raise FieldError(field, why=why, found=named, allowed=", ".join(ours))
         return Config(known.options, named), ()
-    try:
+    file = path.parent / named
+    with suppress(RuntimeError):  # of a user that is none
         file = path.parent / Path(named).expanduser()
-        is_file = file.is_file()
-    except (OSError, RuntimeError):  # a name too long for any file, or of a user that is none
-        is_file = False
-    if not is_file:
+    if not is_file(file):
         raise FieldError(field, found=named, allowed=CONFIG_ALLOWED, known=[DEFAULT, *ours])
     try:
         imported = read_config(file, engine)

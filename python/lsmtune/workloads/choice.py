@@ -11,6 +11,7 @@ from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.engines.workload_options import check_workload, with_merge_operator
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.text import is_there
 from lsmtune.model.workload import Workload
 from lsmtune.units import UnitError, option_text_allowed, option_value
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
@@ -115,7 +116,7 @@ def stated_workload(
     parameters = assignments(WORKLOAD_FLAG, texts)
     if name in FAMILIES:
         return state_workload(name, parameters, WORKLOAD_FLAG, properties)
-    if not Path(name).exists():
+    if not is_there(Path(name)):
         nearest = nearest_name(name, WORKLOAD_NAMES)
         allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
         raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
