@@ -1,8 +1,13 @@
-"""Records for the tests of storage."""
+"""Records for the tests of storage, and a user who may not do everything."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, Objective
@@ -20,6 +25,23 @@ from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 ENGINE = EngineIdentity("rocksdb", "10.2.1", "/opt/librocksdb.so", Build.RELEASE)
+NOBODY = 65534
+
+
+@contextmanager
+def unprivileged() -> Iterator[Path]:
+    """A folder of an ordinary user, as whom this context runs: root may write anywhere."""
+    with tempfile.TemporaryDirectory() as name:
+        root = os.geteuid() == 0
+        Path(name).chmod(0o755)
+        if root:
+            os.chown(name, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
 
 
 WORKLOAD = Workload(

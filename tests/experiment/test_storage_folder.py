@@ -5,14 +5,11 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from storage_parts import Description, measurement
+from storage_parts import Description, measurement, unprivileged
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder, Unsearched, default_folder
@@ -24,27 +21,9 @@ from lsmtune.model.measurement import Outcome
 from made_up import add_run
 from troubles import disk_is_full
 
-NOBODY = 65534
-
 
 def create(path: Path, **changes: object) -> StudyFolder:
     return StudyFolder.create_or_resume(path, replace(Description(), **changes))  # type: ignore[arg-type]
-
-
-@contextmanager
-def unprivileged() -> Iterator[Path]:
-    """A folder of an ordinary user, as whom this context runs: root may write anywhere."""
-    with tempfile.TemporaryDirectory() as name:
-        root = os.geteuid() == 0
-        Path(name).chmod(0o755)
-        if root:
-            os.chown(name, NOBODY, NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            yield Path(name)
-        finally:
-            if root:
-                os.seteuid(0)
 
 
 def test_the_folder_has_its_files_and_its_place(tmp_path: Path) -> None:

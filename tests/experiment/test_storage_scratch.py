@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from storage_parts import unprivileged
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import (
@@ -131,6 +132,19 @@ def test_what_a_killed_bench_left_goes_with_the_next_one_and_what_is_in_use_stay
         assert {path.name for path in tmp_path.iterdir()} == {one.name, other.name, unmarked.name}
         assert not ours.exists()
     assert [path.name for path in tmp_path.iterdir()] == [unmarked.name]
+
+
+def test_another_users_run_that_cannot_be_looked_into_is_left_alone() -> None:
+    """`bench` in a folder that several users share ended with `Permission denied`."""
+    with unprivileged() as shared:
+        theirs = leftover(shared, "run-of-another-user")
+        theirs.chmod(0)
+        try:
+            with run_directory(shared) as ours:
+                assert set(shared.iterdir()) == {theirs, ours}
+            assert list(shared.iterdir()) == [theirs]
+        finally:
+            theirs.chmod(0o755)
 
 
 def test_what_a_killed_probe_left_goes_with_the_next_one_and_what_is_in_use_stays(

@@ -335,11 +335,12 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
 def _sweep_unlocked(parent: Path) -> None:
     """Remove what killed runs left that belonged to no experiment; nobody has locked that."""
     for entry in sorted(parent.glob(f"{PREFIX}*")):
-        # Without a marker it may be about to be locked.
-        if marker_of(entry) and not why_kept(entry, RUN, parent):
-            # In use, or another user's, who will do it.
-            with suppress(OSError, LsmtuneError), folder_in_use(entry):
-                remove_owned(entry, RUN, parent)
+        # In use, or another user's, who will do it, and whose marker may not even be readable.
+        with suppress(OSError, LsmtuneError):
+            # Without a marker it may be about to be locked.
+            if marker_of(entry) and not why_kept(entry, RUN, parent):
+                with folder_in_use(entry):
+                    remove_owned(entry, RUN, parent)
 
 
 def check_within(folder: Path, owner: Path) -> None:
