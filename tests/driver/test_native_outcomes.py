@@ -187,6 +187,31 @@ def test_a_control_group_that_refuses_the_run_is_said_and_memory_watched(
     assert "memory is watched only" in measurement.warnings[0]
 
 
+@pytest.mark.parametrize("less", [True, False])
+def test_a_run_that_had_less_memory_than_it_was_given_says_so(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path, less: bool
+) -> None:
+    """In a container of 512 MiB a study of 1 GiB said nothing, and the kernel killed at half."""
+
+    class Made(MemoryGroup):
+        def add(self, pid: int) -> None:
+            pass
+
+        def oom_kills(self) -> int:
+            return 0
+
+        def remove(self) -> None:
+            pass
+
+    def make(limit: int) -> MemoryGroup:
+        return Made(tmp_path, limit // 2 if less else limit, "none")
+
+    request = make_request("ok", memory_bytes=1 << 30)
+    warnings = NativeRunner(fake_driver, make_memory_group=make).run(request).warnings
+    said = "had 512MiB of memory, not 1GiB: lsmtune itself is limited to that"
+    assert (said in warnings) is less
+
+
 def test_disk_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
     measurement = run("fill_disk", disk_bytes=16 << 20)
     assert measurement.outcome is Outcome.DISK_FULL

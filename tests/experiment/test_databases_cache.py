@@ -16,6 +16,7 @@ from lsmtune.experiment.database_files import find_golden, goldens_in
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MARKER, is_owned
 from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.machine.cgroup import MemoryLimit
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -350,6 +351,16 @@ def test_where_memory_is_short_a_run_reads_its_pages_itself_and_shares_them_with
     assert prepared is not None
     assert prepared.own_pages
     assert not table.samefile(beside.directory / "db" / "000007.sst")
+
+
+def test_where_this_process_has_less_memory_than_a_run_that_is_what_is_short(
+    cache: DatabaseCache, make_request: Requests
+) -> None:
+    """In a container the control group of a run has no more than the container."""
+    cache.limit_here = lambda: MemoryLimit(1, None)
+    prepared = cache.prepare(make_request()).prepared
+    assert prepared is not None
+    assert prepared.own_pages
 
 
 def test_tables_are_copied_with_the_reason_where_links_do_not_reach(

@@ -33,6 +33,7 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PhaseKind
+from lsmtune.units import format_bytes
 
 # How often to look whether a driver that said so has stopped: a tenth of a millisecond is long for
 # that, and short beside a slice.
@@ -109,8 +110,12 @@ class NativeRun(Conversation):
 
     def ended(self, judgement: Judgement) -> Judgement:
         """Puts `measurement` together."""
-        refused = self.group_refused
-        warnings = (f"memory is watched only: {refused}",) if refused else ()
+        warnings, asked_bytes = [], self._request.limits.memory_bytes
+        if self.group_refused:
+            warnings.append(f"memory is watched only: {self.group_refused}")
+        if self.group is not None and self.group.limit_bytes < asked_bytes:
+            had, asked = format_bytes(self.group.limit_bytes), format_bytes(asked_bytes)
+            warnings.append(f"had {had} of memory, not {asked}: lsmtune itself is limited to that")
         measurement = self._collector.measurement(
             self._request,
             judgement,

@@ -38,6 +38,7 @@ from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, claim, explained, not_ours
 from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.machine.cgroup import MemoryLimit, memory_limit
 from lsmtune.machine.files import MARKER, Clock, is_owned, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
@@ -220,6 +221,7 @@ class DatabaseCache:
     Several processes may use one directory at once. It should be on the file system of the runs'
     folders, because links do not reach farther. While one is loaded, it takes space beside
     `size_bytes`. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
+    `limit_here` gives the memory limit of this process, which may be less than that of a run.
     """
 
     directory: Path
@@ -229,6 +231,7 @@ class DatabaseCache:
     observer: Observer = field(default_factory=Observer)
     clock: Clock = time.monotonic
     wall_clock: Clock = time.time
+    limit_here: Callable[[], MemoryLimit | None] = memory_limit
 
     def __post_init__(self) -> None:
         self._warned: set[str] = set()
@@ -306,7 +309,10 @@ class DatabaseCache:
         started = self.clock()
         request = order.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
-        short = _SHORT_FACTOR * golden.facts.disk_bytes > request.limits.memory_bytes
+        memory_bytes, here = request.limits.memory_bytes, self.limit_here()
+        if here is not None:  # the run has no more than this process
+            memory_bytes = min(memory_bytes, here.limit_bytes)
+        short = _SHORT_FACTOR * golden.facts.disk_bytes > memory_bytes
         link = request.alone or not short
         note = clone(golden.database, request.directory / DATABASE, link=link)
         shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
