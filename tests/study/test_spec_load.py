@@ -116,6 +116,16 @@ def test_the_comparable_parts_hold_nothing_else(replaced: dict[str, str]) -> Non
     assert minimal(**replaced).comparable_parts() == minimal().comparable_parts()
 
 
+def test_the_comparable_parts_hold_whether_runs_start_from_copies_where_they_can() -> None:
+    """Trials on copies of one tree were judged by a baseline that had loaded its own."""
+    reads = {"workload": "workload: {name: readrandom}"}  # minimal.yaml has a workload of writes
+    own, sized = "databases: {reuse: false}", "databases: {size: 1GiB}"
+    parts = minimal(**reads).comparable_parts()
+    assert minimal(**reads, databases=own).comparable_parts() != parts
+    assert minimal(**reads, databases=sized).comparable_parts() == parts
+    assert minimal(databases=own).comparable_parts() == minimal().comparable_parts()
+
+
 def test_the_comparable_parts_hold_the_space() -> None:
     narrower = parse_spec(MINIMAL.replace("high: 64MiB", "high: 32MiB"), Path("study.yaml"))
     spelled = parse_spec(MINIMAL.replace("high: 64MiB", "high: 67108864"), Path("study.yaml"))

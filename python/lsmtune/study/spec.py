@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 
 from lsmtune.errors import nearest_name
+from lsmtune.experiment.database_key import load_and_run
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import STRICT, Duration, Share, described, refused
@@ -17,6 +18,7 @@ from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
 from lsmtune.model.request import (
     POWER_STATES_DEFAULT,
     POWER_STATES_MAX,
+    REUSE,
     TRIALS_MAX,
     DatabaseSpec,
     Limits,
@@ -242,6 +244,7 @@ class Spec:
 
         Limits too, as they decide how a run ends; not name, budget, sampler, pruner, constraints,
         start, proof and seed. Two files that say the same in another order have equal parts.
+        Whether databases are copied is a part where runs can start from copies.
         """
         workloads = [[weighted.workload, weighted.weight] for weighted in self.workloads]
         parts: dict[str, object] = {
@@ -253,6 +256,10 @@ class Spec:
             "space": {p.name: parameter_parts(p) for p in self.space.parameters},
             "limits": self.limits,
         }
+        loads = (load_and_run(each.workload, self.engine_name) for each in self.workloads)
+        native = self.command is None and self.program is None
+        if native and any(parts is not None for parts in loads):
+            parts[REUSE] = self.databases.reuse
         if self.command is not None:
             # Without its folder: a study may be moved together with its program.
             parts["runner"] = repr(replace(self.command, folder=Path()))
