@@ -12,7 +12,7 @@ from study_parts import Recorder, make_spec
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.server import parsed_url
+from lsmtune.experiment.server import Server, ServerConnection, parsed_url
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import read_study
 from lsmtune.study.loop import tune
@@ -57,6 +57,20 @@ def test_two_studies_share_a_server_and_neither_moves(tmp_path: Path, server: st
     StudyFolder.create_or_resume(tmp_path / "files", spec).close()
     with pytest.raises(InputError, match="does not move"):
         StudyFolder.create_or_resume(tmp_path / "files", spec, storage=server)
+
+
+def test_a_server_that_lets_us_make_no_tables_is_not_kept(tmp_path: Path, server: str) -> None:
+    """The folder was bound to it: neither another server nor files were accepted any more."""
+    connection = ServerConnection(Server(parsed_url(server, "test"), "public"), read_only=False)
+    connection.execute("CREATE ROLE reader LOGIN")
+    connection.close()
+    spec, as_reader = make_spec(tmp_path), server.replace("tuner@", "reader@")
+    with pytest.raises(LsmtuneError, match="permission denied"):
+        StudyFolder.create_or_resume(tmp_path / "s", spec, storage=as_reader)
+    StudyFolder.create_or_resume(tmp_path / "s", spec, storage=server).close()
+    with pytest.raises(InputError, match="does not move"):
+        StudyFolder.create_or_resume(tmp_path / "s", spec, storage=as_reader)
+    StudyFolder.create_or_resume(tmp_path / "s", spec).close()  # it is still kept there
 
 
 def test_a_study_that_was_corrected_opens_again(tmp_path: Path, server: str) -> None:

@@ -232,11 +232,15 @@ class StudyFolder:
                 why = f"holds something else: {made_for}"
                 raise InputError(str(path), why=why, allowed="another folder (--dir DIR)")
             lock = lock_folder(path)
+        is_new = False
         try:
             if storage:
-                use_server(path, storage, has_files=not is_empty(path / MEASUREMENTS_DB))
+                has_files = not is_empty(path / MEASUREMENTS_DB)
+                is_new = use_server(path, storage, has_files=has_files)
             folder = cls(path, read_only=False, lock=lock)
         except BaseException:
+            if is_new:  # no row is there, and the next try may be with another server, or files
+                (path / SERVER_FILE).unlink(missing_ok=True)
             lock.release()
             raise
         try:

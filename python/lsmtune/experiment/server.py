@@ -78,14 +78,14 @@ def server_of(folder: Path) -> Server | None:
     return server
 
 
-def use_server(folder: Path, storage: str, *, has_files: bool) -> None:
-    """Keep the rows of `folder` on the server at `storage`.
+def use_server(folder: Path, storage: str, *, has_files: bool) -> bool:
+    """Keep the rows of `folder` on the server at `storage`; whether that is new.
 
     Raises InputError when they are elsewhere already: a study does not move.
     """
     url, known = parsed_url(storage, "--storage"), server_of(folder)
     if known is not None and known.url == url:
-        return
+        return False
     if known is not None or has_files:
         where = "files of the folder" if known is None else known.url
         why = f"the rows of {folder} are in {where}, and a study does not move"
@@ -93,6 +93,7 @@ def use_server(folder: Path, storage: str, *, has_files: bool) -> None:
     ServerConnection(Server(url, "public"), read_only=True).close()  # it answers
     server = {"url": url, "schema": f"lsmtune_{uuid.uuid4().hex}"}
     write_whole(folder / SERVER_FILE, json.dumps(server) + "\n")
+    return True
 
 
 # By place, by name, or several by name.
