@@ -85,6 +85,22 @@ def test_a_pair_that_is_late_is_ended(folder: StudyFolder, observer: Recorder) -
     assert measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE, until_s=9.0) is not None
 
 
+def test_what_a_pair_took_that_was_cut_off_in_its_first_run_is_not_lost(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    """The next run was charged for it; without one, the study did not know that it was gone."""
+    runner = FakeRunner()
+    measurer = fresh(folder, runner, observer)
+    observer.run_message = lambda _message: setattr(runner, "now_s", 5.0)
+    assert measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE, until_s=4.0) is None
+    assert len(runner.requests) == 1
+    assert folder.measurements.spent_s() == measurer.spent_s() == 6.0
+    del observer.run_message
+    run = measurer.measure(arm(BASELINE), 3, Slot(Role.BASELINE, 0))
+    assert run is not None
+    assert run.wall_s == 1.0
+
+
 class Copies:
     """Golden databases, as far as a measurer can tell; one serves both configurations or not."""
 

@@ -304,6 +304,8 @@ class Measurer:
                     events.over()
                     paired = [replace(m, paired_by=method.value) for m in measured]
                     stored = self._store(runs, paired)
+                elif measured and cancel.is_set():  # the second run never began
+                    self._note_lost()
             return measured
 
         measured = tried_again(
@@ -369,12 +371,10 @@ class Measurer:
 
         None when one was cancelled or disturbed: what that took is noted, unless the user ends it.
         """
-        wall_s = self.since_charged_s()
         if any(m.outcome in (Outcome.CANCELLED, Outcome.DISTURBED) for m in measurements):
-            if not self.stop.is_set():
-                self.folder.measurements.note_lost(wall_s)
-                self._charged_until += wall_s
+            self._note_lost()
             return ()
+        wall_s = self.since_charged_s()
         stored = []
         for (arm, slot), measurement in zip(runs, measurements, strict=True):
             self._builds.refuse_other(arm.engine, measurement.engine)
@@ -398,6 +398,13 @@ class Measurer:
         for row in stored:
             self.observer.run_finished(row)
         return stored
+
+    def _note_lost(self) -> None:
+        """What was not stored took its time all the same, unless the user ended it."""
+        if not self.stop.is_set():
+            wall_s = self.since_charged_s()
+            self.folder.measurements.note_lost(wall_s)
+            self._charged_until += wall_s
 
     def refuse_other_build(self, asked: EngineIdentity, *, alone: bool = False) -> None:
         """Raises InputError when `asked` is not the engine that it was before (`Builds`)."""
