@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_runner import ENGINE, FakeRunner, Refusing
-from rounds_parts import CELLS, Recorder, cell, run_rounds
+from rounds_parts import CELLS, WORKLOAD, Recorder, cell, run_rounds
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import MARKER, claim
-from lsmtune.experiment.rounds import read_rounds
-from lsmtune.experiment.schedule import LOADS, run_seed, shuffled
-from lsmtune.model.measurement import Outcome
-from lsmtune.model.request import RunRequest
+from lsmtune.experiment.rounds import measure_repeats, read_rounds, settled_bytes
+from lsmtune.experiment.schedule import LOADS, Arm, run_seed, shuffled
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 
 pytestmark = pytest.mark.usefixtures("in_memory")
 
@@ -208,6 +210,22 @@ def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> Non
     assert loaded.seeds == [run_seed(5, number % LOADS) for number in range(4) for _ in CELLS]
     assert {request.verify_keys for request in runner.requests} == {7}
     assert [request.load_seed for request in runner.requests] == loaded.seeds
+
+
+def test_what_ends_all_runs_ends_the_settling_of_a_database(tmp_path: Path) -> None:
+    """`bench --runner all` heard Ctrl-C when the driver had waited for all compactions."""
+    stop, sizes = threading.Event(), list[int | None]()
+    driver = FakeRunner(hangs=lambda _request: bool(stop.set()))  # interrupted, and does not hang
+
+    def settle(stop: threading.Event, _arm: Arm, request: RunRequest, _: Measurement) -> None:
+        sizes.append(settled_bytes(driver, ENGINE, request, stop)[0])
+
+    arms = [(FakeRunner(), Arm(ENGINE, Config(), name)) for name in ("native", "db_bench")]
+    measured = measure_repeats(
+        *(arms, WORKLOAD, LIMITS_DEFAULT, (1, 2), tmp_path, Recorder(), stop), after=settle
+    )
+    assert [len(runs) for runs in measured.values()] == [1, 0]
+    assert (sizes, len(driver.requests)) == ([None], 1)
 
 
 def test_what_has_no_name_of_its_own_is_a_mistake_of_the_caller(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,10 +235,12 @@ def _compare(
     settled: dict[str, list[int]] = {}
     unsettled: dict[str, str] = {}
 
-    def settle(arm: Arm, request: RunRequest, measurement: Measurement) -> None:
+    def settle(
+        stop: threading.Event, arm: Arm, request: RunRequest, measurement: Measurement
+    ) -> None:
         if measurement.outcome is not Outcome.OK:
             return
-        size, why = settled_bytes(native.runner, native.engine, request)
+        size, why = settled_bytes(native.runner, native.engine, request, stop)
         if size is None:
             unsettled[arm.label] = why
         else:

@@ -108,7 +108,8 @@ def _by_round(store: MeasurementStore) -> tuple[StoredMeasurement, ...]:
 
 # --- One arm repeated, or a few in turns: what `bench` measures, in a folder that is then removed.
 
-After = Callable[[Arm, RunRequest, Measurement], None]
+# With the event that ends all of it: what takes long has to hear that, too.
+After = Callable[[threading.Event, Arm, RunRequest, Measurement], None]
 
 
 def measure_repeats(
@@ -144,7 +145,7 @@ def measure_repeats(
                     if stop.is_set() or (runs and runs[-1].outcome is Outcome.INVALID):
                         continue
                     slot = Slot(Role.BENCH, repeat, repeat=repeat)
-                    after_run = None if after is None else partial(after, arm)
+                    after_run = None if after is None else partial(after, stop, arm)
                     run = measurer.measure(arm, seed, slot, after=after_run)
                     if run is not None:
                         runs.append(run.measurement)
@@ -163,13 +164,13 @@ _TWICE = (_SETTLE, replace(_SETTLE, name="settle-again"))
 
 
 def settled_bytes(
-    driver: Runner, engine: EngineIdentity, request: RunRequest
+    driver: Runner, engine: EngineIdentity, request: RunRequest, cancel: threading.Event
 ) -> tuple[int | None, str]:
     """Bytes of the database that the run of `request` left, settled by `driver` on `engine`.
 
     None, and why in one line, where the driver cannot: another version of the engine, a library
-    without a compression. The database is no longer in the folder of `request` then. Raises
-    InputError where the driver cannot be used.
+    without a compression; and once `cancel` is set. The database is no longer in the folder of
+    `request` then. Raises InputError where the driver cannot be used.
     """
     if request.workload.databases != 1:
         return None, "several databases"
@@ -185,25 +186,29 @@ def settled_bytes(
     # The driver opens only what an earlier run prepared: one on an empty database notes that there
     # is nothing to expect, and that is given for this one.
     ledger = request.directory / "settled-ledger"
-    first = _run(driver, replace(asked, save_ledger=ledger), "settled-nothing")
+    first = _run(driver, replace(asked, save_ledger=ledger), cancel, "settled-nothing")
     if first.outcome is not Outcome.OK:
         return None, _why(first)
     again = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
-    found = _run(driver, again, "settled", request.directory / DATABASE)
+    found = _run(driver, again, cancel, "settled", request.directory / DATABASE)
     if found.outcome is not Outcome.OK:
         return None, _why(found)
     return found.database_bytes, ""
 
 
 def _run(
-    driver: Runner, request: RunRequest, name: str, database: Path | None = None
+    driver: Runner,
+    request: RunRequest,
+    cancel: threading.Event,
+    name: str,
+    database: Path | None = None,
 ) -> Measurement:
     """`request` in a folder of its own below that of the run, with `database` moved into it."""
     folder = request.directory / name
     folder.mkdir()
     if database is not None:
         database.rename(folder / DATABASE)
-    return driver.run(replace(request, directory=folder))
+    return driver.run(replace(request, directory=folder), cancel=cancel)
 
 
 def _why(measurement: Measurement) -> str:
