@@ -100,6 +100,7 @@ def test_scores_of_logs() -> None:
     ("texts", "said"),
     [
         (["A=none_*.txt"], "no file matches"),
+        (["A=a**.txt"], "FILE: "),
         (["a_1.txt", "a_2.txt"], "all are logs of one team, a"),
         (["A=a_1.txt", "A=c_1.txt"], "c_1.txt: is round 1 of A, as a_1.txt is"),
         (["A=a_1.txt", "A=plain.txt"], "plain.txt: has no round in its name"),

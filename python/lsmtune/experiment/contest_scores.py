@@ -119,8 +119,8 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     """The files that `FILE` or `NAME=FILE` texts name; FILE may be a pattern (`Team1_*.txt`).
 
     Every team's rounds are numbered, by the files' names or else in the order given. Raises
-    InputError for a pattern that no file matches, a round that a team has twice, and a team of
-    which only some names have a number.
+    InputError for what is no pattern, or one that no file matches, a round that a team has twice,
+    and a team of which only some names have a number.
     """
     by_team: dict[str, list[LogFile]] = {}
     for text in texts:
@@ -128,7 +128,10 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
         path = Path(given.text)
         paths = [path]
         if not is_there(path) and any(sign in given.text for sign in "*?["):
-            paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+            try:
+                paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+            except ValueError as error:  # `**` beside other characters
+                raise InputError(FILE, found=text, why=f"is no pattern: {error}") from None
             if not paths:
                 raise InputError(FILE, found=text, why="no file matches")
         for path in paths:
