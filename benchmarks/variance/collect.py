@@ -17,13 +17,15 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.library_facts import chosen_engine
+from lsmtune.driver.messages import Message, Paused
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.pair import run_pair
 from lsmtune.model.config import Config, EngineIdentity
@@ -83,22 +85,29 @@ def run(case: str, way: Way, engine: EngineIdentity, seed: int, measure_s: float
             requests.append(
                 RunRequest(engine, Config(), workload, seed, directory, LIMITS, slices=slices)
             )
+        pauses: tuple[list[Paused], list[Paused]] = ([], [])
+
+        def on_message(arm: int, message: Message) -> None:
+            if isinstance(message, Paused):
+                pauses[arm].append(message)
+
         started_s = time.monotonic()
-        first, second = run_pair(runner, requests[0], requests[1], way.method)
+        measured = run_pair(runner, requests[0], requests[1], way.method, on_message=on_message)
         wall_s = time.monotonic() - started_s
-    sides = (second, first) if way.swapped else (first, second)
+    first, second = (_side(*side) for side in zip(measured, pauses, strict=True))
+    a, b = (second, first) if way.swapped else (first, second)
     return {
         "case": case,
         "way": way.name,
         "slices": slices,
         "wall_s": wall_s,
         "load": os.getloadavg()[0],
-        "a": _side(sides[0]),
-        "b": _side(sides[1]),
+        "a": a,
+        "b": b,
     }
 
 
-def _side(measurement: Measurement) -> dict[str, Any]:
+def _side(measurement: Measurement, pauses: Sequence[Paused]) -> dict[str, Any]:
     if measurement.outcome is not Outcome.OK:
         raise SystemExit(f"a run ended {measurement.outcome}: {measurement.error}")
     phase = measurement.phases[-1]
@@ -111,11 +120,31 @@ def _side(measurement: Measurement) -> dict[str, Any]:
         "latency_us_p99": phase.latency_us_p99,
         "steal_s": phase.steal_s,
         "stall_s": phase.stall_s,
-        "steps": [
-            [step.elapsed_s, step.operations, step.cpu_s, step.steal_s]
-            for step in phase.slices or phase.intervals
+        "steps": _slices([pause for pause in pauses if pause.index == len(measurement.phases) - 1])
+        or [
+            [step.elapsed_s, step.operations, step.cpu_s, step.steal_s] for step in phase.intervals
         ],
     }
+
+
+def _slices(pauses: Sequence[Paused]) -> list[list[float | None]]:
+    """Each slice of a phase alone: seconds, operations, CPU and stolen seconds.
+
+    Pauses count from the start of the phase, and only some of them end a slice: the others are at
+    the start of the phase and before what is left to flush and compact.
+    """
+    return [
+        [
+            after.elapsed_s - before.elapsed_s,
+            after.operations_total - before.operations_total,
+            after.cpu_s - before.cpu_s,
+            None
+            if after.steal_s is None or before.steal_s is None
+            else after.steal_s - before.steal_s,
+        ]
+        for before, after in pairwise(pauses)
+        if after.slice > before.slice
+    ]
 
 
 def rounds(count: int, rng: random.Random) -> Iterator[tuple[int, str, Way]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TypeVar
 
 from lsmtune.driver.messages import (
@@ -30,7 +30,6 @@ from lsmtune.model.measurement import (
     Outcome,
     PhaseMeasurement,
     RunError,
-    Slice,
     Verification,
 )
 from lsmtune.model.request import RunRequest
@@ -238,7 +237,6 @@ class Collector:
         self._running: PhaseStarted | None = None
         self._phases: dict[int, PhaseMeasurement] = {}
         self._intervals: dict[int, list[Interval]] = {}
-        self._pauses: dict[int, list[Paused]] = {}
 
     def take(self, message: Message) -> None:
         """Adds `message`. Raises ProtocolError for one that cannot come here."""
@@ -253,15 +251,14 @@ class Collector:
                 self._opened = message
             case PhaseStarted(index=index):
                 self._running = message
-                self._intervals[index], self._pauses[index] = [], []
+                self._intervals[index] = []
             case IntervalPassed(index=index):
                 self._of_phase(index, self._intervals, message).append(message.interval())
             case Paused(index=index):
-                self._of_phase(index, self._pauses, message).append(message)
+                self._of_phase(index, self._intervals, message)
             case PhaseFinished(index=index, phase=phase):
                 intervals = self._of_phase(index, self._intervals, message)
-                slices = slices_between(self._pauses[index])
-                self._phases[index] = replace(phase, intervals=tuple(intervals), slices=slices)
+                self._phases[index] = replace(phase, intervals=tuple(intervals))
                 self._running = None
             case BackgroundWork(index=index):
                 phase = self._of_phase(index, self._phases, message)
@@ -338,26 +335,6 @@ class Collector:
             warnings=tuple(warnings),
             memory_limited_by=memory_limited_by,
         )
-
-
-def slices_between(pauses: Sequence[Paused]) -> tuple[Slice, ...]:
-    """The slices of one phase, each alone, from the pauses of that phase in their order.
-
-    Pauses count from the start of the phase, and only some of them end a slice: the others are at
-    the start of the phase and before what is left to flush and compact.
-    """
-    return tuple(
-        Slice(
-            elapsed_s=after.elapsed_s - before.elapsed_s,
-            operations=after.operations_total - before.operations_total,
-            cpu_s=after.cpu_s - before.cpu_s,
-            steal_s=None
-            if after.steal_s is None or before.steal_s is None
-            else after.steal_s - before.steal_s,
-        )
-        for before, after in pairwise(pauses)
-        if after.slice > before.slice
-    )
 
 
 def _named(message: Message) -> str:

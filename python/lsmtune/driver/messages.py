@@ -215,9 +215,9 @@ _KINDS: dict[str, type[Message]] = {
 
 # What is left out where it is not known, or not asked for. Flush and compaction work is read from
 # the engine's log after the database was closed: it comes in a `background_work` message of its
-# own, intervals and pauses in theirs.
+# own, intervals in theirs.
 _NOT_IN_PHASE = frozenset(
-    {"intervals", "slices", "flushes", "flush_bytes", "levels"}
+    {"intervals", "flushes", "flush_bytes", "levels"}
     | {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
 )
 _OPTIONAL: Mapping[type[Message], frozenset[str]] = {

@@ -71,16 +71,6 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Slice:
-    """One slice of a phase that took turns with another run; all figures are of it alone."""
-
-    elapsed_s: float
-    operations: int
-    cpu_s: float
-    steal_s: float | None = None
-
-
-@dataclass(frozen=True)
 class LevelWork:
     """Compactions of one phase into one level of the tree."""
 
@@ -149,7 +139,6 @@ class PhaseMeasurement(Percentiles):
     compaction_read_bytes: int | None = None
     compaction_write_bytes: int | None = None
     steal_s: float | None = None
-    slices: tuple[Slice, ...] = ()
     levels: tuple[LevelWork, ...] | None = None
     files_per_level: tuple[int, ...] | None = None
     bytes_per_level: tuple[int, ...] | None = None
