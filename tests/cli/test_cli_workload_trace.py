@@ -163,6 +163,8 @@ def test_fit_names_what_does_not_fit(lsmtune: Any) -> None:
         (("--records", "0"), "--records: found '0'"),
         (("--records", "7"), "--records: found 7; allowed: at least"),
         (("--load-value-bytes", "0"), "--load-value-bytes: found '0'"),
+        (("--load-value-bytes", "2MiB"), "--load-value-bytes: found '2MiB'; allowed: at most"),
+        (("--scan-length", "0"), "--scan-length: found '0'"),
     ],
 )
 def test_fit_refuses_what_cannot_be_meant(

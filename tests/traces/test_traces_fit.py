@@ -19,6 +19,7 @@ from lsmtune.traces.fit import FitRequest, TraceFit, fit_trace
 from lsmtune.traces.keys import count_ranges
 from lsmtune.traces.sizes import TABLE_ROWS, fit_rate, fit_sizes
 from lsmtune.traces.summary import Histogram, KeyRange, trace_summary
+from lsmtune.workloads.file import parse_workload_file, workload_text
 
 Whole = NDArray[np.int64]
 RECORDS = 30_000
@@ -122,6 +123,48 @@ def test_the_workload_loads_settles_and_runs_what_was_wished() -> None:
     assert run.mix is not None
     assert run.mix.value_sizes == Distribution.of("constant", size=55)
     assert (fit.workload.num, fit.workload.key_bytes) == (40_000, 48)
+
+
+@pytest.mark.parametrize(
+    ("key_bytes", "value_bytes", "keys", "loaded"),
+    [
+        ([12, 20, 20], [50, 90], 20, 70),  # the mean of the keys is 17
+        ([4, 4, 4], [55], 8, 55),
+        ([3, 6, 30], [55], 30, 55),
+        ([48], [0], 48, 1),
+        ([48], [2**20], 48, 2**20),
+    ],
+)
+def test_what_is_fitted_is_a_workload_that_lsmtune_reads(
+    key_bytes: list[int], value_bytes: list[int], keys: int, loaded: int
+) -> None:
+    """Keys had the mean of their sizes, of which the reader wants the largest, and 8 at least."""
+    drawn = np.random.default_rng(1).integers(0, RECORDS, 9000)
+    counts = {"get": 8900, "put": 100}
+    summary = said(
+        drawn,
+        operations=counts,
+        key_bytes=np.resize(key_bytes, 9000),
+        values=np.resize(value_bytes, 100),
+        numbers=False,
+    )
+    # The driver's buckets are 0.1 % wide there: the middle of this one is above the largest value.
+    buckets = summary["value_sizes"]["put"]["buckets"]
+    if buckets[-1][1] == 2**20:
+        buckets[-1][1] += 1023
+    fit = fit_trace(lambda _ranges, _number: trace_summary(summary), FitRequest(records=RECORDS))
+    again = parse_workload_file(workload_text(fit.workload), Path("w.yaml"))
+    assert again == fit.workload
+    assert (again.key_bytes, again.value_bytes) == (keys, loaded)
+    assert ("keys shorter than 8 bytes have 8" in fit.warnings) == (min(key_bytes) < 8)
+
+
+def test_a_trace_with_keys_or_values_that_no_workload_has_is_refused() -> None:
+    keys, counts = np.arange(2000), {"get": 1999, "put": 1}
+    with pytest.raises(InputError, match="found 'values of 1048577 bytes'; allowed: values of at"):
+        fitted(keys, operations=counts, values=np.array([2**20 + 1]))
+    with pytest.raises(InputError, match="found 'keys of 65536 bytes'; allowed: keys of at most"):
+        fitted(keys, key_bytes=np.full(2000, 65536))
 
 
 @pytest.mark.parametrize(("own", "low", "high"), [(0.0, None, None), (0.6, 0.5, 0.7)])

@@ -38,13 +38,13 @@ from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.codec import decode
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.text import open_text, read_text
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import VALUE_BYTES_MAX, Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.report.document import Document
 from lsmtune.report.workload import fit_document, show_document, show_lines
 from lsmtune.traces.summary import OnProgress, TraceSummary, inspect_trace
 from lsmtune.workloads.choice import WORKLOAD_FLAG, stated_workload
-from lsmtune.workloads.file import workload_document, workload_text
+from lsmtune.workloads.file import parse_workload_file, workload_document, workload_text
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
 from lsmtune.workloads.ycsb import properties_text
 
@@ -316,7 +316,7 @@ def _fit(
     ),
     ranges: Annotated[int | None, RANGES] = None,
     scan_length: int = option(
-        "--scan-length N", "Entries that a seek reads: a trace does not say.", 1, number=(0, 10**6)
+        "--scan-length N", "Entries that a seek reads: a trace does not say.", 1, number=(1, 10**6)
     ),
     load_value_bytes: str | None = option(
         "--load-value-bytes SIZE",
@@ -343,6 +343,9 @@ def _fit(
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
+    if loaded is not None and loaded > VALUE_BYTES_MAX:
+        allowed = f"at most {VALUE_BYTES_MAX} bytes"
+        raise InputError("--load-value-bytes", found=load_value_bytes, allowed=allowed)
     request = FitRequest(
         records, ranges, scan_length, loaded, operations, threads, rate == RECORDED
     )
@@ -354,8 +357,9 @@ def _fit(
             ),
             request,
         )
-    comments = (f"Fitted by lsmtune to {trace}", *fit.warnings)
-    write_output(output, workload_text(fit.workload, comments))
+    text = workload_text(fit.workload, (f"Fitted by lsmtune to {trace}", *fit.warnings))
+    parse_workload_file(text, output)  # what cannot be read is not written
+    write_output(output, text)
     _show_page(trace_document(fit.summary, fit), html, as_json=as_json, err=err)
     if as_json:
         print_json(fit_document(fit) | {"trace": str(trace), "output": str(output)})

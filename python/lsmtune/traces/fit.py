@@ -16,7 +16,16 @@ import numpy as np
 
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
+from lsmtune.model.workload import (
+    KEY_BYTES_MAX,
+    KEY_BYTES_MIN,
+    VALUE_BYTES_MAX,
+    Mix,
+    Phase,
+    PhaseKind,
+    Replay,
+    Workload,
+)
 from lsmtune.programs.mixgraph import RATIOS
 from lsmtune.traces.keys import (
     RANGES_FEWEST,
@@ -37,7 +46,8 @@ from lsmtune.traces.sizes import (
     fit_sizes,
     rounded,
 )
-from lsmtune.traces.summary import DB_BENCH_NUMBER, RANGES_MAX, TraceSummary
+from lsmtune.traces.summary import DB_BENCH_NUMBER, RANGES_MAX, Histogram, TraceSummary
+from lsmtune.workloads.distributions import largest_size
 
 _FEWEST_OPERATIONS = 1000
 # The search for db_bench's steps draws points; the same ones for the same trace.
@@ -90,22 +100,26 @@ class TraceFit:
 
 @dataclass(frozen=True)
 class Components:
-    """The parts from which the workload is made; `values` is None where the trace writes none."""
+    """The parts from which the workload is made; `values` is None where the trace writes none.
+
+    `keys_seen` are the sizes of the trace's keys.
+    """
 
     operations: Mapping[str, float]
     keys: KeyFit
+    keys_seen: Histogram
     key_sizes: SizeFit
     values: SizeFit | None
     rate: RateFit
     records: int
-    key_bytes: float
     written: WrittenFit
 
 
 def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     """The workload that is like the trace which `ask` inspects, once or twice.
 
-    Raises InputError for a trace without operations on keys, or with fewer than a thousand.
+    Raises InputError for a trace without operations on keys, with fewer than a thousand, or with
+    keys or values larger than a workload has.
     """
     first = ask(RANGES_MAX, None)
     if first.operations < _FEWEST_OPERATIONS:
@@ -129,14 +143,17 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     # One key has one size in all groups: that with the most operations tells it best.
     sizes = max(summary.key_sizes.values(), key=lambda group: group.count)
     values = summary.value_sizes.get("put") or summary.value_sizes.get("merge")
+    _refuse_larger(summary.path, "keys", sizes, KEY_BYTES_MAX)
+    if values is not None:
+        _refuse_larger(summary.path, "values", values, VALUE_BYTES_MAX)
     components = Components(
         operations,
         keys,
+        sizes,
         fit_sizes("key_sizes", sizes, model=False),
         None if values is None else fit_sizes("value_sizes", values),
         fit_rate(summary),
         records,
-        sizes.mean,
         fit_written(summary, operations, keys),
     )
     parts = (
@@ -152,6 +169,12 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     db_bench = _mixgraph_flags(summary, components) if numbers else {}
     workload = _build_workload(summary, request, components)
     return TraceFit(summary, workload, parts, warnings, db_bench)
+
+
+def _refuse_larger(path: str, what: str, sizes: Histogram, most: int) -> None:
+    if sizes.max > most:
+        allowed = f"{what} of at most {most} bytes, as a workload has"
+        raise InputError(path, found=f"{what} of {sizes.max} bytes", allowed=allowed)
 
 
 def _records(summary: TraceSummary, request: FitRequest, numbers: bool) -> tuple[int, list[str]]:
@@ -197,6 +220,8 @@ def _assumptions(summary: TraceSummary, request: FitRequest, components: Compone
             f"the values that were there before are not in a trace: loaded {size} "
             "(--load-value-bytes says their size)"
         )
+    if components.keys_seen.min < KEY_BYTES_MIN:
+        lines.append(f"keys shorter than {KEY_BYTES_MIN} bytes have {KEY_BYTES_MIN}")
     if len(summary.column_families) > 1:
         lines.append(
             f"{len(summary.column_families)} column families: their shares are not modelled, "
@@ -224,7 +249,9 @@ def _build_workload(summary: TraceSummary, request: FitRequest, components: Comp
     """A load of `components.records` keys, and a run of the mix, as often as was requested."""
     values = None if components.values is None else components.values.distribution
     histogram = summary.value_sizes.get("put") or summary.value_sizes.get("merge")
-    mean = round(histogram.mean) if histogram is not None else _VALUE_BYTES_UNKNOWN
+    mean = _VALUE_BYTES_UNKNOWN
+    if histogram is not None:
+        mean = max(1, round(histogram.mean))  # a trace of empty values alone has a mean of 0
     loaded = values
     if request.load_value_bytes is not None:
         loaded = Distribution.of("constant", size=request.load_value_bytes)
@@ -247,8 +274,7 @@ def _build_workload(summary: TraceSummary, request: FitRequest, components: Comp
         rate=components.rate.shape if request.at_rate else None,
         rate_ops_s=components.rate.constant_ops_s if request.at_rate else None,
     )
-    sizes = components.key_sizes.distribution
-    constant = sizes.get("size") if sizes.name == "constant" else None
+    sizes = _driver_keys(components.key_sizes.distribution)
     return Workload(
         name=_NAME,
         phases=(
@@ -257,11 +283,24 @@ def _build_workload(summary: TraceSummary, request: FitRequest, components: Comp
             run,
         ),
         num=components.records,
-        key_bytes=constant if isinstance(constant, int) else round(components.key_bytes),
+        key_bytes=largest_size(sizes),
         value_bytes=request.load_value_bytes or mean,
-        key_sizes=sizes if constant is None else None,
+        key_sizes=None if sizes.name == "constant" else sizes,
         column_families=max(len(summary.column_families), 1),
     )
+
+
+def _driver_keys(sizes: Distribution) -> Distribution:
+    """`sizes` of keys, of the driver's keys: these begin with a number, which takes 8 bytes."""
+    table = sizes.get("sizes")
+    pairs = table if isinstance(table, tuple) else ((largest_size(sizes), 1),)
+    raised: dict[float, float] = {}
+    for size, weight in pairs:
+        longer = max(KEY_BYTES_MIN, size)
+        raised[longer] = raised.get(longer, 0) + weight
+    if len(raised) == 1:
+        return Distribution.of("constant", size=next(iter(raised)))
+    return Distribution.of("table", sizes=tuple(raised.items()))
 
 
 def _mixgraph_flags(summary: TraceSummary, components: Components) -> dict[str, float]:
@@ -269,7 +308,7 @@ def _mixgraph_flags(summary: TraceSummary, components: Components) -> dict[str, 
     if not set(components.operations) <= set(RATIOS):
         return {}
     flags: dict[str, float] = {"num": components.records, "reads": summary.operations}
-    flags["key_size"] = round(components.key_bytes)
+    flags["key_size"] = round(components.keys_seen.mean)
     flags |= {flag: components.operations.get(name, 0.0) for name, flag in RATIOS.items()}
     ranges, power = components.keys.ranges, components.keys.power
     if ranges is not None:
