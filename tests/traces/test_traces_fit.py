@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,22 @@ def test_records_are_said_to_be_guessed_and_cannot_be_fewer_than_were_seen() -> 
     assert any("a database holds more" in line for line in seen.warnings)
     with pytest.raises(InputError, match="--records: found 10; allowed: at least"):
         fitted(keys, FitRequest(records=10))
+
+
+def test_the_true_number_of_records_is_taken_where_that_of_keys_is_an_estimate() -> None:
+    """Of more than a million keys the driver counts a sample: the estimate may be above the truth,
+    which was refused."""
+    keys = np.random.default_rng(1).integers(0, RECORDS, 100_000)
+    counted, seen = said(keys, numbers=False), len(np.unique(keys))
+    sampled = {**counted["sampling"], "method": "sampled", "standard_error": 0.01}
+
+    def fit(records: int) -> TraceFit:
+        summary = {**counted, "sampling": sampled}
+        return fit_trace(lambda *_: trace_summary(summary), FitRequest(records=records))
+
+    assert fit(round(0.97 * seen)).workload.num == round(0.97 * seen)
+    with pytest.raises(InputError, match=f"allowed: at least {math.ceil(0.96 * seen)}: so many"):
+        fit(round(0.95 * seen))
 
 
 def test_a_trace_that_says_too_little_is_refused() -> None:

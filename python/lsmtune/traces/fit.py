@@ -8,6 +8,7 @@ that are most likely given these steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,6 +53,8 @@ from lsmtune.workloads.distributions import largest_size
 _FEWEST_OPERATIONS = 1000
 # The search for db_bench's steps draws points; the same ones for the same trace.
 _SEED = 20261121
+# An estimate is so many standard errors too high less than once in 30,000 times.
+_ERRORS = 4
 _NAME = "trace"
 _VALUE_BYTES_UNKNOWN = 100
 
@@ -180,8 +183,12 @@ def _refuse_larger(path: str, what: str, sizes: Histogram, most: int) -> None:
 def _records(summary: TraceSummary, request: FitRequest, numbers: bool) -> tuple[int, list[str]]:
     distinct = round(summary.keys.distinct)
     if request.records is not None:
-        if request.records < distinct:
-            allowed = f"at least {distinct}: so many keys are in the trace"
+        sampling, least = summary.sampling, distinct
+        if sampling.method != "exact":
+            # The number of keys is an estimate then, and half of all estimates are too high.
+            least = math.ceil(distinct * (1 - _ERRORS * sampling.standard_error))
+        if request.records < least:
+            allowed = f"at least {least}: so many keys are in the trace"
             raise InputError("--records", found=request.records, allowed=allowed)
         return request.records, []
     if numbers:
