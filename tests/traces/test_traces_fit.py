@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from trace_parts import reuse, said
+from trace_parts import histogram, reuse, said
 
 from lsmtune.errors import InputError
 from lsmtune.model.codec import ProtocolError
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import PhaseKind, SineRate, StepRate
+from lsmtune.model.workload import Durability, PhaseKind, SineRate, StepRate
 from lsmtune.traces.fit import FitRequest, TraceFit, fit_trace
 from lsmtune.traces.keys import count_ranges
 from lsmtune.traces.sizes import TABLE_ROWS, fit_rate, fit_sizes
@@ -158,6 +158,24 @@ def test_what_is_fitted_is_a_workload_that_lsmtune_reads(
     assert again == fit.workload
     assert (again.key_bytes, again.value_bytes) == (keys, loaded)
     assert ("keys shorter than 8 bytes have 8" in fit.warnings) == (min(key_bytes) < 8)
+
+
+def test_what_the_workload_has_by_assumption_is_named() -> None:
+    """Compression and durability were the defaults of a workload file, and merges had the sizes of
+    puts, without a word."""
+    keys, rng = np.arange(2000) % 300, np.random.default_rng(1)
+    counts = {"get": 1000, "put": 500, "merge": 500}
+    summary = said(keys, operations=counts, values=rng.integers(50, 90, 500))
+    summary["value_sizes"]["merge"] = histogram(np.full(500, 8))
+    both = fit_trace(lambda *_: trace_summary(summary), FitRequest())
+    told = "\n".join(both.warnings)
+    assert (both.workload.compression_ratio, both.workload.durability) == (0.5, Durability.WAL)
+    for part in ("compression_ratio of the file", "durability of the file", "merges have the val"):
+        assert part in told, part
+    read = "\n".join(fitted(keys, operations={"get": 2000}).warnings)
+    assert "compression_ratio of the file" in read  # of what is loaded
+    assert "durability of the file" not in read
+    assert "merges have" not in read
 
 
 def test_a_trace_with_keys_or_values_that_no_workload_has_is_refused() -> None:

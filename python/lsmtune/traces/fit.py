@@ -227,6 +227,17 @@ def _assumptions(summary: TraceSummary, request: FitRequest, components: Compone
             f"the values that were there before are not in a trace: loaded {size} "
             "(--load-value-bytes says their size)"
         )
+    lines.append(
+        "how well values compress is not in a trace: to half of their size (compression_ratio of "
+        "the file says it)"
+    )
+    if components.operations.keys() - {"get", "scan"}:
+        lines.append(
+            "whether writes were synced is not in a trace: they are not (durability of "
+            "the file says it)"
+        )
+    if summary.value_sizes.keys() >= {"put", "merge"}:
+        lines.append("merges have the value sizes of puts: a mix has the same for all its writes")
     if components.keys_seen.min < KEY_BYTES_MIN:
         lines.append(f"keys shorter than {KEY_BYTES_MIN} bytes have {KEY_BYTES_MIN}")
     if len(summary.column_families) > 1:
