@@ -66,3 +66,28 @@ def test_metrics_have_names() -> None:
     assert text.metric_label("latency_us_p999") == "p99.9 latency"
     assert text.metric_label("stall_s") == "stall"
     assert text.metric_label("rss_bytes_max") == "peak resident memory"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "label", "told"),
+    [
+        ("requests_s", 52_000.0, "requests s", "52,000"),  # was `14h26m40s` of `requests`
+        ("rows_s", 1234.5, "rows s", "1,234"),
+        ("cpu_usage", 87.0, "cpu usage", "87"),  # was 87 µs
+        ("memory_used_mb", 512.0, "memory used mb", "512"),
+        ("throughput_mb_s", 180.0, "throughput", "180 MB/s"),  # was `3m`
+        ("sustained_throughput_mb_s", 12.5, "sustained throughput", "12.5 MB/s"),
+        ("queue_us_p99", 1500.0, "queue us p99", "1.5 ms"),
+        ("cache_bytes", 4096.0, "cache", "4KiB"),
+        ("kilobytes", 4096.0, "kilobytes", "4,096"),
+        ("elapsed_s", 90.0, "elapsed", "1m30s"),
+        ("reads_ops_s", 5.0, "reads", "5 ops/s"),
+        ("latency_us_p99^-0.5 * throughput_ops_s^0.5", 3.0, "weighted objectives", "3"),
+    ],
+)
+def test_a_metric_has_the_unit_that_its_name_says_and_no_other(
+    metric: str, value: float, label: str, told: str
+) -> None:
+    """Rates of programs ended in `_s` and were shown as hours; any name with `us` in it was µs."""
+    assert text.metric_label(metric) == label
+    assert text.quantity(metric, value) == told

@@ -331,7 +331,8 @@ HIGHER_IS_BETTER = frozenset(m.name for m in REGISTRY if m.higher_is_better)
 # What a constraint may call a metric for short.
 SHORT_NAMES = {"db_bytes": "database_bytes"}
 
-_UNIT_ENDINGS = ("_ops_s", "_us_per_operation", "_bytes", "_us", "_s")
+_RATES = {"_ops_s": "ops/s", "_mb_s": "MB/s"}
+_UNIT_ENDINGS = (*_RATES, "_us_per_operation", "_bytes", "_us", "_s")
 
 
 def shown_in(place: Place) -> tuple[str, ...]:
@@ -341,14 +342,17 @@ def shown_in(place: Place) -> tuple[str, ...]:
 
 
 def unit_of(name: str) -> str:
-    """The unit that a metric's name ends in, also one that a program made up; empty for numbers."""
-    if name.endswith("_ops_s"):
-        return "ops/s"
-    if "_us" in name:
+    """The unit that a metric's name has, also one that a program made up; empty for numbers."""
+    for ending, unit in _RATES.items():
+        if name.endswith(ending):
+            return unit
+    words = name.split("_")
+    if words[-1] == "s":
+        # `requests_s` of a program is a rate as likely as `startup_s` is a time.
+        return "s" if name in BY_NAME else ""
+    if "us" in words:
         return "µs"
-    if "bytes" in name:
-        return "bytes"
-    return "s" if name.endswith("_s") else ""
+    return "bytes" if "bytes" in words else ""
 
 
 def label_of(name: str) -> str:
@@ -358,6 +362,6 @@ def label_of(name: str) -> str:
         return metric.label
     if name.startswith("latency_us_"):
         return f"{name.removeprefix('latency_us_')} latency"
-    for unit in _UNIT_ENDINGS:
+    for unit in _UNIT_ENDINGS if unit_of(name) else ():
         name = name.removesuffix(unit)
     return name.replace("_", " ")

@@ -39,6 +39,8 @@ def metric_label(metric: str) -> str:
 
 def metric_unit(metric: str) -> str:
     """The unit in which `quantity` and the axes show `metric`; empty for plain numbers."""
+    if _PRODUCT in metric:
+        return ""
     name = metric.rpartition(".")[2]
     return unit_of(name if name in METRICS else metric)
 
