@@ -69,11 +69,15 @@ def test_the_page_of_a_study_is_its_report_and_what_happens_now(serve: Serve, do
 def test_the_run_on_the_machine_is_shown(serve: Serve, study: SampleStudy) -> None:
     series = ((1.0, 300_000.0), (2.0, 310_000.0))
     run = LiveRun("trial", 7, 7, None, 0, "fillrandom", BEST, 0.0, "fillrandom", "measure", series)
-    say(study.path, run=run, time_s=7200.0, trials=40, notes=("drift: the machine became slower",))
+    notes = ("drift: the machine became slower",)
+    say(study.path, run=run, time_s=7200.0, spent_s=1800.0, trials=40, notes=notes)
     page = checked(serve(study.path).get("/study/0").text)
     assert "Operations per second of fillrandom of fillrandom" in page.plots
     assert "Trial 7." in page.text
-    assert "time left" in page.text
+    # By what the tuner has spent: the rows of the study know nothing of loads and of lost runs, and
+    # those of a fleet overlap.
+    assert re.search(r"time so far\s*30m", page.text)
+    assert re.search(r"time left\s*1h30m", page.text)
     assert "drift: the machine became slower" in page.text
 
 

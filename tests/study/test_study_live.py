@@ -120,6 +120,9 @@ def test_a_paused_study_waits_until_it_may_go_on_and_is_not_charged_for_it(tmp_p
     assert result.trials == 8
     assert max(row.wall_s for row in stored(folder)) < 60.0
     assert result.spent_s < 60.0
+    live = read_live(folder)
+    assert live is not None
+    assert live.spent_s == pytest.approx(result.spent_s)
 
 
 def test_a_fleet_is_not_charged_for_a_pause_either(tmp_path: Path) -> None:
@@ -137,6 +140,25 @@ def test_a_fleet_is_not_charged_for_a_pause_either(tmp_path: Path) -> None:
         result, _ = tuned_on(spec, folder, fleet_of(tmp_path, 1), observer, clock=clock)
     assert slept_s == [3600.0]
     assert result.trials == 8
+    live = read_live(folder)
+    assert live is not None
+    assert live.spent_s is not None
+    assert live.spent_s < 3600.0
+
+
+def test_what_is_spent_is_told_while_the_study_runs(tmp_path: Path) -> None:
+    """The page added up the rows that it had read, which lack loads and lost runs, and are old."""
+    folder, told = tmp_path / "s", []
+
+    class Looking(Recorder):
+        def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
+            live = read_live(folder)
+            told.append(None if live is None else live.spent_s)
+            super().run_started(place, arm, workload)
+
+    tuned(make_spec(tmp_path), folder, FakeRunner(), Looking())
+    walls_s = [row.wall_s for row in stored(folder)]
+    assert told[1:7] == pytest.approx([sum(walls_s[:runs]) for runs in range(1, 7)])
 
 
 def test_the_run_on_the_machine_is_told(tmp_path: Path) -> None:

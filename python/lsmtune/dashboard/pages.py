@@ -54,15 +54,17 @@ class Shown:
     live: Live | None = None
 
 
-def now_section(live: Live | None, spent_s: float) -> Section:
+def now_section(live: Live | None) -> Section:
     """What the tuner does now, until when, and what it said."""
     if live is None or live.state is State.ENDED:
         blocks: list[Block] = [Paragraph("No tuner works on this study.", "note")]
         blocks += _notes(live)
         return Section("now", _STATES[State.ENDED], blocks, "Now", tone="open")
-    facts = [("stage", live.stage), ("measured so far", text.seconds(spent_s))]
-    if live.time_s is not None:
-        facts.append(("time left", text.seconds(max(live.time_s - spent_s, 0.0))))
+    facts = [("stage", live.stage)]
+    if live.spent_s is not None:
+        facts.append(("time so far", text.seconds(live.spent_s)))
+        if live.time_s is not None:
+            facts.append(("time left", text.seconds(max(live.time_s - live.spent_s, 0.0))))
     if live.trials is not None:
         facts.append(("trials at most", text.number(live.trials)))
     run = live.run

@@ -82,7 +82,7 @@ class Watched:
     def page(self) -> tuple[Document, Mapping[str, str]]:
         """What happens now, and the report; as a document, and as HTML by the sections' ids."""
         shown = self.shown()
-        now = now_section(shown.live, shown.analysis.measured_s)
+        now = now_section(shown.live)
         fragments = {now.id: section_html(now), **shown.fragments}
         return replace(shown.report, sections=[now, *shown.report.sections]), fragments
 

@@ -113,12 +113,8 @@ class FleetTuning(Tuning):
     # --- Time is that of the wall: hosts work at once.
 
     @property
-    def _elapsed_s(self) -> float:
+    def _spent_s(self) -> float:
         return self._before_s + self._clock() - self._began_s
-
-    @property
-    def _spent(self) -> tuple[float, list[float]]:
-        return self._elapsed_s, list(self._progress.trial_walls_s)
 
     def _excuse(self, seconds: float) -> None:
         self._began_s += seconds
@@ -199,6 +195,7 @@ class FleetTuning(Tuning):
     def _drive(self, assign: Callable[[Member], Step | None]) -> bool:
         """Give steps to free hosts until there is none and nothing runs; False: interrupted."""
         while True:
+            self._live.keep_up()  # nothing else is said while all hosts are busy
             if not self._stop.is_set():
                 self._look()
                 for member in [m for m in self._members if m.token is None]:
@@ -215,7 +212,7 @@ class FleetTuning(Tuning):
     def _take(self, ended: Ended) -> None:
         """A host has nothing to do any more."""
         member, step, error = ended.member, ended.step, ended.error
-        self._folder.measurements.set_fact(_ELAPSED, self._elapsed_s)
+        self._folder.measurements.set_fact(_ELAPSED, self._spent_s)
         if error is None:
             step.ended(ended.result)
         elif isinstance(error, HostLostError) or (

@@ -66,7 +66,10 @@ class LiveRun:
 
 @dataclass(frozen=True)
 class Live:
-    """What `live.json` holds. `time_s` and `trials` are the budget as it is now."""
+    """What `live.json` holds. `time_s` and `trials` are the budget as it is now.
+
+    `spent_s` seconds of it were gone at `now_s`; None: not known yet.
+    """
 
     pid: int
     state: State
@@ -76,6 +79,7 @@ class Live:
     notes: tuple[str, ...] = ()
     time_s: float | None = None
     trials: int | None = None
+    spent_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -143,29 +147,38 @@ def _tell(callbacks: list[Callable[..., None]], *args: Any, **more: Any) -> None
 
 @dataclass
 class LiveFile(TuneObserver):
-    """Keeps `live.json` of a folder. What cannot be written is left out: a study goes on."""
+    """Keeps `live.json` of a folder. What cannot be written is left out: a study goes on.
+
+    `spent_s` tells how much of the time budget is gone; a session sets it.
+    """
 
     folder: Path
     clock: Clock
     stop: threading.Event
     live: Live
+    spent_s: Callable[[], float | None] = lambda: None
     _added: int = 0
     _series: list[tuple[float, float]] = field(default_factory=list)
     _written_s: float = float("-inf")
 
     def say(self, **changes: Any) -> None:
         """Change what the file says, and write it."""
-        self.live = replace(self.live, now_s=self.clock(), **changes)
+        self.live = replace(self.live, now_s=self.clock(), spent_s=self.spent_s(), **changes)
         self._written_s = self.live.now_s
         with suppress(OSError):
             _write(self.folder / LIVE_FILE, self.live)
         if self._requests().stop:
             self.stop.set()
 
-    def attend(self) -> tuple[Requests, float]:
-        """What is asked, between two trials, and for how many seconds that was a pause.
+    def keep_up(self, **changes: Any) -> None:
+        """Says `changes`, and how much time is gone, where it last said something a while ago."""
+        if self.clock() >= self._written_s + _EVERY_S:
+            self.say(**changes)
 
-        Waits while it is one; `add` has what is new.
+    def attend(self, excuse: Callable[[float], None]) -> Requests:
+        """What is asked, between two trials. Waits while it is a pause; `add` has what is new.
+
+        `excuse` is told for how many seconds it was one.
         """
         asked, began_s = self._requests(), self.clock()
         while asked.pause and not asked.stop and not self.stop.is_set():
@@ -173,7 +186,7 @@ class LiveFile(TuneObserver):
                 self.say(state=State.PAUSED)
             self.stop.wait(_EVERY_S)
             asked = self._requests()
-        paused_s = self.clock() - began_s
+        excuse(self.clock() - began_s)
         if asked.stop:
             self.stop.set()
         new = asked.add[self._added :]
@@ -181,7 +194,7 @@ class LiveFile(TuneObserver):
         time_s, trials = asked.time_s or self.live.time_s, asked.trials or self.live.trials
         if (time_s, trials, State.RUNNING) != (self.live.time_s, self.live.trials, self.live.state):
             self.say(state=State.RUNNING, time_s=time_s, trials=trials)
-        return replace(asked, add=new, time_s=time_s, trials=trials), paused_s
+        return replace(asked, add=new, time_s=time_s, trials=trials)
 
     def _requests(self) -> Requests:
         try:
@@ -209,8 +222,7 @@ class LiveFile(TuneObserver):
             self._series.append((round(message.elapsed_s, 3), round(message.throughput_ops_s, 1)))
             if len(self._series) > _SERIES_MAX:
                 del self._series[::2]
-            if self.clock() >= self._written_s + _EVERY_S:
-                self.say(run=replace(run, series=tuple(self._series)))
+            self.keep_up(run=replace(run, series=tuple(self._series)))
 
     def run_finished(self, _run: StoredMeasurement) -> None:
         """No run is on the machine until the next begins."""

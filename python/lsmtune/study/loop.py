@@ -97,8 +97,8 @@ class Tuning(Session):
 
     A kind of it that performs them elsewhere says where they run: by its own `_refuse_other_kind`,
     `_measure_baseline`, `_search`, `_promoted` and `_proved`. And it may go about all of it in its
-    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent` and
-    `_excuse` (whose time counts) and `_use_baseline` (which one trials are shown against).
+    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent_s`
+    and `_excuse` (whose time counts) and `_use_baseline` (which one trials are shown against).
     """
 
     def run(self) -> TuneResult:
@@ -121,7 +121,7 @@ class Tuning(Session):
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
-        if exceeded := self._budget.exceeded(self._startup_s + self._spent[0]):
+        if exceeded := self._budget.exceeded(self._startup_s + self._spent_s):
             self._observer.warning(exceeded)
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
@@ -158,8 +158,7 @@ class Tuning(Session):
 
     def _attend(self) -> None:
         """Do what other programs ask for."""
-        asked, paused_s = self._live.attend()
-        self._excuse(paused_s)
+        asked = self._live.attend(self._excuse)
         known = self._spec, self._progress, self._defaults, self._measurer
         self._budget = budget_now(self._budget, asked, *known)
         defined = self._spec, self._defaults, self._feasibility, self._observer
@@ -309,7 +308,7 @@ class Tuning(Session):
             self._trials.rejudge(self._observations.for_searcher())
             believed = believed_there(judgement.believed(self._trials.expected()), self._size)
             ranked = judgement.ranked(believed)
-            left_s = self._budget.proof_s(self._spent[0])
+            left_s = self._budget.proof_s(self._spent_s)
             promotion = self._promoted(
                 lambda measurer, host: promote(
                     *(spec, self._baseline, [judgement.trials[n] for n in ranked]),
@@ -328,7 +327,7 @@ class Tuning(Session):
         why_not = nothing_to_prove(spec, self._progress, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
-        left_s = self._budget.proof_s(self._spent[0])
+        left_s = self._budget.proof_s(self._spent_s)
         measurer = self._at_proof(self._measurer, best.number, left_s)
         notes = notes_on_sizes(
             *(self._size, self._observations.judgement, promotion, self._baseline_value),

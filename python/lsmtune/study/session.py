@@ -129,13 +129,19 @@ class Session:
         return self._known_progress[1]
 
     @property
+    def _spent_s(self) -> float:
+        """Seconds of the time budget that are gone."""
+        return self._measurer.spent_s()
+
+    @property
     def _spent(self) -> tuple[float, Sequence[float]]:
-        """Seconds of the time budget that are gone, and what each run of a trial took."""
-        return self._measurer.spent_s(), self._progress.trial_walls_s
+        """These, and what each run of a trial took."""
+        return self._spent_s, self._progress.trial_walls_s
 
     def _resume(self) -> Sequence[StoredMeasurement]:
         """Bring folder, Searcher and memory to the same state, whatever a kill left; all rows."""
         self._folder.sweep_leftovers()
+        self._live.spent_s = lambda: self._spent_s
         spec, rows = self._spec, self._folder.measurements.all()
         self._feasibility = Feasibility(spec, self._defaults, rows)
         runs = trial_runs(rows)
@@ -228,7 +234,7 @@ class Session:
             short = size.unlike_now(self._spec, self._size)
         else:
             short = size.resize(
-                *(self._spec, self._folder, baseline, self._spent[0], self._defaults)
+                *(self._spec, self._folder, baseline, self._spent_s, self._defaults)
             )
         self._size = size.stored_size(self._folder)
         self._budget = size_budget(self._spec, self._size, self._other_s)
