@@ -72,6 +72,16 @@ def test_what_may_be_missing_is_no_loss() -> None:
     assert judged(one).outcome is Outcome.OK
 
 
+def test_keys_that_no_thread_of_a_fill_put_are_not_lost() -> None:
+    """Two threads of fillseq put the same half of the keys, and an engine lost the other half."""
+    fill = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=1000)
+    mix = Mix((("get", 1.0),), records=1000)
+    run = Phase("run", PhaseKind.MEASURE, mix=mix, operations=100)
+    half = replace(fill, operations_per_thread=500, threads=2)
+    assert judged(Workload("w", (fill, run), num=1000)).outcome is Outcome.DATA_LOSS
+    assert judged(Workload("w", (half, run), num=1000)).outcome is Outcome.OK
+
+
 def test_reads_by_name_after_a_mix_that_deletes_may_miss() -> None:
     # It was called data loss: only deletes by db_bench's names were known to remove keys.
     load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=1000)

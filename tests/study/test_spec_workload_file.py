@@ -233,6 +233,32 @@ def test_records_that_nobody_can_know_have_to_be_stated() -> None:
     assert stated.phases[2].mix == Mix((("get", 1.0),), records=100)
 
 
+@pytest.mark.parametrize(
+    ("fill", "all_there"),
+    [
+        ("operation: fillseq, operations_per_thread: 100, threads: 4", True),
+        ("operation: fillseq, operations_per_thread: 50, threads: 2", False),
+        ("operation: fillseq, operations: 199, threads: 2", True),
+        ("operation: fillseq, operations: 198, threads: 2", False),
+        ("operation: fillseq, operations: 100, duration_s: 1s", False),
+        ("operation: filluniquerandom, operations_per_thread: 50, threads: 2", True),
+        ("operation: filluniquerandom, operations: 100, duration_s: 1s", False),
+        ("operation: filluniquerandom, operations: 100, threads: 3", False),
+        ("operation: filluniquerandom, operations: 102, threads: 3", True),
+    ],
+)
+def test_a_fill_leaves_all_keys_only_where_that_is_certain(fill: str, all_there: bool) -> None:
+    """Each thread of fillseq begins with the first key: two of 50 operations leave 50 of 100 keys,
+    and a mix after them asked for all."""
+    after = "{name: b, kind: measure, mix: {operations: {get: 1}}, operations: 10}"
+    text = PHASE.replace("operation: fillseq, operations_per_thread: 100", fill) + f"  - {after}\n"
+    if all_there:
+        assert read(text).phases[1].mix == Mix((("get", 1.0),), records=100)
+        return
+    with pytest.raises(InputError, match=r"phases\[1\].mix.records: missing, and how many"):
+        read(text)
+
+
 @given(st.text(max_size=80))
 def test_any_text_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InputError) as caught:

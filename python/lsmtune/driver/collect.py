@@ -37,7 +37,6 @@ from lsmtune.model.workload import Companion, Phase
 from lsmtune.units import format_bytes
 
 _PUTS_EVERY_KEY = "filluniquerandom"
-_PUT_EVERY_KEY = frozenset({_PUTS_EVERY_KEY, "fillseq"})
 _DELETES = frozenset({"deleterandom", "deleteuniquerandom"})
 _READS_WHAT_WAS_PUT = frozenset({"readrandom", "readhot", "readuniquerandom"})
 _DELETES_IN_MIX = frozenset({"delete", "delete_oldest"})
@@ -71,16 +70,14 @@ def _first_lossy(
     """The first phase that missed keys after one had put each of the `num`, and none deleted."""
     deleting = {phase.name for phase in phases if _may_delete(phase)}
     all_put = any(
-        phase.operation == _PUTS_EVERY_KEY
-        and phase.duration_s is None
-        and (phase.operations_per_thread or 0) * phase.threads >= num
-        for phase in before
+        phase.operation == _PUTS_EVERY_KEY and phase.puts_each_of(num) for phase in before
     )
     for phase in measured:
         if phase.operation in _DELETES or phase.name in deleting:
             all_put = False
         elif phase.operation == _PUTS_EVERY_KEY:
-            all_put = all_put or phase.operations >= num
+            # Its threads divide the keys among themselves.
+            all_put = all_put or phase.operations // phase.threads >= -(-num // phase.threads)
         elif all_put and phase.operation in _READS_WHAT_WAS_PUT and phase.keys_missing:
             return phase
     return None
@@ -113,7 +110,7 @@ def _surely_put(phase: Phase, num: int, sure: int) -> int:
     if done is None or phase.duration_s is not None:
         return 0
     if mix is None:
-        return num if phase.operation in _PUT_EVERY_KEY and done >= num else 0
+        return num if phase.puts_each_of(num) else 0
     alone = [name for name, _ in mix.operations] == ["insert"]
     follows = mix.first == 0 and mix.records <= sure and mix.insert_from is None
     return mix.records + done if alone and follows else 0

@@ -370,6 +370,19 @@ class Phase:
         each = self.operations_per_thread
         return None if each is None else each * self.threads
 
+    def puts_each_of(self, num: int) -> bool:
+        """Whether it puts each of `num` keys for certain.
+
+        Every thread of `fillseq` begins with the first key; those of `filluniquerandom` divide the
+        keys among themselves. Where operations do not divide evenly, the first threads do one more.
+        """
+        done, threads = self.operations_whole, self.threads
+        if done is None or self.duration_s is not None:
+            return False
+        if self.operation == "fillseq":
+            return math.ceil(done / threads) >= num
+        return self.operation == "filluniquerandom" and done // threads >= math.ceil(num / threads)
+
     @property
     def is_job(self) -> bool:
         """Whether it treats keys once each: its size is the question, and no rate that lasts."""

@@ -251,7 +251,7 @@ def _records_after(phase: Phase, num: int, before: int | None) -> int | None:
         alone = mix.names == {"insert"} and phase.duration_s is None and mix.insert_from is None
         return mix.records + done if alone and done is not None and not mix.first else None
     if phase.operation in _FILLS:
-        return num if done is not None and done >= num else None
+        return num if phase.puts_each_of(num) else None
     # Written at random: most keys are there, and readers of all of them expect to miss some.
     return num if phase.operation == "fillrandom" else before
 
