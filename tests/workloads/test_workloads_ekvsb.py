@@ -17,6 +17,7 @@ from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Workload
 from lsmtune.stats.pareto import DistinctCounter
 from lsmtune.workloads.ekvsb import Task, imported_workload, lines_of, read_tasks, tasks_of
+from lsmtune.workloads.file import parse_workload_file, workload_text
 from lsmtune.workloads.stated import make_workload
 
 
@@ -112,6 +113,40 @@ def test_without_puts_the_database_is_loaded_first_which_is_said(tmp_path: Path)
     assert any("keys shorter than 8 bytes" in note for note in notes)
     with pytest.raises(InputError, match="has no tasks"):
         imported_workload(written(tmp_path / "none.json", []))
+
+
+def read_again(workload: Workload) -> Workload:
+    return parse_workload_file(workload_text(workload), Path("w.yaml"))
+
+
+def test_the_database_has_the_records_that_were_put_and_not_the_keys_that_were_asked_for(
+    tmp_path: Path,
+) -> None:
+    """`num` counted keys that nobody had put, so that the data were half as large again."""
+    tasks = [put(f"key-{index:06}", 100) for index in range(400)]
+    tasks += [{"GET": {"key": f"key-{index:06}"}} for index in range(600)]
+    workload, _ = imported_workload(written(tmp_path / "w.json", tasks))
+    assert workload.num == workload.phases[0].operations == 400
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("été (1).json", "t- -1-"), ("_.json", "tasks"), ("ok 1.json", "ok 1")]
+)
+def test_a_workload_has_a_name_that_can_be_read_again(tmp_path: Path, file: str, name: str) -> None:
+    workload, _ = imported_workload(written(tmp_path / file, [put("key-000001", 7)]))
+    assert workload.name == name
+    assert read_again(workload) == workload
+    long, _ = imported_workload(written(tmp_path / f"{'a' * 200}.json", [put("key-000001", 7)]))
+    assert read_again(long).name == "a" * 100
+
+
+def test_values_of_a_mebibyte_stay_as_large_as_values_may_be(tmp_path: Path) -> None:
+    """Where sizes are put together, the middle of the last group was above the largest value."""
+    most = 2**20
+    tasks = [put("key-000001", size) for size in range(most - 1200, most + 1, 2)]
+    workload, notes = imported_workload(written(tmp_path / "w.json", tasks))
+    assert any("were put together" in note for note in notes)
+    assert read_again(workload) == workload
 
 
 def drawn(workload: Workload, seed: int) -> list[Task]:

@@ -98,6 +98,7 @@ WRITES = frozenset(
 )
 _STEPS_ALLOWED = "a list of [time, operations per second], as [30s, 5000]"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"
+NAME_LENGTH_MAX = 100
 NAME_ALLOWED = "letters, digits, spaces and . _ -, starting with a letter or digit"
 
 
@@ -430,7 +431,7 @@ class Workload:
 
     __pydantic_config__ = STRICT
 
-    name: Annotated[str, described(NAME_ALLOWED, pattern=NAME_PATTERN, max_length=100)]
+    name: Annotated[str, described(NAME_ALLOWED, pattern=NAME_PATTERN, max_length=NAME_LENGTH_MAX)]
     phases: Phases
     num: Annotated[Whole, described("keys of the database", ge=1)]
     key_bytes: Annotated[

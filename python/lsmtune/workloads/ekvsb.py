@@ -7,6 +7,7 @@ From ekvsb's `src/task.rs` and `src/workload.rs`: `{"PUT": {"key": "...", "value
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from lsmtune.model.text import open_text
 from lsmtune.model.workload import (
     KEY_BYTES_MAX,
     KEY_BYTES_MIN,
+    NAME_LENGTH_MAX,
     VALUE_BYTES_MAX,
     Mix,
     Phase,
@@ -229,16 +231,24 @@ def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
     if summary.value_sizes:
         sizes = _table(summary.value_sizes, 1, VALUE_BYTES_MAX, source, "value")
     key_sizes = _table(summary.key_sizes, KEY_BYTES_MIN, KEY_BYTES_MAX, source, "key")
+    phases = _phases(summary, sizes)
     workload = Workload(
-        name=path.stem,
-        phases=_phases(summary, sizes),
-        num=max(1, summary.keys),
+        name=_name_of(path),
+        phases=phases,
+        # Those of the first phase: tasks may ask for keys that were never put.
+        num=phases[0].operations or 1,
         key_bytes=largest_size(key_sizes),
         value_bytes=100 if sizes is None else max(1, round(mean_size(sizes))),
         compression_ratio=1.0,  # random bytes
         key_sizes=None if key_sizes.name == "constant" else key_sizes,
     )
     return workload, _lost(summary)
+
+
+def _name_of(path: Path) -> str:
+    """The file's name as a workload may have it."""
+    cleaned = re.sub(r"[^A-Za-z0-9 ._-]+", "-", path.stem)
+    return cleaned.lstrip(" ._-")[:NAME_LENGTH_MAX] or "tasks"
 
 
 def _phases(summary: Summary, sizes: Distribution | None) -> tuple[Phase, ...]:
@@ -274,7 +284,8 @@ def _table(counts: Counter[int], low: int, high: int, source: str, what: str) ->
         step *= 2
     together: Counter[int] = Counter()
     for size, count in raised.items():
-        together[max(low, size // step * step + step // 2) if step > 1 else size] += count
+        middle = min(max(low, size // step * step + step // 2), high)
+        together[middle if step > 1 else size] += count
     if len(together) == 1:
         return Distribution.of("constant", size=next(iter(together)))
     return Distribution.of("table", sizes=tuple(sorted(together.items())))
