@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -14,9 +15,16 @@ from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
 from lsmtune.stats.pareto import DistinctCounter
-from lsmtune.workloads.ekvsb import Task, imported_workload, lines_of, read_tasks, tasks_of
+from lsmtune.workloads.ekvsb import (
+    Task,
+    imported_workload,
+    lines_of,
+    read_tasks,
+    tasks_of,
+    what_is_lost,
+)
 from lsmtune.workloads.file import parse_workload_file, workload_text
 from lsmtune.workloads.stated import make_workload
 
@@ -194,6 +202,18 @@ def test_unique_keys_come_up_once_each_and_in_no_equal_steps(seed: int, num: int
         numbers = [int(task.key) for task in phase]
         assert sorted(numbers) == list(range(num))
         assert num < 100 or len({b - a for a, b in pairwise(numbers)}) > 2
+
+
+def test_what_an_export_loses_is_said() -> None:
+    """That the key decides the operation, and that time may end a phase, was lost in silence."""
+    mix = Mix((("get", 1.0), ("put", 1.0)), records=10)
+    run = Phase("run", PhaseKind.MEASURE, mix=mix, operations=5)
+    assert what_is_lost(Workload("w", (run,), num=10)) == ()
+    by_key = replace(run, mix=replace(mix, operation_by_key=0.5))
+    (line,) = what_is_lost(Workload("w", (by_key,), num=10))
+    assert "no key decides it" in line
+    (line,) = what_is_lost(Workload("w", (replace(run, duration_s=60.0),), num=10))
+    assert "whatever its duration" in line
 
 
 def test_what_ekvsb_has_no_task_for() -> None:

@@ -29,6 +29,10 @@ CASES = [
     Distribution.of(
         "row", fields=3, names_bytes=20, length=Distribution.of("uniform", low=0, high=10)
     ),
+    Distribution.of("pareto", theta=0.0, k=-0.5, sigma=50.0, low=90, high=200),  # ends at 100
+    # One draw of the whole law in 10^17: sizes were drawn until one was within.
+    Distribution.of("pareto", theta=0.0, k=0.0, sigma=1.0, low=40, high=60),
+    Distribution.of("pareto", theta=0.0, k=0.0, sigma=1.0, low=4000, high=4000),
 ]
 
 
@@ -97,6 +101,15 @@ def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
         ({"distribution": "table", "sizes": []}, "^s.sizes: "),
         ({"distribution": "table", "sizes": [[1, 0]]}, r"^s.sizes\[0\]\[1\]: found 0"),
         ({"distribution": "normal", "mean": 5, "sd": 1, "low": 9, "high": 10}, "s.mean: found 5"),
+        # The last size of this law is just below 50: an export drew on and on.
+        (
+            {"distribution": "pareto", "theta": 40, "k": -1, "sigma": 10, "low": 50, "high": 60},
+            "^s.low: no size from low to high is ever drawn; found 50; allowed: below .*, 50$",
+        ),
+        (
+            {"distribution": "pareto", "theta": 0, "k": 0, "sigma": 1, "low": 900, "high": 999},
+            "^s.low: no size .*; found 900; allowed: nearer to theta",
+        ),
         ("4K", "s: found '4K'.*did you mean 4KiB|s.distribution"),
     ],
 )

@@ -195,6 +195,8 @@ def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
         raise FieldError(f"{field}.mean", found=mean, allowed="from low to high")
     if name == "pareto" and not theta < high:  # type: ignore[operator]
         raise FieldError(f"{field}.theta", found=theta, allowed=f"below high, {high}")
+    if name == "pareto":
+        _check_pareto(field, **given)  # type: ignore[arg-type]
     if ("key_a" in given) != ("key_b" in given):
         missing = "key_b" if "key_a" in given else "key_a"
         why = "missing beside the other of key_a and key_b"
@@ -204,6 +206,30 @@ def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
         raise FieldError(f"{field}.key_grains", why=why)
     if name == "ranges" and not any(given.get(part) for part in "ac"):
         raise FieldError(f"{field}.a", why="a and c are 0", allowed="one of them above 0")
+
+
+_SHARE_LEAST = 1e-300  # of less, the logarithm may be that of 0
+
+
+def _check_pareto(field: str, *, theta: float, k: float, sigma: float, low: int, high: int) -> None:
+    above, beyond = (pareto_above(size, theta, k, sigma) for size in (low, high + 1))
+    if low < high and above - beyond < _SHARE_LEAST:
+        # As the driver refuses it; and who draws until a size is within would never end.
+        why = "no size from low to high is ever drawn"
+        allowed = f"below theta - sigma / k, {theta - sigma / k:g}" if k < 0 else "nearer to theta"
+        raise FieldError(f"{field}.low", found=low, why=why, allowed=allowed)
+
+
+def pareto_above(size: float, theta: float, k: float, sigma: float) -> float:
+    """The share above `size` of the generalised Pareto distribution.
+
+    1 - F(x) = (1 + k (x - theta) / sigma)^(-1 / k); see `docs/measuring.md`.
+    """
+    if size <= theta:
+        return 1.0
+    if k == 0:
+        return math.exp(-(size - theta) / sigma)
+    return math.pow(max(0.0, 1 + k * (size - theta) / sigma), -1 / k)
 
 
 def _stated(distribution: Distribution, info: SerializationInfo) -> Any:

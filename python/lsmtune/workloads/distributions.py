@@ -15,7 +15,7 @@ from statistics import NormalDist, fmean
 from typing import Any
 
 from lsmtune.errors import InputError
-from lsmtune.model.distribution import Distribution
+from lsmtune.model.distribution import Distribution, pareto_above
 from lsmtune.model.workload import KeyOrder, Workload, YcsbKeys
 
 _QUANTILES = 4096
@@ -83,12 +83,10 @@ def _mean_of_zipfian(given: Given) -> float:
     return float(low - 1 + _power_sum(count, 1 - theta) / _power_sum(count, -theta))
 
 
-def _over_quantiles(
-    quantile: Callable[[float], float], share_low: float, share_high: float
-) -> float:
+def _over_quantiles(quantile: Callable[[float], float], one: float, other: float) -> float:
     """The mean of what lies between two shares of a distribution."""
-    step = (share_high - share_low) / _QUANTILES
-    return fmean(quantile(share_low + (i + 0.5) * step) for i in range(_QUANTILES))
+    step = (other - one) / _QUANTILES
+    return fmean(quantile(one + (i + 0.5) * step) for i in range(_QUANTILES))
 
 
 def _mean_of_normal(given: Given) -> float:
@@ -97,29 +95,17 @@ def _mean_of_normal(given: Given) -> float:
 
 
 def _mean_of_pareto(given: Given) -> float:
-    """Of the generalised Pareto distribution: F(x) = 1 - (1 + k (x - theta) / sigma)^(-1 / k)."""
-    theta, k, sigma = given["theta"], given["k"], given["sigma"]
-
-    def share_above(x: float) -> float:
-        if x <= theta:
-            return 1.0
-        if k == 0:
-            return math.exp(-(x - theta) / sigma)
-        return math.pow(max(0.0, 1 + k * (x - theta) / sigma), -1 / k)
-
-    share_low, share_high = (1 - share_above(given[bound]) for bound in ("low", "high"))
-    return _over_quantiles(pareto_quantile(theta, k, sigma), share_low, share_high)
+    if given["low"] == given["high"]:
+        return float(given["low"])
+    law = given["theta"], given["k"], given["sigma"]
+    above = (pareto_above(given[bound], *law) for bound in ("low", "high"))
+    return _over_quantiles(lambda share: _pareto_at(share, *law), *above)
 
 
-def pareto_quantile(theta: float, k: float, sigma: float) -> Callable[[float], float]:
-    """The quantiles of the generalised Pareto distribution, by the share below them."""
-
-    def quantile(share: float) -> float:
-        if k == 0:
-            return theta - sigma * math.log1p(-share)
-        return theta + sigma * (math.pow(1 - share, -k) - 1) / k
-
-    return quantile
+def _pareto_at(above: float, theta: float, k: float, sigma: float) -> float:
+    """The size above which is a share `above` of the generalised Pareto distribution."""
+    back = -math.log(above)
+    return theta + sigma * (math.expm1(k * back) / k if k else back)
 
 
 _MEANS: dict[str, Callable[[Given], float]] = {
@@ -204,10 +190,9 @@ def size_chooser(sizes: Distribution, random: Random, source: str) -> Callable[[
             ranks, count = _Zipfian(given["theta"], random), given["high"] - given["low"] + 1
             return lambda: int(given["low"]) + ranks.draw(count)
         case "normal":
-            return _until(given, lambda: random.gauss(given["mean"], given["sd"]), round)
+            return _normal(given, random)
         case "pareto":
-            quantile = pareto_quantile(given["theta"], given["k"], given["sigma"])
-            return _until(given, lambda: quantile(random.random()), math.floor)
+            return _pareto(given, random)
         case "table":
             shown = [size for size, _ in given["sizes"]]
             bounds = list(accumulate(weight for _, weight in given["sizes"]))
@@ -273,16 +258,29 @@ def _exponential(percentile: float, fraction: float, random: Random) -> Chooser:
     return draw
 
 
-def _until(
-    given: dict[str, Any], draw: Callable[[], float], whole: Callable[[float], int]
-) -> Callable[[], int]:
-    def within() -> int:
-        while True:
-            size = whole(draw())
+def _normal(given: dict[str, Any], random: Random) -> Callable[[], int]:
+    def draw() -> int:
+        while True:  # the mean is within the bounds
+            size = round(random.gauss(given["mean"], given["sd"]))
             if given["low"] <= size <= given["high"]:
                 return size
 
-    return within
+    return draw
+
+
+def _pareto(given: dict[str, Any], random: Random) -> Callable[[], int]:
+    """Between the bounds at once, as the driver draws: a tail may hold one draw in a billion."""
+    low, high = int(given["low"]), int(given["high"])
+    law = given["theta"], given["k"], given["sigma"]
+    above, beyond = (pareto_above(size, *law) for size in (low, high + 1))
+
+    def draw() -> int:
+        if low == high:
+            return low
+        size = math.floor(_pareto_at(above - random.random() * (above - beyond), *law))
+        return min(max(size, low), high)  # only rounding leaves the bounds
+
+    return draw
 
 
 class _Zipfian:

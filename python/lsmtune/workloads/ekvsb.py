@@ -362,10 +362,14 @@ def what_is_lost(workload: Workload) -> tuple[str, ...]:
     """What ekvsb does otherwise, a line each."""
     phases = workload.phases
     mixed = {name for phase in phases if phase.mix is not None for name in phase.mix.names}
+    by_key = any(phase.mix is not None and phase.mix.operation_by_key for phase in phases)
+    timed = any(phase.duration_s is not None for phase in phases)
     several = workload.databases > 1 or workload.column_families > 1
     lines = {
         "an update is a GET and a PUT": bool(mixed & {"update", "read_modify_write"}),
         "a merge is a PUT": "merge" in mixed,
+        "the operation is drawn by itself, and no key decides it": by_key,
+        "a phase ends after its operations, whatever its duration": timed,
         f"all keys have {workload.key_bytes} bytes, the longest": workload.key_sizes is not None,
         "all keys are in one database without column families": several,
         "ekvsb performs all tasks with one thread": any(p.threads > 1 for p in phases),
