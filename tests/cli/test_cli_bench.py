@@ -80,6 +80,19 @@ def test_a_run_that_is_too_short_is_warned_of(lsmtune: Any) -> None:
     assert "fillrandom: flushed 2 times; 20 make a rate of writing" in said["notices"]
 
 
+def test_a_longer_run_of_a_workload_file_is_advised_as_a_change_of_that_file(
+    lsmtune: Any, home: Path
+) -> None:
+    """`-w num=N`, which the next command refused; and a family's flags where the file had its name,
+    as an exported one has."""
+    exported = lsmtune("workload", "export", "fillrandom", "-w", "num=1000", "--format", "yaml")
+    (home / "nights.yaml").write_text(exported.out)
+    out = " ".join(lsmtune("bench", "--engine", "memory", "--workload", "nights.yaml").out.split())
+    assert "10 times num and the operations of the phases in its file would do" in out
+    (home / "a").write_text("recordcount=1000\noperationcount=1000\n")
+    assert "-w recordcount=10000" in lsmtune("bench", "--engine", "memory", "--workload", "a").out
+
+
 def test_the_page_cache_that_was_asked_for_is_told(lsmtune: Any) -> None:
     assert "page cache: warm" in lsmtune(*BENCH).out
     said = lsmtune(*BENCH, "-w", "page_cache=cold")

@@ -35,7 +35,7 @@ def run(phase: PhaseMeasurement, seed: int = 1) -> Measurement:
 
 def shown(*runs: Measurement, workload: Workload = WORKLOAD) -> str:
     screen = io.StringIO()
-    Console(file=screen, width=200).print(bench_view(runs, workload, []))
+    Console(file=screen, width=200).print(bench_view(runs, workload, {}, []))
     return screen.getvalue()
 
 
@@ -70,7 +70,7 @@ def test_conditions_that_spoil_a_figure_are_warned_of(monkeypatch: pytest.Monkey
     assert "processor time taken by the host: 10 % of a run, at most 10 %" in said
     assert "warning: The host took processor time from runs: More than 2 % in 1 of 1 runs" in said
     assert "warning: Cold runs did not begin cold: In one of them 40 %" in said
-    document = bench_document([run(disturbed)], cold)
+    document = bench_document([run(disturbed)], cold, {})
     assert document["conditions"] == {
         "page_cache": {"fillrandom": "cold"},
         "cold_runs": 1,

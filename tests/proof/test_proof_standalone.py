@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -165,6 +165,9 @@ class FakeClock:
         yield
 
 
+FAMILY: Mapping[str, object] = {"num": WORKLOAD.num}
+
+
 class Calibrating:
     """`calibrated` on a fake runner, whose runs take a second of its clock."""
 
@@ -173,9 +176,14 @@ class Calibrating:
         self.runner, self.observer = FakeRunner(), Recorder()
         patch.setattr(standalone, "AwakeClock", lambda: FakeClock(self.runner))
 
-    def __call__(self, time_s: float) -> list[Calibration]:
+    def __call__(self, time_s: float, of: Mapping[str, object] = FAMILY) -> list[Calibration]:
+        """With the parameters `of` its workload, none where that is from a file."""
         asked = CalibrationRequest(
-            ENGINE, WORKLOAD, CANDIDATE, LIMITS, seed=5, time_s=time_s, runner=self.runner
+            *(ENGINE, WORKLOAD, CANDIDATE, LIMITS),
+            seed=5,
+            time_s=time_s,
+            runner=self.runner,
+            parameters=of,
         )
         return calibrated(asked, self.path, self.observer, self.observer.stop)
 
@@ -220,6 +228,10 @@ def test_a_time_that_is_too_short_for_two_pairs_is_said_with_one_that_is_not(
 def test_a_time_that_is_too_short_for_any_pair_has_no_estimate(calibrating: Calibrating) -> None:
     with pytest.raises(InputError, match="a longer time, or a smaller workload"):
         calibrating(1.0)
+    with pytest.raises(
+        InputError, match=r"smaller workload \(num and the operations of the phases"
+    ):
+        calibrating(1.0, {})  # a workload file, of which -w is refused
 
 
 def test_an_interrupted_calibration_is_not_too_short(calibrating: Calibrating) -> None:

@@ -13,7 +13,7 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.measurement import LevelWork, Measurement, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.model.workload import Durability
+from lsmtune.model.workload import Durability, Phase, PhaseKind, Replay
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.history import RUNS_LEAST, repeat_rows
@@ -21,6 +21,7 @@ from lsmtune.report.tables import Arm, Ended, NoiseSource, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least
+from lsmtune.workloads.stated import size_advice, state_workload
 
 COLD = STUDY.replace("value_bytes: 100}", "value_bytes: 100, page_cache: cold}")
 
@@ -258,6 +259,20 @@ def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleS
         assert text.count(line) == 1
     assert "(baseline and tuned)" in text
     assert "at least num: 4000000" in text
+
+
+def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
+    """By whether it has parameters: a file may have the name of a family, as exported ones have."""
+    stated = state_workload("ycsb-a", {"recordcount": 1000, "operationcount": 500}, "-w")
+    workload = stated.workload
+    assert size_advice(workload, 4000, stated.parameters) == (
+        "-w recordcount=4000 -w operationcount=2000"
+    )
+    in_its_file = "4 times num and the operations of the phases in its file"
+    assert size_advice(workload, 4000, {}) == in_its_file
+    replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("t.trace"))
+    replayed = replace(workload, phases=(*workload.phases[:2], replay))
+    assert size_advice(replayed, 2500, {}) == "a trace 2.5 times as long"
 
 
 def test_long_runs_are_not_warned_of(study: SampleStudy) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -95,10 +95,14 @@ class RunnerFlags:
 
 @dataclass(frozen=True)
 class Bench:
-    """What to measure: one run for each of `seeds`, its database under `parent`."""
+    """What to measure: one run for each of `seeds`, its database under `parent`.
+
+    `parameters` are those of the workload, none of one from a workload file.
+    """
 
     config: Config
     workload: Workload
+    parameters: Mapping[str, Any]
     limits: Limits
     seeds: Sequence[int]
     parent: Path
@@ -121,7 +125,7 @@ def _bench(
     runners.check()
     choice = given.choice(workload, engine)
     config = under_workload(config_of(repeats.option), choice, engine, OPTION_FLAG)
-    bench = bench_of(config, choice.workload, limits, repeats)
+    bench = bench_of(config, choice.workload, choice.parameters, limits, repeats)
     if runners.runner == ALL:
         _compare(
             bench, *all_runners(engine, library, choice.workload), quiet=quiet, as_json=as_json
@@ -131,10 +135,17 @@ def _bench(
         measure_one(bench, one, quiet=quiet, as_json=as_json)
 
 
-def bench_of(config: Config, workload: Workload, limits: LimitFlags, repeats: RepeatFlags) -> Bench:
+def bench_of(
+    config: Config,
+    workload: Workload,
+    parameters: Mapping[str, Any],
+    limits: LimitFlags,
+    repeats: RepeatFlags,
+) -> Bench:
     """What these flags ask for. Raises InputError for a limit that is none."""
     seeds = range(repeats.seed, repeats.seed + repeats.repeat)
-    return Bench(config, workload, limits.limits, seeds, repeats.directory or Path.cwd())
+    parent = repeats.directory or Path.cwd()
+    return Bench(config, workload, parameters, limits.limits, seeds, parent)
 
 
 # --- what performs the runs
@@ -207,9 +218,10 @@ def measure_one(bench: Bench, choice: RunnerChoice, *, quiet: bool = False, as_j
     measurements = measure(bench, [choice], quiet=quiet)[choice.name]
     failed = _failed(measurements)
     if as_json:
-        print_json(bench_document(measurements, bench.workload) | {"warnings": warnings}, failed)
+        document = bench_document(measurements, bench.workload, bench.parameters)
+        print_json(document | {"warnings": warnings}, failed)
     elif measurements[-1].outcome is not Outcome.INVALID:
-        print_view(bench_view(measurements, bench.workload, warnings))
+        print_view(bench_view(measurements, bench.workload, bench.parameters, warnings))
     if failed is not None:
         raise failed
 

@@ -39,24 +39,35 @@ from lsmtune.report.terminal import blocks_view
 from lsmtune.report.trust import conditions_of
 from lsmtune.report.words import deviation, number, quantity, size
 from lsmtune.units import format_ratio
-from lsmtune.workloads.stated import size_flags
+from lsmtune.workloads.stated import size_advice
 
 
-def bench_document(measurements: Sequence[Measurement], workload: Workload) -> dict[str, object]:
-    """What `bench --json` prints: the fields of the records, whole, and what they come to."""
+def bench_document(
+    measurements: Sequence[Measurement], workload: Workload, parameters: Mapping[str, object]
+) -> dict[str, object]:
+    """What `bench --json` prints: the fields of the records, whole, and what they come to.
+
+    `parameters` are those that the workload was made with, none of a workload file.
+    """
     conditions = _conditions(measurements, workload)
     return {
         "measurements": encode(measurements),
         "repeats": encode(repeat_rows(measurements)),
         "conditions": encode(conditions),
-        "notices": _notices(measurements, workload, conditions),
+        "notices": _notices(measurements, workload, parameters, conditions),
     }
 
 
 def bench_view(
-    measurements: Sequence[Measurement], workload: Workload, warnings: Sequence[str]
+    measurements: Sequence[Measurement],
+    workload: Workload,
+    parameters: Mapping[str, object],
+    warnings: Sequence[str],
 ) -> RenderableType:
-    """The result of `bench` for people: one column per phase, medians where runs were repeated."""
+    """The result of `bench` for people: one column per phase, medians where runs were repeated.
+
+    `parameters` are those that the workload was made with, none of a workload file.
+    """
     good = [m for m in measurements if m.outcome is Outcome.OK]
     shown, conditions = good or list(measurements), _conditions(measurements, workload)
     first, engine = shown[0], shown[0].engine
@@ -84,7 +95,8 @@ def bench_view(
         verified = f"verified: {checked:,} keys read back after reopening, {verdict}"
         blocks.append(Paragraph(verified))
     blocks += [Paragraph(f"{name}: {value}") for name, value in condition_facts(conditions)]
-    lines = [*warnings, *_notices(measurements, workload, conditions), *_warnings(measurements)]
+    notices = _notices(measurements, workload, parameters, conditions)
+    lines = [*warnings, *notices, *_warnings(measurements)]
     blocks.append(Notices([Notice(line) for line in dict.fromkeys(lines)]))
     return blocks_view(blocks)
 
@@ -146,7 +158,10 @@ def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Cond
 
 
 def _notices(
-    measurements: Sequence[Measurement], workload: Workload, conditions: Conditions
+    measurements: Sequence[Measurement],
+    workload: Workload,
+    parameters: Mapping[str, object],
+    conditions: Conditions,
 ) -> list[str]:
     """What makes the figures say less than they seem to: the last run's length, the conditions."""
     lines = [f"{notice.title}: {notice.text}" for notice in condition_notices(conditions)]
@@ -156,8 +171,8 @@ def _notices(
     lines += run_length(last)
     num = scaled_num(workload.num, factor_wanted(last) or 1.0)
     if num > workload.num:
-        flags = size_flags(workload, num)
-        lines.append(f"too short to say what is sustained; {flags} would do")
+        larger = size_advice(workload, num, parameters)
+        lines.append(f"too short to say what is sustained; {larger} would do")
     return lines
 
 

@@ -127,7 +127,8 @@ def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
     by = native_runner(given.engine, given.library)
     seed = _SEED_DEFAULT if given.seed is None else given.seed
     return CalibrationRequest(
-        by.engine, choice.workload, config, limits, seed, time_s, by.runner, by.warnings
+        *(by.engine, choice.workload, config, limits, seed, time_s, by.runner, by.warnings),
+        parameters=choice.parameters,
     )
 
 

@@ -394,7 +394,7 @@ def _replay(
     workload = replay_workload(trace, loaded, speed, threads)
     config = config_of(repeats.option)
     config = with_page_cache(config, engine, workload.page_cache, WORKLOAD_FLAG)
-    bench = bench_of(config, workload, limits, repeats)
+    bench = bench_of(config, workload, {}, limits, repeats)
     measure_one(bench, native_runner(engine, library), as_json=as_json)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
@@ -172,7 +172,10 @@ def qualified(
 
 @dataclass(frozen=True)
 class CalibrationRequest:
-    """What is run against itself, and for how long."""
+    """What is run against itself, and for how long.
+
+    `parameters` are those of the workload, none of one from a workload file.
+    """
 
     engine: EngineIdentity
     workload: Workload
@@ -182,6 +185,7 @@ class CalibrationRequest:
     time_s: float
     runner: Runner
     warnings: tuple[str, ...] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def goal(self) -> Goal:
@@ -235,11 +239,13 @@ def calibrated(
         if pairs_s:
             least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
             longer = f"about {format_duration(round(least_s))} or more"
-        size = next(iter(sizes_for(asked.workload, 1)))
+        smaller = "num and the operations of the phases in its file"
+        if asked.parameters:
+            smaller = f"-w {next(iter(sizes_for(asked.workload, 1)))}=N"
         raise InputError(
             "--calibrate",
             found=format_duration(asked.time_s),
-            allowed=f"{longer}, or a smaller workload (-w {size}=N)",
+            allowed=f"{longer}, or a smaller workload ({smaller})",
             why=f"too short for {PAIRS_LEAST} pairs of runs",
         )
     return calibrations

@@ -30,7 +30,7 @@ from lsmtune.report.document import (
 from lsmtune.report.terminal import blocks_view
 from lsmtune.report.words import deviation
 from lsmtune.units import format_duration
-from lsmtune.workloads.stated import size_flags
+from lsmtune.workloads.stated import size_advice
 
 BUDGETS_S = (60, 600, 3600)
 EFFECTS = (0.05, 0.01)
@@ -158,8 +158,8 @@ def _length(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> s
     enough = "enough flushes, and compactions into each level that holds data"
     if num <= asked.workload.num:
         return f"run length: {enough}"
-    flags = size_flags(asked.workload, num)
-    return f"run length: at least {flags} for {enough}; then calibrate again"
+    larger = size_advice(asked.workload, num, asked.parameters)
+    return f"run length: at least {larger} for {enough}; then calibrate again"
 
 
 def _num(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> int | None:

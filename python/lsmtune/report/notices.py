@@ -21,7 +21,7 @@ from lsmtune.report.tables import Arm, Conditions, Notice, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, conditions
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.range import Range
-from lsmtune.workloads.stated import sizes_for
+from lsmtune.workloads.stated import size_advice
 
 _danger = partial(Notice, Severity.DANGER)
 _warning = partial(Notice, Severity.WARNING)
@@ -152,8 +152,7 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
     several, sizes = len(records.spec.workloads) > 1, []
     for index, num in sorted(wanted.items()):
         weighted = records.spec.workloads[index]
-        stated = sizes_for(weighted.workload, num).items()
-        size = ", ".join(f"{name}: {value}" for name, value in stated)
+        size = size_advice(weighted.workload, num, weighted.parameters, "{}: {}", ", ")
         sizes.append(f"{size} for {weighted.label}" if several else size)
     advice = f"Tune again with longer runs, at least {', '.join(sizes)}."
     lines = "; ".join(f"{line} ({' and '.join(of)})" for line, of in said.items())

@@ -30,13 +30,15 @@ Say = Callable[[str], None]
 class Choice:
     """The workload that a user chose, and the options of the engine that came with its properties.
 
-    `fields` is what a study file says of the workload. `files` names the files of `options`.
+    `fields` is what a study file says of the workload, `parameters` all those that it was made
+    with, none of a workload file. `files` names the files of `options`.
     """
 
     workload: Workload
     fields: Mapping[str, Any]
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     files: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def config(self, config: Config, engine: str, source: str) -> Config:
         """`config` over the options of the files, with those that the workload stands for."""
@@ -83,7 +85,8 @@ def choose_workload(
     else:  # the properties of a file of YCSB's stand in the study file itself
         fields = {"name": name if name in FAMILIES else YCSB, **stated.given}
     sources = ",".join(dict.fromkeys(given.source for given in stated.engine.values()))
-    return Choice(stated.workload, fields, _options(stated.engine, engine, say), sources)
+    options = _options(stated.engine, engine, say)
+    return Choice(stated.workload, fields, options, sources, stated.parameters)
 
 
 def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, OptionValue]:

@@ -71,10 +71,7 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
 
 
 def sizes_for(workload: Workload, num: int) -> dict[str, int]:
-    """The parameters that give `workload` `num` keys, and its operations in proportion.
-
-    Of a workload file, whose fields have no such names, `num` alone.
-    """
+    """The parameters of its family that give `workload` `num` keys, operations in proportion."""
     family = FAMILIES.get(workload.name)
     keys, *others = ("num",) if family is None else family.sizes
     last = workload.phases[-1].operations
@@ -85,9 +82,25 @@ def sizes_for(workload: Workload, num: int) -> dict[str, int]:
     return {keys: num, **dict.fromkeys(others, math.ceil(round(wanted / unit, 6)) * unit)}
 
 
-def size_flags(workload: Workload, num: int) -> str:
-    """The same as a command line has it: `-w recordcount=N -w operationcount=M`."""
-    return " ".join(f"-w {name}={value}" for name, value in sizes_for(workload, num).items())
+def size_advice(
+    workload: Workload,
+    num: int,
+    parameters: Mapping[str, object],
+    form: str = "-w {}={}",
+    between: str = " ",
+) -> str:
+    """What to set for that: `-w recordcount=N -w operationcount=M`, each in this `form`.
+
+    `parameters` are those that the workload was made with. One without any is from a workload file,
+    which flags cannot change, also where it has the name of a family; or it replays a trace.
+    """
+    if parameters:
+        sizes = sizes_for(workload, num).items()
+        return between.join(form.format(name, value) for name, value in sizes)
+    times = f"{num / workload.num:.3g} times"
+    if any(phase.replay is not None for phase in workload.phases):
+        return f"a trace {times} as long"
+    return f"{times} num and the operations of the phases in its file"
 
 
 # --- A workload with its properties, and what is to be said of them.
