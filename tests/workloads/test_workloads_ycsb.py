@@ -320,6 +320,23 @@ def test_two_flags_do_not_silently_disagree() -> None:
     assert state_workload("ycsb", {"recordcount": "20"}, "-w", in_file).workload.num == 20
 
 
+@pytest.mark.parametrize("name", ["target", "limit.ops"])
+def test_a_flag_changes_a_property_of_an_exported_file_by_either_name(name: str) -> None:
+    """The file has both names of a property, of which the flag changed one."""
+    text = properties_text("ycsb", state_workload("ycsb", {"target": 100}, "-w").parameters, "x")
+    assert {"target=100", "limit.ops=100"} <= set(text.split("\n"))
+    in_file = parse_properties(text, "workloada")
+    for parameters, settings in (({name: "200"}, {}), ({}, {name: "200"})):
+        given = {**in_file, **properties_of([], settings)}
+        stated = state_workload("ycsb", parameters, "-w", given)
+        assert stated.workload.phases[-1].rate_ops_s == 200
+    # Two names in one file, or in two flags, still have to agree.
+    with pytest.raises(InputError, match=r"^w:2: limit\.ops: says something else than target"):
+        state_workload("ycsb", {}, "-w", parse_properties("target=1\nlimit.ops=2", "w"))
+    with pytest.raises(InputError, match="says something else than "):
+        state_workload("ycsb", {"limit.ops": "3"}, "-w", properties_of([], {"target": "4"}))
+
+
 def test_an_error_has_the_name_under_which_a_property_was_given() -> None:
     with pytest.raises(InputError, match=r"^w\.txt:1: limit\.ops: found 'abc'"):
         state_workload("ycsb", {}, "-w", parse_properties("limit.ops=abc", "w.txt"))
