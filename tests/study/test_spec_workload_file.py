@@ -136,6 +136,10 @@ phases:
 @pytest.mark.parametrize(
     ("phase", "told"),
     [
+        (
+            "{name: a, kind: measure, operation: readseq, operations: 1, seek_nexts: 4}",
+            r"phases\[1\].seek_nexts: has no effect without operation: seekrandom, or a replay",
+        ),
         ("{name: a, kind: measure}", r"w.yaml:6: phases\[1\]: does nothing; allowed: one of"),
         ("{name: a, kind: measure, operation: readseq}", r"phases\[1\]: has no size"),
         ("{name: load, kind: measure, operation: readseq, operations: 1}", "the same name twice"),
@@ -221,6 +225,14 @@ def test_what_a_phase_may_not_say(phase: str, told: str) -> None:
     with pytest.raises(InputError, match=told) as caught:
         read(f"{PHASE}  - {phase}\n")
     assert "\n" not in str(caught.value)
+
+
+def test_seeks_of_a_trace_may_have_steps() -> None:
+    """A trace holds no steps, so that this field alone can say them; it was refused."""
+    text = f"{PHASE}  - {{name: a, kind: measure, replay: {{path: t}}, seek_nexts: 4}}\n"
+    workload = read(text)
+    assert workload.phases[1].seek_nexts == 4
+    assert read(workload_text(workload)).phases[1].seek_nexts == 4
 
 
 def test_records_that_nobody_can_know_have_to_be_stated() -> None:

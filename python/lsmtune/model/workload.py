@@ -357,7 +357,7 @@ class Phase:
     rate_ops_s: RateField = None
     rate: Annotated[VaryingRate | None, _with("shape"), described("a mapping with shape")] = None
     seek_nexts: Annotated[
-        Whole, described("entries read after each seekrandom", ge=0, omitted=0)
+        Whole, described("entries read after each seek of seekrandom or a replay", ge=0, omitted=0)
     ] = 0
     companions: Annotated[
         tuple[Companion, ...], described("a list of threads beside it", omitted=())

@@ -132,8 +132,8 @@ def _check_phase(phase: Phase, where: str) -> None:
             raise FieldError(f"{where}.threads", found=phase.threads, why=_ONLY_WAITS)
         return
     _check_doing(phase, ("operation", "mix", "replay"), where)
-    if phase.seek_nexts and phase.operation != "seekrandom":
-        why = "has no effect without operation: seekrandom"
+    if phase.seek_nexts and phase.operation != "seekrandom" and phase.replay is None:
+        why = "has no effect without operation: seekrandom, or a replay"
         raise FieldError(f"{where}.seek_nexts", why=why)
     _refuse_both(phase, "operations", "operations_per_thread", where)
     if phase.replay is None and all(getattr(phase, name) is None for name in _SIZES_OF_A_PHASE):
