@@ -307,6 +307,23 @@ def test_studies_name_workloads_in_every_way(tmp_path: Path) -> None:
     }
 
 
+def test_a_histogram_is_named_from_the_study_file(tmp_path: Path) -> None:
+    """It was looked for in the current folder, also where a file of properties named it."""
+    (tmp_path / "lengths").write_text("BlockSize\t10\n0\t1\n")
+    (tmp_path / "a").write_text(
+        "fieldlengthdistribution=histogram\nfieldlengthhistogram=lengths\nrecordcount=50\n"
+    )
+    histogram = "fieldlengthdistribution: histogram, fieldlengthhistogram: lengths"
+    for workload in (
+        f"{{name: ycsb, {histogram}}}",
+        "{name: ycsb, properties: a}",
+        "{file: a}",
+    ):
+        text = STUDY.format(engine="rocksdb", workload=workload)
+        # Ten fields of 10 bytes, each after 8 bytes of lengths; 60 bytes of names.
+        assert parse_spec(text, tmp_path / "study.yaml").workload.value_bytes == 240
+
+
 @pytest.mark.parametrize(
     ("workload", "told"),
     [

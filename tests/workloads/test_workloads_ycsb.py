@@ -131,9 +131,10 @@ def test_a_histogram_of_field_lengths(tmp_path: Path) -> None:
     mix = run_mix(**given)
     assert mix.value_sizes is not None
     assert mix.value_sizes.get("length") == Distribution.of("table", sizes=((10, 3), (30, 7)))
-    path.write_text("Blocks\t10\n")
-    with pytest.raises(InputError, match=r"fieldlengthhistogram: .*allowed: BlockSize"):
-        run_mix(**given)
+    for wrong in ("Blocks\t10\n", "BlockSize\t0\n1\t3\n", "BlockSize\t10\n-5\t3\n"):
+        path.write_text(wrong)  # a bucket of -5 made fields of -40 bytes
+        with pytest.raises(InputError, match=r"fieldlengthhistogram: .*allowed: BlockSize"):
+            run_mix(**given)
 
 
 def test_inserts_of_a_part_of_the_records_and_new_ones_after_all() -> None:

@@ -29,6 +29,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.template import study_text
 from lsmtune.workloads.parameter import WorkloadParameter
 from lsmtune.workloads.stated import FAMILIES
+from lsmtune.workloads.ycsb_properties import HISTOGRAM
 
 DEFAULT_WORKLOAD = "fillrandom"
 BUDGET = "Time for the whole study."
@@ -76,8 +77,8 @@ def _init(
         raise InputError("init", "--space", found=space, allowed=ours)
     by_name(SAMPLERS, sampler, "init", "--sampler")
     fields = dict(choice.fields)
-    if "file" in fields:  # named from the study file
-        fields["file"] = os.path.relpath(fields["file"], output.parent)
+    for name in fields.keys() & {"file", HISTOGRAM}:  # named from the study file
+        fields[name] = os.path.relpath(str(fields[name]), output.parent)
     text = study_text(
         engine,
         fields,

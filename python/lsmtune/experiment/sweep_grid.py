@@ -124,8 +124,8 @@ def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
     file = sweep.folder / workload.name
     try:
         if workload.name in FAMILIES or not is_file(file):
-            return state_workload(workload.name, given, _SOURCE)
-        return workload_from_file(file, given, _SOURCE)
+            return state_workload(workload.name, given, _SOURCE, folder=sweep.folder)
+        return workload_from_file(file, given, _SOURCE, folder=sweep.folder)
     except InputError as error:
         if error.source != _SOURCE:
             raise  # of the workload's own file

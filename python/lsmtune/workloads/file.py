@@ -350,26 +350,30 @@ def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Sta
             allowed = "the path of a file of properties, or a list of them"
             raise InputError(source, PROPERTIES, found=stated, allowed=allowed)
         properties = properties_of([folder / name for name in names], {})
-        return state_workload(fields["name"], parameters, source, properties)
+        return state_workload(fields["name"], parameters, source, properties, folder)
     if not isinstance(file, str) or not file:
         raise InputError(source, FILE, found=file, allowed="the path of a workload file")
     if "name" in fields:
         why = "stands beside file, which has a name"
         raise InputError(source, "name", found=fields["name"], why=why, allowed="one of them")
-    return workload_from_file(folder / file, parameters, source)
+    return workload_from_file(folder / file, parameters, source, folder=folder)
 
 
 def workload_from_file(
-    path: Path, parameters: Mapping[str, object], source: str, properties: Properties | None = None
+    path: Path,
+    parameters: Mapping[str, object],
+    source: str,
+    properties: Properties | None = None,
+    folder: Path = Path(),
 ) -> Stated:
     """The workload of a workload file (YAML), or of a file of YCSB properties.
 
-    Only the latter has `parameters`, and `properties` over its own. Raises InputError as
-    `workload_fields` does.
+    Only the latter has `parameters`, and `properties` over its own; a file that one of these names
+    is from `folder`. Raises InputError as `workload_fields` does.
     """
     if path.suffix not in SUFFIXES:
         own = {**properties_of([path], {}), **(properties or {})}
-        return state_workload(YCSB, parameters, source, own)
+        return state_workload(YCSB, parameters, source, own, folder)
     why = f"has no effect on {path}, a workload file: change it there"
     for name in parameters:
         raise InputError(source, name, why=why)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lsmtune import plugins
@@ -18,7 +19,13 @@ from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
 from lsmtune.workloads.parameter import WorkloadFamily
 from lsmtune.workloads.production import PRODUCTION_FAMILIES
 from lsmtune.workloads.ycsb import CONTEST, YCSB_FAMILIES
-from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS, proportions_remark, without_effect
+from lsmtune.workloads.ycsb_properties import (
+    ALIASES,
+    HISTOGRAM,
+    RECORDS,
+    proportions_remark,
+    without_effect,
+)
 
 FAMILIES: plugins.Plugins[WorkloadFamily] = plugins.Plugins(
     plugins.WORKLOADS,
@@ -126,9 +133,15 @@ class Stated:
 
 
 def state_workload(
-    name: str, parameters: Mapping[str, object], source: str, properties: Properties | None = None
+    name: str,
+    parameters: Mapping[str, object],
+    source: str,
+    properties: Properties | None = None,
+    folder: Path = Path(),
 ) -> Stated:
     """The workload `name` with `properties`, and over them `parameters`, which `source` states.
+
+    A file that one of them names is from `folder`.
 
     Raises InputError at the place where a property or a parameter stands that cannot be meant.
     """
@@ -155,7 +168,8 @@ def state_workload(
     given = {**{key: stated.value for key, stated in own.items()}, **parameters}
     try:
         complete = complete_parameters(name, given, source)
-        workload = family.build(complete, source)
+        files = {HISTOGRAM: str(folder / complete[HISTOGRAM])} if HISTOGRAM in complete else {}
+        workload = family.build({**complete, **files}, source)
     except InputError as error:
         # With the place of the property that it is of, and the name that it has there.
         names = (error.field, *(alias for alias, of in ALIASES.items() if of == error.field))

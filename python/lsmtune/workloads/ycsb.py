@@ -34,6 +34,7 @@ from lsmtune.workloads.ycsb_properties import (
     ALIASES,
     ALSO,
     DATA_PROPERTIES,
+    HISTOGRAM,
     IGNORED,
     OPERATIONS,
     OWN_PARAMETERS,
@@ -146,7 +147,7 @@ def row_sizes(given: Given, source: str) -> Distribution:
     if given["fieldlengthdistribution"] == "constant":
         length = Distribution.of("constant", size=given["fieldlength"])
     elif given["fieldlengthdistribution"] == "histogram":
-        length = _histogram(Path(given["fieldlengthhistogram"]), source)
+        length = _histogram(Path(given[HISTOGRAM]), source)
     else:
         length = _between(given, "fieldlengthdistribution", "minfieldlength", "fieldlength", source)
     row = Distribution.of("row", fields=fields, names_bytes=names_bytes, length=length)
@@ -170,21 +171,23 @@ def _between(given: Given, kind: str, least: str, most: str, source: str) -> Dis
 
 def _histogram(path: Path, source: str) -> Distribution:
     """The lengths of a file of YCSB's `HistogramGenerator`: a block size, then bucket and count."""
-    field = "fieldlengthhistogram"
     try:
         head, *lines = read_text(path, "a histogram", bytes_max=FILE_BYTES_MAX).splitlines()
         word, block = head.split("\t")
         if word != "BlockSize":
             raise ValueError(head)
         counts = [(int(bucket), int(count)) for bucket, count in (x.split("\t") for x in lines)]
-        pairs = tuple(((bucket + 1) * int(block), count) for bucket, count in counts if count > 0)
+        size = int(block)
+        if size < 1 or any(bucket < 0 or count < 0 for bucket, count in counts):
+            raise ValueError(head)
+        pairs = tuple(((bucket + 1) * size, count) for bucket, count in counts if count)
     except InputError as error:
-        raise InputError(source, field, why=str(error)) from None
+        raise InputError(source, HISTOGRAM, why=str(error)) from None
     except ValueError:
-        allowed = "BlockSize and its value, then lines of bucket and count, with tabs between"
-        raise InputError(source, field, found=str(path), allowed=allowed) from None
+        allowed = "BlockSize and its value above 0, then lines of bucket and count, tabs between"
+        raise InputError(source, HISTOGRAM, found=str(path), allowed=allowed) from None
     if not pairs:
-        raise InputError(source, field, found=str(path), why="has no lengths")
+        raise InputError(source, HISTOGRAM, found=str(path), why="has no lengths")
     return Distribution.of("table", sizes=pairs)
 
 

@@ -31,6 +31,7 @@ from lsmtune.workloads.parameter import (
 
 # Neither program has a default that can be run; this is that of YCSB-cpp's own workload files.
 _COUNT_DEFAULT = 100_000
+HISTOGRAM = "fieldlengthhistogram"  # the property that names a file
 _THETA = 0.99  # ZipfianGenerator.java, ZIPFIAN_CONSTANT; zipfian_generator.h, kZipfianConst
 
 
@@ -63,7 +64,7 @@ DATA_PROPERTIES = (
         "how the length of a field is drawn",
         ("constant", "uniform", "zipfian", "histogram"),
     ),
-    text("fieldlengthhistogram", "file with the lengths of a histogram", "hist.txt"),
+    text(HISTOGRAM, "file with the lengths of a histogram", "hist.txt"),
     text("fieldnameprefix", "what the name of a field begins with", "field"),
     one_of(
         "insertorder",
@@ -192,7 +193,7 @@ def without_effect(given: Mapping[str, object], complete: Given) -> tuple[tuple[
         if lengths == "histogram":
             idle["fieldlength"] = why
         else:
-            idle["fieldlengthhistogram"] = f"{why}, not histogram"
+            idle[HISTOGRAM] = f"{why}, not histogram"
     if not complete.get("scanproportion", 1):
         scans = ("minscanlength", "maxscanlength", "scanlengthdistribution")
         idle |= dict.fromkeys(scans, "scanproportion is 0")
