@@ -26,7 +26,7 @@ from cases import CASES, FIXED, Options, name_of, read_lines, study_spec
 from compare import gains as verified_gains
 from compare import side_by_side, verified
 
-from lsmtune.study.finalist import in_same_order, kinds_first
+from lsmtune.study.promotion import in_same_order, kinds_first
 from lsmtune.study.start import PROMOTED_MAX
 
 # The weight of the median, in runs: about that of a run that scatters less than trials do.

@@ -10,7 +10,7 @@ simulated seconds are over. A figure is the time until the trial that is best by
 
 Then the best of four kinds run once more, with `--doublings` as much data: how far is what those
 runs alone choose from the best of the four, and what they and the search choose? What a
-configuration is worth there differs by a normal value, as `study.finalist` has it.
+configuration is worth there differs by a normal value, as `study.promotion` has it.
 
 The surrogate knows nothing of trees or costs, so that it favours no strategy: the better of extra
 trees and a Gaussian process on plain coordinates, by the rank correlation.
@@ -43,8 +43,8 @@ from lsmtune.search.gp import fit_process
 from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import UnitSpace, make_unit_space
-from lsmtune.study.finalist import believed_there, kinds_first
 from lsmtune.study.judging import Observations, Promotion
+from lsmtune.study.promotion import believed_there, kinds_first
 from lsmtune.study.size import RunSize
 from lsmtune.study.start import PROMOTED_MAX
 from lsmtune.study.stored import Round, TrialRounds

@@ -27,7 +27,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import Pair
 from lsmtune.stats.intervals import random_effects
 from lsmtune.study.feasible import Feasibility, engine_defaults
-from lsmtune.study.finalist import promote, promotion_of, stored_beliefs
+from lsmtune.study.promotion import promote, promotion_of, stored_beliefs
 
 
 def host_with(path: Path, name: str, gain: float) -> LocalHost:

@@ -16,8 +16,8 @@ from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study import drift
-from lsmtune.study.finalist import notes_on_sizes
 from lsmtune.study.judging import Judgement, Observations, Promotion, judge
+from lsmtune.study.promotion import notes_on_sizes
 from lsmtune.study.size import RunSize
 from lsmtune.study.stored import Round, TrialRounds
 

@@ -28,8 +28,8 @@ from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import engine_defaults
-from lsmtune.study.finalist import kinds_first
 from lsmtune.study.observer import verdict_document
+from lsmtune.study.promotion import kinds_first
 from lsmtune.study.size import (
     PROCESS_BYTES,
     THREAD_BYTES,

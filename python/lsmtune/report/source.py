@@ -31,8 +31,8 @@ from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.finalist import promotion_of, stored_beliefs
 from lsmtune.study.judging import judge
+from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.session import REFUSED
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec

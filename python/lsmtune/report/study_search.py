@@ -60,7 +60,7 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
     return [*lines, *plot, *(Paragraph(f"{line}.", "detail") for line in sizes)]
 
 
-_OF_SIZES = "at "  # how the study begins what it says of a size (`study.finalist`)
+_OF_SIZES = "at "  # how the study begins what it says of a size (`study.promotion`)
 
 
 def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:

@@ -23,18 +23,11 @@ from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import unknown_option
-from lsmtune.study.finalist import (
-    believed_there,
-    budget_now,
-    for_proof,
-    notes_on_sizes,
-    nothing_to_prove,
-    promote,
-    prove_finalist,
-)
+from lsmtune.study.finalist import budget_now, for_proof, nothing_to_prove, prove_finalist
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, result_document
+from lsmtune.study.promotion import believed_there, notes_on_sizes, promote
 from lsmtune.study.session import REFUSED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand

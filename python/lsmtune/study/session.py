@@ -18,10 +18,11 @@ from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
 from lsmtune.study.feasible import Feasibility, engine_defaults, without_mean
-from lsmtune.study.finalist import promotion_of, size_budget, stored_beliefs, survival_s
+from lsmtune.study.finalist import size_budget, survival_s
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.live import LiveFile
 from lsmtune.study.observer import ChangeReporter, Progress, TuneObserver, TuneResult
+from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     allowed_points,
