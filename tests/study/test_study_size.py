@@ -13,6 +13,7 @@ from size_parts import Buffering, ByBytes, Flushing, Rising, large, mixed, run_l
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.driver.messages import Message
+from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import can_change, longer_by, scaled_num
 from lsmtune.experiment.store import Role
@@ -30,13 +31,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.observer import verdict_document
 from lsmtune.study.promotion import kinds_first
-from lsmtune.study.size import (
-    PROCESS_BYTES,
-    THREAD_BYTES,
-    RunSize,
-    lengths,
-    stored_size,
-)
+from lsmtune.study.size import RunSize, lengths, stored_size
 from lsmtune.study.start import PROMOTED_MAX, baseline_config, candidate_config
 
 

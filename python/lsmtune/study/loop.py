@@ -28,6 +28,7 @@ from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, result_document
 from lsmtune.study.promotion import believed_there, notes_on_sizes, promote
+from lsmtune.study.resize import ResizedError, begin
 from lsmtune.study.session import REFUSED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand
@@ -65,7 +66,7 @@ def tune(
     budget, result = spec.budget, None
     live = begin_live(folder.path, clock, stop, time_s=budget.time_s, trials=budget.trials)
     observer = Observers(observer, live)
-    if told := size.begin(spec, folder):
+    if told := begin(spec, folder):
         observer.warning(told)
     while result is None:
         sized = size.at_length(spec, folder)
@@ -73,7 +74,7 @@ def tune(
         tuning = (make or Tuning)(*parts)
         try:
             result = tuning.run()
-        except size.ResizedError as resized:
+        except ResizedError as resized:
             observer.warning(str(resized))
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)

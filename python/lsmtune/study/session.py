@@ -23,6 +23,7 @@ from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.live import LiveFile
 from lsmtune.study.observer import ChangeReporter, Progress, TuneObserver, TuneResult
 from lsmtune.study.promotion import promotion_of, stored_beliefs
+from lsmtune.study.resize import resize
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     allowed_points,
@@ -234,9 +235,7 @@ class Session:
         if self._observations.trials:
             short = size.unlike_now(self._spec, self._size)
         else:
-            short = size.resize(
-                *(self._spec, self._folder, baseline, self._spent_s, self._defaults)
-            )
+            short = resize(*(self._spec, self._folder, baseline, self._spent_s, self._defaults))
         self._size = size.stored_size(self._folder)
         self._budget = size_budget(self._spec, self._size, self._other_s)
         if short:

@@ -1,34 +1,19 @@
-"""How large and how long the runs of a study are: those of its target, or of a model of it.
+"""How large and how long the runs of a study are, and what follows from it.
 
-What a study file states is the target. The first run of the baseline tells two things. If it is
-not steady, all runs become longer. If the time budget does not hold a search at the target, the
-search runs on a model: less data, and as much less of what scales with it (`engines.scaling`). The
-proof then has the largest scale for which there is time. All this is decided before anything is
-searched, and kept as a fact of the folder, so that a study that goes on has the same runs.
+They are those of the target, which the study file states, or of a model of it: less data, and as
+much less of what scales with it (`engines.scaling`). `study.resize` decides on it, before anything
+is searched. It is kept as a fact of the folder, so that a study that goes on has the same runs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
-from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, scaling_options, write_cycle
+from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, write_cycle
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.run_length import (
-    can_change,
-    can_last,
-    data_held,
-    ended_by_time,
-    flushes_for,
-    flushes_made,
-    longer_by,
-    steady_factor,
-    unsteady,
-)
-from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.codec import decode, encode
+from lsmtune.experiment.run_length import can_last, flushes_for, longer_by
+from lsmtune.model.codec import decode
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, total_metric
 from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
@@ -36,36 +21,13 @@ from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
 from lsmtune.study.feasible import limits_of_length, limits_of_size, one_length
 from lsmtune.study.spec import DataRungs, Spec
-from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
+from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
-from lsmtune.workloads.distributions import data_bytes
 
-_FACT = "run_size"
-# The first run, and the smallest model of a target that fills its memory: with less data, what a
-# process takes for itself is most of the memory.
-MODEL_BYTES = 64 << 20
-# The smallest model where memory holds the target's data twice over. With less, the least memtable
-# that there is, of 64 KiB, would be one of several MiB at the target.
-MODEL_BYTES_LEAST = 16 << 20
-SCALE_LEAST = 0.01
-# Runs of a search: the least one, and one that finds what there is, in half of the budget.
-_RUNS_LEAST, _RUNS_WANTED = 11, 40
-_SEARCH_SHARE = 0.5
-# The least proof; before one on more data than the search, the baseline and the promoted trials
-# run once.
-_PAIRS_RUNS = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
-_PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
-_ROUNDS_LEAST = _RUNS_LEAST + _PAIRS_RUNS
+RUN_SIZE = "run_size"  # the stored fact
 # A candidate may be slower than the baseline, and the deadline of a run stays.
 DEADLINE_SHARE = 0.5
-# Of a run of a model, durations take half at most: still less data would save little of its time.
-_LASTING_SHARE = 0.5
-_LONGEST, _TRIES = 1000.0, 4
-
-
-class ResizedError(Exception):
-    """The runs of the study have another size from now on; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +67,7 @@ class RunSize:
 
 def stored_size(folder: StudyFolder) -> RunSize:
     """What the study in `folder` has decided on."""
-    fact = folder.measurements.fact(_FACT)
+    fact = folder.measurements.fact(RUN_SIZE)
     return RunSize() if fact is None else decode(RunSize, fact)
 
 
@@ -147,7 +109,7 @@ def unlike_now(spec: Spec, size: RunSize) -> str:
         )
     if size.scale < 1.0 and (limits := limits_of_size(spec)):
         lines.append(_MODEL_LIMITED.format(size.scale, limits[0]))
-    if size.longest > 1.0 and _alike(spec):
+    if size.longest > 1.0 and all_alike(spec):
         lines.append(_OWN_LENGTHS.format(size.longest))
     return "; ".join(lines)
 
@@ -162,191 +124,11 @@ _OWN_LENGTHS = (
 )
 
 
-# --- Longer runs
-
-
 def for_their_length(spec: Spec, factor: float) -> list[str]:
     """What the limits of a study have to be for runs `factor` times as long as stated, in lines."""
     limits = limits_of_length(spec)
     told = f"`{', '.join(limits)}` counts for runs {factor:.2g} times as long: state it for these"
     return [told] if limits and factor > 1.0 else []
-
-
-# --- The decision
-
-
-def begin(spec: Spec, folder: StudyFolder) -> str:
-    """Before the first run of a study: a target that is large is first run as a small model.
-
-    Returns what the user has to know of one that has no model, or an empty text.
-    """
-    if folder.measurements.fact(_FACT) is not None or folder.measurements.all():
-        return ""
-    scale = _scale_least(spec)
-    folder.measurements.set_fact(_FACT, encode(RunSize(scale=scale, proof_scale=scale)))
-    return _NO_MODEL.format(limits_of_size(spec)[0]) if _model_scale(spec) < scale else ""
-
-
-_NO_MODEL = (
-    "all runs have the data of the target, as a model of it would keep or break `{}` by its size "
-    "alone; limit a ratio, or a multiple of baseline, for a search that may run on less"
-)
-
-
-def resize(
-    spec: Spec,
-    folder: StudyFolder,
-    baseline: Sequence[StoredMeasurement],
-    spent_s: float,
-    defaults: Mapping[str, OptionValue],
-) -> str:
-    """Decide on the size of the runs by the newest of the `baseline`, one per workload.
-
-    Returns what the user has to know of runs that stay as they are, or an empty text. `spec` has
-    its target as long as `folder` has decided; `spent_s` seconds of the time budget are gone.
-
-    Raises ResizedError where the runs are others from now on; those so far then no longer count.
-    """
-    size = replace(stored_size(folder), time_s=spec.budget.time_s)
-    if size.settled:
-        return unlike_now(spec, size)
-    if spec.command is not None:
-        return ""
-    rows = _round(spec, size, baseline, defaults)
-    if size.tries and not rows.why:
-        settled = _with_lengths(replace(size, settled=True), spec, rows)
-        folder.measurements.set_fact(_FACT, encode(settled))
-        return ""
-    each = zip(spec.workloads, rows.factors, strict=True)
-    target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
-    needed = _Needed(replace(spec, workloads=target), rows, spent_s)
-    wanted = needed.scales()
-    known = size.longer or (1.0,) * len(rows.factors)
-    longer = tuple(a * b for a, b in zip(known, rows.factors, strict=True))
-    most = max(rows.factors)
-    times = f"{most:.2g}" if most < 10 else f"{most:,.0f}"
-    capped = bool(rows.why) and (max(longer) > _LONGEST or size.tries >= _TRIES)
-    if capped or wanted is None:
-        new = replace(size, settled=True)
-        told = _TOO_SHORT.format(times, *(_CAPPED if capped else needed.lacking()))
-    else:
-        new = RunSize(
-            longer=longer if rows.why else size.longer,
-            scale=wanted[0],
-            proof_scale=wanted[1],
-            tries=size.tries + 1,
-            settled=not rows.why,
-            time_s=size.time_s,
-        )
-        new = _with_lengths(new, spec, rows)
-        told = f"the runs of this study are {times} times as long"
-    lines = []
-    if rows.why:
-        lines.append(f"the runs do not show what is sustained ({rows.why[0]}): {told}")
-        if new.longer != size.longer:
-            lines += for_their_length(spec, max(new.longer))
-    if new.scale < 1.0:
-        lines.append(_MODEL.format(needed.bound(), new.scale, new.proof_scale))
-    if (new.longer, new.scale) == (size.longer, size.scale):
-        folder.measurements.set_fact(_FACT, encode(new))
-        return "; ".join(lines)
-    folder.measurements.set_aside(_FACT, encode(new))
-    run_s = round(rows.takes.at(new.scale), 1)
-    raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
-
-
-_TOO_SHORT = (
-    "{} times as long, they would, for which {}; nothing can be proved better so: begin anew "
-    "(--dir DIR) with {}smaller memtables, or burst: true, which asks what a burst gains"
-)
-_CAPPED = (
-    f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
-    "a larger workload, ",
-)
-_MODEL = (
-    "{} not hold a search at the target: it searches a model with {:.2g} of the data, memtables, "
-    "caches and memory, and proves at {:.2g}"
-)
-
-
-@dataclass(frozen=True)
-class _Takes:
-    """Seconds of runs: `lasting_s` by durations, on any data, and `scaled_s` more on the target's.
-
-    A run may be longer than the one that was measured, whose scale is known.
-    """
-
-    lasting_s: float
-    scaled_s: float
-
-    def at(self, scale: float) -> float:
-        """Seconds with `scale` times the target's data."""
-        return self.lasting_s + scale * self.scaled_s
-
-    def scale_for(self, seconds: float) -> float:
-        """The scale at which they take so long; negative where durations alone take longer."""
-        return (seconds - self.lasting_s) / max(self.scaled_s, 1e-9)
-
-
-def _takes(
-    run: Measurement, workload: Workload, seconds: float, *, factor: float, scale: float
-) -> _Takes:
-    """What a run at `scale` of `seconds` takes with measure phases `factor` times as long."""
-    lasted = ended_by_time(run, workload)
-    lasting_s = sum(p.elapsed_s * (factor if p.kind == "measure" else 1.0) for p in lasted)
-    return _Takes(lasting_s, (seconds + more_s(run, factor) - lasting_s) / scale)
-
-
-@dataclass(frozen=True)
-class _Round:
-    """One run of the baseline under each workload, and what longer ones would take.
-
-    `why` they do not show what is sustained; empty where they do. `factors`: how many times as long
-    they have to be, by workload. All of them then take `takes`; `runs` are each by itself, without
-    its load. `most`: the largest scale at which durations leave enough flushes, inf for any.
-    `flushes`: of the runs as they are, as in `RunSize`.
-    """
-
-    why: list[str]
-    factors: list[float]
-    takes: _Takes
-    runs: list[_Takes]
-    most: float
-    flushes: int
-
-
-def _round(
-    spec: Spec,
-    size: RunSize,
-    baseline: Sequence[StoredMeasurement],
-    defaults: Mapping[str, OptionValue],
-) -> _Round:
-    workloads = [weighted.workload for weighted in spec.workloads]
-    pairs = [(row.measurement, w) for row, w in zip(baseline, workloads, strict=True)]
-    why = [line for run, w in pairs for line in unsteady(run, w, spec.goal)]
-    if spec.burst or not all(map(can_change, workloads)):
-        why = []
-    options = baseline_config(spec).options
-    memtable_bytes, trigger = write_cycle(spec.engine_name, options, defaults)
-    full_bytes = size.scale * memtable_bytes
-    factors = [
-        steady_factor(run, w, spec.goal, memtable_bytes=full_bytes) if why else 1.0
-        for run, w in pairs
-    ]
-    walls, runs, most = [], [], math.inf
-    for row, (run, workload), factor in zip(baseline, pairs, factors, strict=True):
-        takes = partial(_takes, run, workload, factor=factor, scale=size.scale)
-        walls.append(takes(row.wall_s))
-        runs.append(takes(run.elapsed_s))
-        if not spec.burst:
-            held = data_held(run, workload, spec.goal, flushes_for(trigger))
-            most = min(most, size.scale * held)
-    flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
-    lasts = any(phase.duration_s for workload in workloads for phase in workload.phases)
-    if lasts and _scale_least(spec, MODEL_BYTES_LEAST) < 1.0:
-        flushes = 0  # on more data, with larger memtables, it is fewer in the same time
-    whole = _Takes(sum(w.lasting_s for w in walls), sum(w.scaled_s for w in walls))
-    return _Round(why, factors, whole, runs, most, flushes)
 
 
 def more_s(run: Measurement, factor: float) -> float:
@@ -358,122 +140,14 @@ def more_s(run: Measurement, factor: float) -> float:
     return (factor - 1.0) * (run.elapsed_s if measured_s is None else measured_s)
 
 
-@dataclass(frozen=True)
-class _Needed:
-    """What a study needs whose runs are long enough, and which sizes that leaves.
-
-    `spec` has a target of that length; `rows` say what its runs take. `spent_s` seconds of the time
-    budget are gone.
-    """
-
-    spec: Spec
-    rows: _Round
-    spent_s: float
-
-    def holds_target(self) -> bool:
-        """Whether the time budget holds a search and a proof at the target."""
-        left_s, runs = self._left_s(), _RUNS_WANTED + _PAIRS_RUNS
-        return left_s is None or left_s >= runs * self.rows.takes.at(1.0)
-
-    def bound(self) -> str:
-        """What makes a model of the target, for a sentence."""
-        if self.holds_target():
-            return "limits.deadline, or the durations of phases, do"
-        return "the time budget does"
-
-    def scales(self) -> tuple[float, float] | None:
-        """The scales of search and proof; None: none has room."""
-        takes, left_s = self.rows.takes, self._left_s()
-        deadline_s = DEADLINE_SHARE * self.spec.limits.deadline_s
-        most = min(self.rows.most, *(run.scale_for(deadline_s) for run in self.rows.runs))
-        if left_s is None:
-            return (1.0, 1.0) if most >= 1.0 else None
-        if self.holds_target() and most >= 1.0:
-            return 1.0, 1.0
-        least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        run_s = max(_SEARCH_SHARE * left_s / _RUNS_WANTED, takes.lasting_s / _LASTING_SHARE)
-        # What is small, or nearly fits, is no model's; it has fewer runs.
-        fits = _RUNS_WANTED * takes.at(1.0) < left_s
-        search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
-        search = min(search, most, takes.scale_for(left_s / _ROUNDS_LEAST))  # the largest that fits
-        if search < least:
-            return None
-        proof_s = (left_s - _RUNS_LEAST * takes.at(search)) * _SEARCH_SHARE / _PROOF_RUNS
-        return search, max(search, min(1.0, most, takes.scale_for(proof_s)))
-
-    def _left_s(self) -> float | None:
-        """Seconds of the time budget that are left; None: no end."""
-        time_s = self.spec.budget.time_s
-        return None if time_s is None else time_s - self.spent_s
-
-    def lacking(self) -> tuple[str, str]:
-        """What is too short for the smallest model, and what would do, for a sentence."""
-        least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        time_s = self.spent_s + _ROUNDS_LEAST * self.rows.takes.at(least)
-        deadline_s = max(run.at(least) for run in self.rows.runs) / DEADLINE_SHARE
-        needs = {}
-        if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
-            needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
-        if self.spec.limits.deadline_s < deadline_s:
-            needs["limits.deadline"] = f"limits.deadline: {_in_minutes(deadline_s)} or more, "
-        return f"{' and '.join(needs)} {'are' if len(needs) > 1 else 'is'} too short", "".join(
-            needs.values()
-        )
-
-
-def _in_minutes(seconds: float) -> str:
-    return format_duration(60 * math.ceil(seconds / 60))
-
-
-def _scale_least(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
-    """The scale of a model with `model_bytes` of data, or with the least it may; 1 for no model."""
-    return 1.0 if limits_of_size(spec) else _model_scale(spec, model_bytes)
-
-
-def _model_scale(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
-    """The same, whatever the study limits."""
-    workloads = [weighted.workload for weighted in spec.workloads]
-    own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
-    if (
-        spec.has_data_rungs
-        or not own
-        or spec.budget.time_s is None
-        or not all(map(can_change, workloads))
-    ):
-        return 1.0
-    largest_bytes = max(data_bytes(workload) for workload in workloads)
-    if spec.limits.memory_bytes < 2 * largest_bytes:
-        model_bytes = max(MODEL_BYTES, model_bytes)
-    return min(1.0, max(SCALE_LEAST, model_bytes / largest_bytes))
-
-
 # --- The length of a trial
 
-# A run of a trial is at most so many times as long as one of the baseline: what a search takes for
-# one configuration, it has not for others.
-_TRIAL_LONGEST = 4.0
 
-
-def _alike(spec: Spec) -> bool:
+def all_alike(spec: Spec) -> bool:
     """Whether the runs of all trials are as long as the baseline's."""
     workloads = [weighted.workload for weighted in spec.workloads]
     writes = any(phase.writes for workload in workloads for phase in workload.measured_phases)
     return spec.burst or one_length(spec) or not writes or not all(map(can_last, workloads))
-
-
-def _longest(spec: Spec, run_s: float) -> float:
-    """`RunSize.longest`, where a run of the baseline in the proof takes `run_s` seconds."""
-    if _alike(spec):
-        return 1.0
-    within_deadline = DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
-    return max(1.0, min(_TRIAL_LONGEST, within_deadline))
-
-
-def _with_lengths(size: RunSize, spec: Spec, rows: _Round) -> RunSize:
-    """`size` with what the baseline's `rows` say of how long its runs are."""
-    longest_s = max(run.at(size.proof_scale) for run in rows.runs)
-    lasting = rows.takes.lasting_s / max(rows.takes.at(size.scale), 1e-9)
-    return replace(size, longest=_longest(spec, longest_s), flushes=rows.flushes, lasting=lasting)
 
 
 def lengths(
