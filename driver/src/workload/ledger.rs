@@ -62,6 +62,8 @@ pub struct ThreadLedger {
     bound: usize,
     mask: u64,
     last: HashMap<u64, KeyState>,
+    /// Keys that it deleted as the oldest ones.
+    gone: HashSet<u64>,
     /// What it had done to keys before, in this phase; the first [`EARLIER_MAX`] states.
     earlier: HashMap<u64, Vec<KeyState>>,
 }
@@ -89,6 +91,7 @@ impl ThreadLedger {
             bound,
             mask: 0,
             last: HashMap::new(),
+            gone: HashSet::new(),
             earlier: HashMap::new(),
         }
     }
@@ -121,8 +124,20 @@ impl ThreadLedger {
         }
     }
 
+    /// Notes that key number `index` was deleted as the oldest one. No thread draws it any more, so
+    /// this came after what the others did to it. A put that was under way may come later still,
+    /// and a read may find that one.
+    #[inline]
+    pub fn note_gone(&mut self, index: u64) {
+        self.note(index, KeyState::Deleted);
+        if is_sampled(index, self.seed, self.mask) {
+            self.gone.insert(index);
+        }
+    }
+
     #[cold]
     fn keep(&mut self, index: u64, state: KeyState) {
+        self.gone.remove(&index);
         if let Some(before) = self.last.insert(index, state) {
             let earlier = self.earlier.entry(index).or_default();
             if earlier.len() < EARLIER_MAX {
@@ -138,6 +153,7 @@ impl ThreadLedger {
         let seed = self.seed;
         self.mask = mask;
         self.last.retain(|index, _| is_sampled(*index, seed, mask));
+        self.gone.retain(|index| is_sampled(*index, seed, mask));
         self.earlier
             .retain(|index, _| is_sampled(*index, seed, mask));
     }
@@ -151,6 +167,9 @@ pub struct Ledger {
     bound: usize,
     mask: u64,
     states: HashMap<u64, Vec<KeyState>>,
+    /// Keys that were deleted as the oldest ones. Files, which hold what a load left, do not name
+    /// them.
+    gone: HashSet<u64>,
     /// Whether a replay wrote keys, too: of a key without states nothing is known then.
     replayed: bool,
 }
@@ -169,6 +188,7 @@ impl Ledger {
             bound: bound.max(keys_min.saturating_mul(4)),
             mask: 0,
             states: HashMap::new(),
+            gone: HashSet::new(),
             replayed: false,
         }
     }
@@ -223,12 +243,16 @@ impl Ledger {
     /// phases, because the threads of these had ended.
     pub fn add_phase(&mut self, threads: Vec<ThreadLedger>) {
         let mut phase: HashMap<u64, Vec<KeyState>> = HashMap::new();
+        let mut gone = HashSet::new();
         for thread in threads {
             self.raise(thread.mask);
             for (index, state) in thread.last {
                 phase.entry(index).or_default().push(state);
             }
+            gone.extend(thread.gone);
         }
+        self.gone.retain(|index| !phase.contains_key(index));
+        self.gone.extend(gone);
         self.states.extend(phase);
         self.raise(self.mask);
         while self.states.len() > self.bound {
@@ -241,6 +265,7 @@ impl Ledger {
         self.mask = mask;
         self.states
             .retain(|index, _| is_sampled(*index, seed, mask));
+        self.gone.retain(|index| is_sampled(*index, seed, mask));
     }
 
     /// The sampled keys with their possible states, in key order.
@@ -265,22 +290,29 @@ impl Ledger {
         self.states.is_empty()
     }
 
-    /// Estimated number of keys that the database holds.
-    pub fn live_keys(&self) -> f64 {
-        self.estimate(|_, _| 1)
+    /// How many keys of the sample are there whatever the order in which threads wrote them: nobody
+    /// deleted these.
+    pub fn certain_keys(&self) -> usize {
+        let certain = |states: &&Vec<KeyState>| !states.contains(&KeyState::Deleted);
+        self.states.values().filter(certain).count()
     }
 
     /// The estimated sum of `what` over the keys that the database holds. `what` gets the number of
-    /// a key and the version of its value.
+    /// a key and the version of its value. Each of the states of a key is as likely as the others;
+    /// a key that was deleted as the oldest one is gone.
     pub fn estimate(&self, mut what: impl FnMut(u64, Version) -> usize) -> f64 {
-        let live = self.states.iter().filter_map(|(index, states)| {
-            states.iter().find_map(|state| match state {
-                KeyState::Written(version) => Some((*index, *version)),
-                KeyState::Deleted => None,
-            })
-        });
-        let sum: usize = live.map(|(index, version)| what(index, version)).sum();
-        sum as f64 * (self.mask + 1) as f64
+        let mut sum = 0.0;
+        for (index, states) in &self.states {
+            if self.gone.contains(index) {
+                continue;
+            }
+            let written = states
+                .iter()
+                .filter_map(|state| Option::<Version>::from(*state));
+            let whole: usize = written.map(|version| what(*index, version)).sum();
+            sum += whole as f64 / states.len() as f64;
+        }
+        sum * (self.mask + 1) as f64
     }
 }
 

@@ -408,19 +408,21 @@ impl Check<'_> {
     }
 
     /// A scan of everything that ended after so many `entries`, while nobody wrote. The number of
-    /// sampled keys gives that of all keys, with the standard error of a binomial count; six of
-    /// them are never reached by chance. Where all keys are sampled, the number is exact.
+    /// sampled keys that are there for certain gives that of all such keys, with the standard error
+    /// of a binomial count; six of them are never reached by chance. Where all keys are sampled,
+    /// the number is exact.
     fn whole(&mut self, entries: u64) {
         let written = self.notes.iter().any(|notes| notes.written.is_some());
         if written || !self.in_order || !self.ledger.is_whole() {
             return;
         }
-        let sampled = self.ledger.live_keys() / (self.ledger.mask() + 1) as f64;
+        let sampled = self.ledger.certain_keys() as f64;
+        let each = (self.ledger.mask() + 1) as f64;
+        let keys = sampled * each;
         let error = match self.ledger.mask() {
             0 => 0.0,
-            mask => 6.0 * sampled.sqrt() * (mask + 1) as f64,
+            _ => 6.0 * sampled.sqrt() * each,
         };
-        let keys = self.ledger.live_keys();
         if (entries as f64) < keys - error {
             self.result.wrong(1, || {
                 format!("a scan of everything ended after {entries} of about {keys:.0} keys")

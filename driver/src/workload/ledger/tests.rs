@@ -14,13 +14,17 @@ fn wrote(run: &Ledger, keys: std::ops::Range<u64>) -> ThreadLedger {
     ledger
 }
 
+fn live_keys(ledger: &Ledger) -> f64 {
+    ledger.estimate(|_, _| 1)
+}
+
 #[test]
 fn few_keys_are_all_kept() {
     let mut ledger = Ledger::new(1, 1000, 1);
     let threads = vec![wrote(&ledger, 0..900)];
     ledger.add_phase(threads);
     assert_eq!(ledger.expectations().len(), 900);
-    assert_eq!(ledger.live_keys(), 900.0);
+    assert_eq!(live_keys(&ledger), 900.0);
 }
 
 #[test]
@@ -33,7 +37,7 @@ fn many_keys_are_sampled_within_the_bound_and_counted() {
     ledger.add_phase(threads);
     let kept = ledger.expectations().len();
     assert!((BOUND / 4..=BOUND).contains(&kept), "{kept}");
-    let error = ledger.live_keys() / 1e6 - 1.0;
+    let error = live_keys(&ledger) / 1e6 - 1.0;
     assert!(error.abs() < 0.05, "{error}");
 }
 
@@ -62,7 +66,7 @@ fn a_later_phase_decides_and_a_race_leaves_both_fates_open() {
             (2, vec![written(2)]),
         ]
     );
-    assert_eq!(ledger.live_keys(), 2.0);
+    assert_eq!(live_keys(&ledger), 2.0);
 }
 
 #[test]
@@ -142,7 +146,7 @@ fn a_ledger_is_restored_only_with_the_keys_of_its_sample() {
     assert_eq!((ledger.seed(), ledger.mask(), ledger.bound), (1, 7, BOUND));
     assert_eq!(ledger.states(key), states);
     assert!(ledger.states(other).is_empty() && !ledger.is_empty() && ledger.is_whole());
-    assert_eq!(ledger.live_keys(), 8.0);
+    assert_eq!((live_keys(&ledger), ledger.certain_keys()), (4.0, 0));
     assert!(
         restored(7, vec![(key, Vec::new())]).is_none(),
         "without a state"
@@ -171,18 +175,49 @@ fn what_a_replay_wrote_is_no_longer_expected() {
     assert!(!ledger.is_whole());
 }
 
+/// Two threads of one phase, of which one put a key and the other deleted it: such keys were all
+/// counted as there, so that a sound engine seemed to have lost half of them in a scan.
 #[test]
-fn only_keys_that_may_be_there_are_estimated() {
+fn a_key_whose_end_is_open_counts_by_the_share_of_its_states_and_is_not_certain() {
     let mut ledger = Ledger::new(1, 1, 1);
-    let mut threads = vec![wrote(&ledger, 0..4), ledger.thread()];
+    let mut threads = vec![wrote(&ledger, 0..4), ledger.thread(), ledger.thread()];
     threads[1].note(2, KeyState::Deleted);
     threads[1].note(7, KeyState::Deleted);
+    threads[2].note(2, KeyState::Deleted);
     ledger.add_phase(threads);
     let sum = ledger.estimate(|key, version| {
         assert_eq!(version, Version::new(0, 0, key));
         key as usize + 10
     });
-    assert_eq!(sum, f64::from(10 + 11 + 12 + 13));
+    let near = |found: f64, due: f64| assert!((found - due).abs() < 1e-9, "{found}");
+    near(sum, f64::from(10 + 11 + 13) + 12.0 / 3.0);
+    near(live_keys(&ledger), 3.0 + 1.0 / 3.0);
+    assert_eq!(ledger.certain_keys(), 3);
+}
+
+/// A window of records: each is inserted by one thread, and deleted as the oldest one by another.
+#[test]
+fn a_key_that_was_deleted_as_the_oldest_one_is_gone_until_it_is_written_again() {
+    let mut ledger = Ledger::new(1, 1, 1);
+    let mut threads = vec![wrote(&ledger, 0..4), ledger.thread()];
+    threads[1].note_gone(0);
+    threads[1].note_gone(1);
+    threads[1].note(1, written(9));
+    ledger.add_phase(threads);
+    assert_eq!(live_keys(&ledger), 3.0, "1 was written again by the thread");
+    let open = [written(0), KeyState::Deleted];
+    assert_eq!(ledger.states(0), open, "a read may find a late put");
+    assert_eq!(ledger.certain_keys(), 3);
+    let again = vec![wrote(&ledger, 0..1)];
+    ledger.add_phase(again);
+    assert_eq!(live_keys(&ledger), 4.0);
+    // Nothing is kept of keys outside the sample.
+    let mut busy = ledger.thread();
+    (0..20_000).for_each(|key| busy.note_gone(key));
+    assert_eq!(busy.gone.len(), busy.last.len());
+    ledger.add_phase(vec![busy]);
+    assert_eq!(ledger.gone.len(), ledger.states.len());
+    assert_eq!(live_keys(&ledger), 0.0);
 }
 
 proptest! {

@@ -277,7 +277,10 @@ impl<'a> MixAction<'a> {
     fn delete(&mut self, counts: &mut DataCounts) -> Result<()> {
         self.session.delete(self.keys.current())?;
         counts.bytes_written += self.keys.current().len() as u64;
-        self.ledger.note(self.next.number, KeyState::Deleted);
+        match self.next.operation {
+            MixOperation::DeleteOldest => self.ledger.note_gone(self.next.number),
+            _ => self.ledger.note(self.next.number, KeyState::Deleted),
+        }
         Ok(())
     }
 }
