@@ -72,14 +72,20 @@ def test_what_may_be_missing_is_no_loss() -> None:
     assert judged(one).outcome is Outcome.OK
 
 
-def test_keys_that_no_thread_of_a_fill_put_are_not_lost() -> None:
-    """Two threads of fillseq put the same half of the keys, and an engine lost the other half."""
-    fill = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=1000)
+def test_each_thread_of_a_fillseq_begins_with_the_first_key() -> None:
+    """Four threads put the same quarter of the keys, and an engine lost the others."""
     mix = Mix((("get", 1.0),), records=1000)
-    run = Phase("run", PhaseKind.MEASURE, mix=mix, operations=100)
-    half = replace(fill, operations_per_thread=500, threads=2)
-    assert judged(Workload("w", (fill, run), num=1000)).outcome is Outcome.DATA_LOSS
-    assert judged(Workload("w", (half, run), num=1000)).outcome is Outcome.OK
+    read = Phase("run", PhaseKind.MEASURE, mix=mix, operations=1000)
+    load = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=250, threads=4)
+    for fill, outcome in (
+        (load, Outcome.OK),
+        (replace(load, operations_per_thread=None, operations=1000), Outcome.OK),
+        (replace(load, operations_per_thread=1000), Outcome.DATA_LOSS),
+        (replace(load, operations_per_thread=1000, threads=1), Outcome.DATA_LOSS),
+        (replace(load, operation="filluniquerandom"), Outcome.DATA_LOSS),
+        (replace(load, operation="filluniquerandom", threads=3), Outcome.OK),
+    ):
+        assert judged(Workload("w", (fill, read), num=1000)).outcome is outcome
 
 
 def test_reads_by_name_after_a_mix_that_deletes_may_miss() -> None:

@@ -40,6 +40,17 @@ def test_keys_that_an_earlier_run_put_count_too() -> None:
     assert with_lost_reads(measured, NUM, [uneven]) == measured
     deleted = run(phase("deleterandom"), phase("readrandom", missing=3))
     assert with_lost_reads(deleted, NUM, [load]) == deleted
+    over_all = replace(load, operations_per_thread=None, operations=NUM, threads=3)
+    assert with_lost_reads(measured, NUM, [over_all]).outcome is Outcome.DATA_LOSS
+
+
+def test_threads_that_time_ended_need_not_have_put_every_key() -> None:
+    # Of two threads one may be as fast as to put its half of the keys twice.
+    load = Phase("filluniquerandom", PhaseKind.LOAD, "filluniquerandom", duration_s=1.0, threads=2)
+    seen = run(phase("filluniquerandom", 2 * NUM), phase("readrandom", missing=3))
+    assert with_lost_reads(seen, NUM, (), [load]) == seen
+    sized = replace(load, duration_s=None, operations=2 * NUM)
+    assert with_lost_reads(seen, NUM, (), [sized]).outcome is Outcome.DATA_LOSS
 
 
 @pytest.mark.parametrize("read", ["readuniquerandom", "readrandom", "readhot"])

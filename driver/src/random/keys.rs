@@ -49,7 +49,8 @@ impl KeyStream {
     ///
     /// `share` is (this thread, all threads). Threads with a `Unique` order divide the keys among
     /// themselves, so that each key comes up once over all of them; `seed` must then be the same
-    /// for all. The other orders ignore `share`, as db_bench does.
+    /// for all. As with operations (`Phase::operations_of`), the first threads have one key more.
+    /// The other orders ignore `share`, as db_bench does.
     pub fn new(order: KeyOrder, num: u64, seed: u64, share: (usize, usize)) -> Self {
         let uniform = |num| Draw::Uniform {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -61,7 +62,7 @@ impl KeyStream {
             KeyOrder::Hot => uniform(num.div_ceil(100)),
             KeyOrder::Unique => Draw::Unique {
                 order: Permutation::new(num, seed),
-                next: num * share.0 as u64 / share.1 as u64,
+                next: first_of_share(num, share.0 as u64, share.1 as u64),
                 num,
             },
         };
@@ -88,6 +89,11 @@ impl KeyStream {
     }
 }
 
+/// The first of the `num` positions that belong to `thread` of `threads`.
+fn first_of_share(num: u64, thread: u64, threads: u64) -> u64 {
+    (thread * (num / threads) + thread.min(num % threads)) % num
+}
+
 #[inline]
 fn advance(next: &mut u64, num: u64) -> u64 {
     let current = *next;
@@ -107,6 +113,7 @@ pub fn encode_key(key: &mut [u8], index: u64) {
 mod tests {
     use super::super::distributions::testing::assert_fits;
     use super::*;
+    use crate::protocol::Phase;
     use proptest::prelude::*;
 
     fn take(order: KeyOrder, num: u64, count: usize) -> Vec<u64> {
@@ -117,18 +124,6 @@ mod tests {
     #[test]
     fn sequential_wraps() {
         assert_eq!(take(KeyOrder::Sequential, 3, 5), [0, 1, 2, 0, 1]);
-    }
-
-    #[test]
-    fn unique_visits_every_key_once_over_all_threads() {
-        let mut keys: Vec<u64> = (0..2)
-            .flat_map(|thread| {
-                let mut stream = KeyStream::new(KeyOrder::Unique, 100, 3, (thread, 2));
-                (0..50).map(move |_| stream.next_key())
-            })
-            .collect();
-        keys.sort_unstable();
-        assert_eq!(keys, (0..100).collect::<Vec<_>>());
     }
 
     #[test]
@@ -147,6 +142,24 @@ mod tests {
     }
 
     proptest! {
+        /// Threads began at `num * thread / threads`, and the first of them did what could not be
+        /// divided evenly: 10 keys by 4 threads left one key out and wrote another one twice.
+        #[test]
+        fn unique_visits_every_key_once_over_all_threads(num in 1u64..200, threads in 1usize..20) {
+            let phase = serde_json::json!({
+                "name": "fill", "kind": "load", "operations": num, "threads": threads,
+            });
+            let phase: Phase = serde_json::from_value(phase).unwrap();
+            let keys_of = |thread| {
+                let stream = KeyStream::new(KeyOrder::Unique, num, 3, (thread, threads));
+                let count = phase.operations_of(thread).unwrap();
+                (0..count).scan(stream, |stream, _| Some(stream.next_key()))
+            };
+            let mut keys: Vec<u64> = (0..threads).flat_map(keys_of).collect();
+            keys.sort_unstable();
+            prop_assert_eq!(keys, (0..num).collect::<Vec<_>>());
+        }
+
         #[test]
         fn byte_order_is_number_order(a: u64, b: u64, key_bytes in 8usize..64) {
             let (mut x, mut y) = (vec![b'0'; key_bytes], vec![b'0'; key_bytes]);

@@ -375,14 +375,14 @@ class Phase:
         """Whether it puts each of `num` keys for certain.
 
         Every thread of `fillseq` begins with the first key; those of `filluniquerandom` divide the
-        keys among themselves. Where operations do not divide evenly, the first threads do one more.
+        keys among themselves as they divide the operations.
         """
         done, threads = self.operations_whole, self.threads
         if done is None or self.duration_s is not None:
             return False
         if self.operation == "fillseq":
             return math.ceil(done / threads) >= num
-        return self.operation == "filluniquerandom" and done // threads >= math.ceil(num / threads)
+        return self.operation == "filluniquerandom" and done >= num
 
     @property
     def is_job(self) -> bool:
