@@ -3,7 +3,9 @@
 //! RocksDB writes one JSON object per event after `EVENT_LOG_v1`, unless `info_log_level` is above
 //! INFO. The events are the same in 5.14, 7.8.3 and 10.2.1: `flush_started`, `table_file_creation`
 //! (`file_size`), `flush_finished`, `compaction_started` (`input_data_size`), `compaction_finished`
-//! (`total_output_size`, `output_level`). `job` connects the events of one job.
+//! (`total_output_size`, `output_level`). `job` connects the events of one job. Values in blob files
+//! have a size of their own: `blob_file_creation` (`total_blob_bytes`), and `total_blob_output_size`
+//! of a compaction that wrote some. What a compaction read of them no event says.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -80,8 +82,10 @@ struct Event<'a> {
     #[serde(borrow)]
     event: Cow<'a, str>,
     file_size: Option<u64>,
+    total_blob_bytes: Option<u64>,
     input_data_size: Option<u64>,
     total_output_size: Option<u64>,
+    total_blob_output_size: Option<u64>,
     output_level: Option<u32>,
 }
 
@@ -130,6 +134,7 @@ impl EventSums {
             &b"\"flush_"[..],
             b"\"compaction_",
             b"\"table_file_creation\"",
+            b"\"blob_file_creation\"",
         ]
         .iter()
         .any(|name| after(object, name).is_some());
@@ -147,12 +152,8 @@ impl EventSums {
             "flush_started" => {
                 self.flushing.insert(event.job, 0);
             }
-            "table_file_creation" => match (self.flushing.get_mut(&event.job), event.file_size) {
-                (Some(bytes), Some(size)) => *bytes = bytes.saturating_add(size),
-                (Some(_), None) => self.unreadable = true,
-                // The table of a compaction, which is counted when the compaction ends.
-                (None, _) => {}
-            },
+            "table_file_creation" => self.flushed(event.job, event.file_size),
+            "blob_file_creation" => self.flushed(event.job, event.total_blob_bytes),
             "flush_finished" => {
                 let bytes = self.flushing.remove(&event.job);
                 if self.during.contains(&event.time_micros) {
@@ -175,6 +176,14 @@ impl EventSums {
         }
     }
 
+    /// A file of `bytes` was written by `job`. Those of a compaction are counted when it ends.
+    fn flushed(&mut self, job: u64, bytes: Option<u64>) {
+        if let Some(sum) = self.flushing.get_mut(&job) {
+            *sum = sum.saturating_add(bytes.unwrap_or_default());
+            self.unreadable |= bytes.is_none();
+        }
+    }
+
     fn compaction(&mut self, read: Option<u64>, event: &Event<'_>) {
         let written = event.total_output_size.unwrap_or_default();
         self.compactions += 1;
@@ -182,7 +191,11 @@ impl EventSums {
         self.compaction_read_bytes = self
             .compaction_read_bytes
             .saturating_add(read.unwrap_or_default());
-        self.compaction_write_bytes = self.compaction_write_bytes.saturating_add(written);
+        let blobs = event.total_blob_output_size.unwrap_or_default();
+        self.compaction_write_bytes = self
+            .compaction_write_bytes
+            .saturating_add(written.saturating_add(blobs));
+        // Blob files are in no level.
         match (&mut self.levels, event.output_level) {
             (Some(levels), Some(level)) => levels.entry(level).or_default().add(written),
             _ => self.levels = None,
@@ -251,6 +264,32 @@ mod tests {
             (compaction.flushes, compaction.compactions),
             (Some(0), Some(1))
         );
+    }
+
+    /// With `enable_blob_files` tables hold little more than keys: the write amplification was nearly
+    /// 0, as if such a configuration wrote nothing.
+    #[test]
+    fn blob_files_count_as_written_and_belong_to_no_level() {
+        let created = |us: u64, job: u64, bytes: u64| {
+            format!(
+                "1970/01/01-00:00:00.0000{us} 1 EVENT_LOG_v1 {{\"time_micros\": {us}, \
+                 \"cf_name\": \"default\", \"job\": {job}, \"event\": \"blob_file_creation\", \
+                 \"file_number\": 20, \"total_blob_count\": 7, \"total_blob_bytes\": {bytes}, \
+                 \"file_checksum\": \"\", \"status\": \"OK\"}}\n"
+            )
+        };
+        let mut lines: Vec<String> = LINES.lines().map(|line| format!("{line}\n")).collect();
+        lines.insert(3, created(14, 3, 5000) + &created(15, 2, 4000));
+        let text = lines.concat().replace(
+            "\"total_output_size\": 600",
+            "\"total_output_size\": 600, \"num_blob_output_files\": 1, \"total_blob_output_size\": 5000",
+        );
+        let work = work_in(&text, 5..31).unwrap();
+        assert_eq!(work.flush_bytes, Some(100 + 4000));
+        assert_eq!(work.compaction_write_bytes, Some(600 + 5000));
+        assert_eq!(work.levels.unwrap()[&1].compaction_write_bytes, 600);
+        let broken = text.replace("\"total_blob_bytes\"", "\"bytes\"");
+        assert_eq!(work_in(&broken, 5..31), None, "a size that is not told");
     }
 
     #[test]
