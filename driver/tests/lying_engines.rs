@@ -239,6 +239,10 @@ fn work_that_an_engine_puts_off_is_charged_to_the_phase_that_caused_it() {
             let whole_s = phase.elapsed_s + phase.drain_s;
             let sustained = phase.sustained_throughput_ops_s * whole_s / 1000.0;
             assert!((sustained - 1.0).abs() < 1e-9, "{sustained}");
+            // The time of closing was charged, and neither its processor time nor its end.
+            assert!(phase.cpu_us_per_operation.unwrap() >= 100.0, "{phase:?}");
+            let lasted_us = phase.finished_unix_us - phase.started_unix_us;
+            assert!(lasted_us >= 100_000, "{phase:?}");
         }
         let held = tell(target, "hold_flushes:1", &phases, json!({}));
         let (outcome, message) = failure(&held);

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
 use crate::protocol::{
-    ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, PhaseReply, Replay, ReplayReply,
-    RunRequest,
+    ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, PhaseReply, Replay, RunRequest,
 };
 use crate::random::KeyWriter;
-use crate::trace::replay::{run_replay, ReplayContext, ReplayError, ReplayedKeys};
+use crate::trace::replay::{
+    run_replay, ReplayContext, ReplayError, ReplayObservation, ReplayedKeys,
+};
 use crate::workload::{
     check_reads, is_bulk, run_bulk, run_phase, shared, CheckedReads, Ledger, Notes, Observation,
     PhaseContext, SliceOver, Values,
@@ -20,7 +21,7 @@ use crate::workload::{
 
 use super::failure::Failure;
 use super::page_cache;
-use super::report::{charge, phase_reply, write_amplification, PhaseStart};
+use super::report::{phase_reply, write_amplification, PhaseEnd, PhaseStart};
 use super::reporter::Reporter;
 use super::turns::Turns;
 use super::wall_clock::WallClock;
@@ -47,6 +48,24 @@ struct Window {
     from_us: u64,
     to_us: u64,
     user_bytes_written: u64,
+}
+
+/// What the threads of a phase came to.
+enum Performed {
+    /// A settle phase has none.
+    Nothing,
+    Operations(Observation, Vec<Notes>),
+    Trace(ReplayObservation),
+}
+
+impl Performed {
+    fn cut_short(&self) -> bool {
+        match self {
+            Performed::Nothing => false,
+            Performed::Operations(observation, _) => observation.cut_short,
+            Performed::Trace(trace) => trace.observation.cut_short,
+        }
+    }
 }
 
 /// The results of all phases, after the database has been closed.
@@ -120,18 +139,13 @@ impl<'a> Phases<'a> {
                 name: phase.name.clone(),
                 kind: phase.kind,
             })?;
-            let mut reply = self.phase(&*database, index, phase, sink)?;
+            let is_last = index + 1 == request.workload.phases.len();
+            // An engine that says it is drained may still have put work off until it is closed.
+            let closes = is_last && engine.keeps_files() && is_charged(phase);
+            let (mut reply, database) = self.phase(database, index, phase, closes, sink)?;
             reply.page_cache_cached_share = cached_share;
             let cut_short = reply.cut_short;
-            let is_last = index + 1 == request.workload.phases.len();
-            if is_last && engine.keeps_files() && is_charged(phase) && !cut_short {
-                // An engine that says it is drained may still have put work off until here.
-                let started = Instant::now();
-                drop(database);
-                charge(&mut reply, started.elapsed().as_secs_f64());
-            } else {
-                open = Some(database);
-            }
+            open = database;
             let checked = self.checked.take();
             reply.reads_checked = checked.as_ref().map(|reads| reads.checked);
             sink.send(&Message::PhaseFinished {
@@ -155,41 +169,51 @@ impl<'a> Phases<'a> {
         })
     }
 
+    /// Runs one phase on an open database, and returns that unless the phase `closes` it.
     fn phase(
         &mut self,
-        database: &dyn Database,
+        database: Box<dyn Database>,
         index: usize,
         phase: &Phase,
+        closes: bool,
         sink: &mut dyn Sink,
-    ) -> Result<PhaseReply, Failure> {
-        let start = self.begin(database, index, sink)?;
-        let (observation, replayed) = match &phase.replay {
-            Some(replay) => {
-                let of = (index, phase, replay);
-                let (observation, reply) = self.replay(database, of, &start, sink)?;
-                (Some(observation), Some(reply))
-            }
-            None => (self.perform(database, index, phase, &start, sink)?, None),
-        };
-        let drained = match &observation {
-            Some(observed) if observed.cut_short => false,
-            Some(_) => is_charged(phase),
-            None => true,
+    ) -> Result<(PhaseReply, Option<Box<dyn Database>>), Failure> {
+        let start = self.begin(&*database, index, sink)?;
+        let performed = self.perform(&*database, index, phase, &start, sink)?;
+        let cut_short = performed.cut_short();
+        let drained = match performed {
+            Performed::Nothing => true,
+            _ => is_charged(phase) && !cut_short,
         };
         let drain_s = match drained {
-            true => self.drain(database, phase, &start)?,
+            true => self.drain(&*database, phase, &start)?,
             false => 0.0,
+        };
+        let (end, database) = PhaseEnd::of(database, &start, drain_s, closes && !cut_short);
+        let steal_s = start.steal_s(self.turns.stolen_s());
+        // Only now: compactions went on while notes were compared, and nobody was charged for them.
+        let (observation, replayed) = match performed {
+            Performed::Nothing => (None, None),
+            Performed::Operations(observation, notes) => {
+                self.note(end.keeps_data, phase, notes, &observation);
+                (Some(observation), None)
+            }
+            Performed::Trace(trace) => {
+                self.ledger.forget(&trace.touched);
+                self.replayed.add_phase(trace.replayed_keys);
+                (Some(trace.observation), Some(trace.reply))
+            }
         };
         // After a replay, the number of keys in the database is not known.
         let live_bytes = replayed.is_none().then(|| self.live_bytes());
-        let mut reply = phase_reply(phase, &start, observation, drain_s, database, live_bytes);
+        let mut reply = phase_reply(phase, &start, &end, observation, live_bytes);
         reply.replay = replayed;
-        Ok(self.ended(index, &start, reply))
+        reply.steal_s = steal_s;
+        Ok((self.ended(index, reply), database))
     }
 
     /// Notes the results of a phase when it is over.
-    fn ended(&mut self, index: usize, start: &PhaseStart, mut reply: PhaseReply) -> PhaseReply {
-        reply.steal_s = start.steal_s(self.turns.stolen_s());
+    fn ended(&mut self, index: usize, mut reply: PhaseReply) -> PhaseReply {
         if self.wall_clock.look() {
             // Engines time their stalls by the wall clock, which was set.
             reply.stall_s = None;
@@ -211,7 +235,7 @@ impl<'a> Phases<'a> {
         (index, phase, replay): (usize, &Phase, &Replay),
         start: &PhaseStart,
         sink: &mut dyn Sink,
-    ) -> Result<(Observation, ReplayReply), Failure> {
+    ) -> Result<ReplayObservation, Failure> {
         let context = ReplayContext {
             database,
             known: &self.known_keys(),
@@ -222,16 +246,13 @@ impl<'a> Phases<'a> {
         let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
         let performed = run_replay(&context, index, phase, replay, &mut reporter);
         reporter.finish()?;
-        let performed = performed.map_err(|error| match error {
+        performed.map_err(|error| match error {
             ReplayError::Engine(error) => Failure::running(error),
             ReplayError::Trace(error) => {
                 let field = format!("workload.phases[{index}].replay.path");
                 Failure::unreadable_trace(&field, &replay.path, &error)
             }
-        })?;
-        self.ledger.forget(&performed.touched);
-        self.replayed.add_phase(performed.replayed_keys);
-        Ok((performed.observation, performed.reply))
+        })
     }
 
     /// The keys for which the ledger has an expectation.
@@ -256,7 +277,7 @@ impl<'a> Phases<'a> {
         Ok(PhaseStart::now(database, directory, self.turns.stolen_s()))
     }
 
-    /// Performs the operations of the phase; a settle phase has none.
+    /// Performs the operations of the phase, or its trace.
     fn perform(
         &mut self,
         database: &dyn Database,
@@ -264,9 +285,13 @@ impl<'a> Phases<'a> {
         phase: &Phase,
         start: &PhaseStart,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Observation>, Failure> {
+    ) -> Result<Performed, Failure> {
         if phase.kind == PhaseKind::Settle {
-            return Ok(None);
+            return Ok(Performed::Nothing);
+        }
+        if let Some(replay) = &phase.replay {
+            let trace = self.replay(database, (index, phase, replay), start, sink)?;
+            return Ok(Performed::Trace(trace));
         }
         let workload = &self.request.workload;
         let bulk = self.request.bulk_load.filter(|_| is_bulk(phase, workload));
@@ -303,24 +328,19 @@ impl<'a> Phases<'a> {
             };
             self.turns.stop(index, over, Some(start), sink)?;
         }
-        self.note(database, phase, performed.notes, &observation);
-        if phase.writes() {
-            // The phase may have overwritten keys of a trace.
-            self.replayed.clear();
-        }
-        Ok(Some(observation))
+        Ok(Performed::Operations(observation, performed.notes))
     }
 
     /// Checks what the threads read, and adds what they wrote to the ledger.
     fn note(
         &mut self,
-        database: &dyn Database,
+        keeps_data: bool,
         phase: &Phase,
         mut notes: Vec<Notes>,
         observation: &Observation,
     ) {
         let workload = &self.request.workload;
-        if database.keeps_data() {
+        if keeps_data {
             let in_order = workload.databases * workload.column_families == 1;
             let keys = KeyWriter::new(workload);
             let mut checked = check_reads(&mut notes, &self.ledger, &self.values, keys, in_order);
@@ -334,6 +354,10 @@ impl<'a> Phases<'a> {
         }
         let written = notes.into_iter().filter_map(|thread| thread.written);
         self.ledger.add_phase(written.collect());
+        if phase.writes() {
+            // The phase may have overwritten keys of a trace.
+            self.replayed.clear();
+        }
     }
 
     /// Waits for what the phase, which began at `start`, has left behind.
@@ -422,3 +446,6 @@ impl Executed {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

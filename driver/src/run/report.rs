@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::engine::{BackgroundWork, Database, LevelSize};
 use crate::measure::{process_cpu_s, unix_us, ProcessCounters, Recorders, SpaceWatch};
@@ -43,23 +44,69 @@ impl PhaseStart {
     }
 }
 
-/// The reply for a phase that began at `start` and has been drained. A settle phase has no
-/// `observation`: it only drains. `live_bytes` are the estimated key and value bytes that the
-/// database must hold; `None` if they are not known.
+/// Counters at the end of a phase, and what its database said then.
+pub struct PhaseEnd {
+    /// Whether the engine keeps data at all.
+    pub keeps_data: bool,
+    reads_by_system_call: bool,
+    stall_s: Option<f64>,
+    levels: Option<Vec<LevelSize>>,
+    drain_s: f64,
+    counters: ProcessCounters,
+    unix_us: u64,
+    rss_bytes_max: u64,
+    database_bytes: u64,
+}
+
+impl PhaseEnd {
+    /// Reads the counters of a phase that was drained for `drain_s`, after the database was closed
+    /// if the phase `closes` it: all that this takes is the phase's, too. Returns a database that
+    /// is still open.
+    pub fn of(
+        database: Box<dyn Database>,
+        start: &PhaseStart,
+        drain_s: f64,
+        closes: bool,
+    ) -> (Self, Option<Box<dyn Database>>) {
+        let keeps_data = database.keeps_data();
+        let reads_by_system_call = database.reads_by_system_call();
+        let (stall_s, levels) = (database.stall_s(), database.levels());
+        let closing = Instant::now();
+        let (open, closed_s) = if closes {
+            drop(database);
+            (None, closing.elapsed().as_secs_f64())
+        } else {
+            (Some(database), 0.0)
+        };
+        let end = PhaseEnd {
+            keeps_data,
+            reads_by_system_call,
+            stall_s,
+            levels,
+            drain_s: drain_s + closed_s,
+            counters: ProcessCounters::now(),
+            unix_us: unix_us(),
+            rss_bytes_max: ProcessCounters::rss_bytes_max(),
+            database_bytes: start.space.bytes_now(),
+        };
+        (end, open)
+    }
+}
+
+/// The reply for a phase from `start` to `end`. A settle phase has no `observation`: it only
+/// drains. `live_bytes` are the estimated key and value bytes that the database must hold; `None`
+/// if they are not known.
 pub fn phase_reply(
     phase: &Phase,
     start: &PhaseStart,
+    end: &PhaseEnd,
     observation: Option<Observation>,
-    drain_s: f64,
-    database: &dyn Database,
     live_bytes: Option<f64>,
 ) -> PhaseReply {
-    let (end, finished_unix_us) = (ProcessCounters::now(), unix_us());
-    let rss_bytes_max = ProcessCounters::rss_bytes_max();
-    let stall_s = database.stall_s().zip(start.stall_s);
-    let (database_bytes, database_bytes_max) = (start.space.bytes_now(), start.space.bytes_max());
-    let levels = database.levels();
-    let per_level = |what: fn(&LevelSize) -> u64| Some(levels.as_ref()?.iter().map(what).collect());
+    let (drain_s, levels) = (end.drain_s, end.levels.as_ref());
+    let stall_s = end.stall_s.zip(start.stall_s);
+    let database_bytes_max = start.space.bytes_max();
+    let per_level = |what: fn(&LevelSize) -> u64| Some(levels?.iter().map(what).collect());
     let several = observation.is_some() && phase.operation.is_none();
     let observed = observation.unwrap_or_default();
     let operations = observed.operations as f64;
@@ -86,15 +133,18 @@ pub fn phase_reply(
         user_bytes_written: counts.bytes_written,
         user_bytes_read: counts.bytes_read,
         write_amplification: None,
-        read_amplification: read_amplification(phase, counts.bytes_read, database, start, &end),
+        read_amplification: read_amplification(phase, counts.bytes_read, start, end),
         space_amplification: live_bytes
-            .filter(|_| database.keeps_data() && database_bytes_max > 0)
+            .filter(|_| end.keeps_data && database_bytes_max > 0)
             .and_then(|live_bytes| ratio(database_bytes_max as f64, live_bytes)),
-        cpu_us_per_operation: ratio((end.cpu_s - start.counters.cpu_s) * 1e6, operations),
+        cpu_us_per_operation: ratio(
+            (end.counters.cpu_s - start.counters.cpu_s) * 1e6,
+            operations,
+        ),
         stall_s: stall_s.map(|(now, before)| (now - before).max(0.0)),
         steal_s: None,
-        rss_bytes_max,
-        database_bytes,
+        rss_bytes_max: end.rss_bytes_max,
+        database_bytes: end.database_bytes,
         database_bytes_max,
         files_per_level: per_level(|level| level.files),
         bytes_per_level: per_level(|level| level.bytes),
@@ -104,15 +154,8 @@ pub fn phase_reply(
         operations_by_type: several.then(|| observed.own.counts()),
         replay: None,
         started_unix_us: start.unix_us,
-        finished_unix_us,
+        finished_unix_us: end.unix_us,
     }
-}
-
-/// Charges the phase of `reply` with `seconds` more of the work that it left behind.
-pub fn charge(reply: &mut PhaseReply, seconds: f64) {
-    reply.drain_s += seconds;
-    let (operations, whole_s) = (reply.operations as f64, reply.elapsed_s + reply.drain_s);
-    reply.sustained_throughput_ops_s = ratio(operations, whole_s).unwrap_or(0.0);
 }
 
 /// Latencies by operation type; those of a companion have its name in front.
@@ -133,14 +176,16 @@ fn latencies(observed: &Observation) -> BTreeMap<String, LatencyReply> {
 fn read_amplification(
     phase: &Phase,
     user_bytes_read: u64,
-    database: &dyn Database,
     start: &PhaseStart,
-    end: &ProcessCounters,
+    end: &PhaseEnd,
 ) -> Option<f64> {
-    if !database.reads_by_system_call() || phase.writes() {
+    if !end.reads_by_system_call || phase.writes() {
         return None;
     }
-    let read_bytes = end.read_bytes?.checked_sub(start.counters.read_bytes?)?;
+    let read_bytes = end
+        .counters
+        .read_bytes?
+        .checked_sub(start.counters.read_bytes?)?;
     ratio(read_bytes as f64, user_bytes_read as f64)
 }
 
