@@ -64,6 +64,34 @@ fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
     }
 }
 
+/// Rates far above what any engine does: what was due and not begun before the end has waited, too.
+#[test]
+fn a_rate_that_cannot_be_held_shows_in_the_latencies_of_all_that_was_due() {
+    let companions = json!([
+        {"name": "feed", "mix": uniform(json!({"put": 0.5, "delete": 0.5})), "rate_ops_s": 1e8},
+    ]);
+    let phase = json!({
+        "name": "paced", "kind": "measure", "mix": uniform(json!({"get": 0.75, "scan": 0.25})),
+        "duration_s": 0.05, "threads": 2, "rate_ops_s": 1e8, "companions": companions,
+    });
+    let phases = json!([load(NUM), phase]);
+    let target = Target::built_in("memory");
+    let messages = run_on(&target, workload(NUM, phases), json!({}));
+    let phase = last_phase(&messages);
+    let count = |name: &str| phase.latencies[name].count;
+    let due = count("get") + count("scan");
+    assert_eq!(due, 5_000_000);
+    assert!((count("get") as f64 / due as f64 - 0.75).abs() < 0.01);
+    assert!(phase.latency.latency_us_p50.unwrap() > 10_000.0);
+    // Those that were not performed are in nothing else.
+    let by_type = phase.operations_by_type.as_ref().unwrap();
+    assert_eq!(by_type.values().sum::<u64>(), phase.operations);
+    assert!(phase.operations < due);
+    let looked = phase.keys_found.unwrap() + phase.keys_missing.unwrap();
+    assert_eq!(looked, phase.operations);
+    assert!(count("feed.put") + count("feed.delete") > 4_000_000);
+}
+
 #[test]
 fn a_companion_that_cannot_be_is_named() {
     let scans = json!({"name": "scans", "mix": uniform(json!({"scan": 1.0}))});

@@ -147,6 +147,43 @@ fn a_size_ends_a_replay_early() {
     assert!(!last_phase(&messages).cut_short);
 }
 
+/// Nobody looked at the duration before the next record was due: such a phase lasted an hour.
+#[test]
+fn a_duration_ends_a_replay_that_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), |trace, _| {
+        trace.get(1, 0, b"key").unwrap();
+        trace.get(3_600_000_000, 0, b"key").unwrap();
+    });
+    let size = json!({"replay": {"path": path, "speed": 1.0}, "duration_s": 0.1, "threads": 3});
+    let messages = run(&memory(), json!([replay(&path, size)]));
+    finished(&messages);
+    assert_eq!(last_phase(&messages).operations, 1);
+}
+
+/// All records are due at once, and the time is over long before they are performed. Those that
+/// were left counted for nothing.
+#[test]
+fn records_that_were_due_before_the_end_are_filed_with_their_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = 100_000;
+    let path = trace(folder.path(), |trace, _| {
+        for number in 0..records {
+            trace
+                .get(number, 0, format!("{number}").as_bytes())
+                .unwrap();
+        }
+    });
+    let size = json!({"replay": {"path": path, "speed": 1e4}, "duration_s": 0.01, "threads": 2});
+    let messages = run(&memory(), json!([replay(&path, size)]));
+    finished(&messages);
+    let phase = last_phase(&messages);
+    assert!(phase.operations < records, "{}", phase.operations);
+    assert_eq!(phase.latencies["get"].count, records);
+    let performed = json!({"get": phase.operations});
+    assert_eq!(json!(phase.operations_by_type), performed);
+}
+
 #[test]
 fn a_cancel_ends_a_replay_that_waits() {
     let folder = tempfile::tempdir().unwrap();

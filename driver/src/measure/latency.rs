@@ -76,6 +76,8 @@ pub struct Recorder {
     short: Box<[u64]>,
     /// The longer ones.
     histogram_ns: Histogram<u64>,
+    /// Those of both that were due and never begun.
+    owed: u64,
 }
 
 impl Default for Recorder {
@@ -85,6 +87,7 @@ impl Default for Recorder {
         Recorder {
             short: vec![0; SHORT_NS].into(),
             histogram_ns,
+            owed: 0,
         }
     }
 }
@@ -99,12 +102,22 @@ impl Recorder {
         }
     }
 
+    /// Counts `count` operations that waited for `ns` nanoseconds and were never begun.
+    pub fn record_owed(&mut self, ns: u64, count: u64) {
+        self.owed += count;
+        // A histogram that grows by itself refuses no value.
+        self.histogram_ns
+            .record_n(ns, count)
+            .expect("it grows by itself");
+    }
+
     /// Adds what another recorder counted.
     pub fn add(&mut self, other: &Recorder) {
         for (count, others) in self.short.iter_mut().zip(&other.short) {
             *count += others;
         }
         self.histogram_ns += &other.histogram_ns;
+        self.owed += other.owed;
     }
 
     /// The summary to report; `None` without operations.
@@ -157,10 +170,11 @@ impl Recorders {
         total
     }
 
-    /// Operations by the type's name.
+    /// Operations that were performed, by the type's name.
     pub fn counts(&self) -> BTreeMap<String, u64> {
+        let performed = |recorder: &Recorder| recorder.count() - recorder.owed;
         let each = self.by_kind.iter();
-        each.map(|(kind, recorder)| (kind.name().to_owned(), recorder.count()))
+        each.map(|(kind, recorder)| (kind.name().to_owned(), performed(recorder)))
             .collect()
     }
 
@@ -221,6 +235,18 @@ mod tests {
         }
         assert_eq!(recorder.whole(), all);
         assert_eq!(recorder.count(), latencies_ns.len() as u64);
+    }
+
+    #[test]
+    fn what_is_owed_has_a_latency_and_is_no_operation() {
+        let mut thread = Recorder::default();
+        thread.record(1000);
+        thread.record_owed(2_000_000, 9);
+        let mut all = Recorders::default();
+        all.of(OperationKind::Get).add(&thread);
+        let reply = &all.replies()["get"];
+        assert_eq!((reply.count, all.counts()["get"]), (10, 1));
+        assert!((reply.statistics.latency_us_p50 / 2000.0 - 1.0).abs() < 1e-3);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::protocol::{Phase, Rate};
 const PRECISION_S: f64 = 1e-9;
 /// Enough steps to halve a bracket of a day down to a nanosecond.
 const NEWTON_STEPS_MAX: usize = 64;
+/// More operations than any thread can be owed.
+const DUE_MAX: u64 = 1 << 40;
 
 /// The rate of all threads together.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,6 +171,38 @@ impl Schedule {
             intended_ns
         })
     }
+
+    /// How many operations, from the next one on, are intended to start before `end_ns`. Starts
+    /// never fall, so that they can be bisected: where the rate is absurd, they are too many to be
+    /// counted one by one.
+    pub fn due_before(&self, end_ns: u64) -> u64 {
+        let mut probe = self.clone();
+        let mut is_due = |ahead: u64| {
+            probe.next = self.next + ahead;
+            probe.intended_ns() < end_ns
+        };
+        let mut high = 1;
+        while high < DUE_MAX && is_due(high - 1) {
+            high *= 2;
+        }
+        let mut low = high / 2;
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            if is_due(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Passes over `count` operations. Returns the intended start of the first.
+    pub fn pass(&mut self, count: u64) -> u64 {
+        let intended_ns = self.intended_ns();
+        self.next += count;
+        intended_ns
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +240,28 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let owed: Vec<u64> = (0..3).map(|_| schedule.wait(|| false).unwrap()).collect();
         assert_eq!(owed, [0, 100_000, 200_000]);
+    }
+
+    #[test]
+    fn what_is_due_is_counted_without_asking_for_each() {
+        let paces = [
+            constant(1000.0),
+            constant(0.001),
+            Pace::Changing(Rate::Steps {
+                steps: vec![(0.1, 500.0), (0.1, 0.0)],
+            }),
+        ];
+        for pace in paces {
+            for (next, end_ns) in [(0, 0), (0, 1), (0, 1_000_000_000), (7, 350_000_000)] {
+                let mut schedule = Schedule::new(Ticks::default(), 0, pace.clone(), 1, 3);
+                schedule.next = next;
+                let (due, mut one_by_one) = (schedule.due_before(end_ns), 0);
+                while schedule.pass(1) < end_ns {
+                    one_by_one += 1;
+                }
+                assert_eq!(due, one_by_one, "{pace:?} {next} {end_ns}");
+            }
+        }
     }
 
     #[test]

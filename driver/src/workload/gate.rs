@@ -48,8 +48,8 @@ struct State {
     closed: Option<Instant>,
     /// Tick at which the last of the waiting threads ended its last operation.
     last_ended: u64,
-    /// All threads have to leave.
-    stopped: bool,
+    /// Tick since which all threads have to leave.
+    stopped: Option<u64>,
     slice: CurrentSlice,
     clock: PhaseClock,
 }
@@ -83,7 +83,7 @@ impl Gate {
             waiting: 0,
             closed: Some(Instant::now()),
             last_ended: 0,
-            stopped: false,
+            stopped: None,
             slice: CurrentSlice::first(slices, threads),
             clock: PhaseClock::new(ticks.clone()),
         };
@@ -172,7 +172,7 @@ impl Gate {
 
     /// Tells all threads to leave, both those that wait and those at work.
     pub fn stop_all(&self) {
-        self.lock().stopped = true;
+        self.lock().stopped.get_or_insert(self.ticks.now());
         call_back(&self.come_back);
         self.opened.notify_all();
     }
@@ -240,10 +240,15 @@ pub struct StopFlags<'a> {
 }
 
 impl StopFlags<'_> {
+    /// Whether the tuner cancelled the run.
+    pub fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Whether the tuner cancelled the run or the gate calls the thread back.
     #[inline]
     pub fn any(&self) -> bool {
-        self.come_back.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed)
+        self.come_back.load(Ordering::Relaxed) || self.cancelled()
     }
 }
 
@@ -273,6 +278,11 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Tick at which all threads were told to leave; `None` if they were not.
+    pub fn stopped(&self) -> Option<u64> {
+        self.gate.lock().stopped
+    }
+
     /// Waits until all threads have arrived.
     pub fn arrive(&self) {
         drop(self.wait(self.gate.lock()));
@@ -293,7 +303,7 @@ impl<'a> Member<'a> {
             if position.operations >= limits.operations || elapsed_ns >= limits.duration_ns {
                 return None;
             }
-            if state.stopped || self.cancelled.load(Ordering::Relaxed) {
+            if state.stopped.is_some() || self.cancelled.load(Ordering::Relaxed) {
                 position.cut_short = true;
                 return None;
             }
@@ -337,7 +347,7 @@ impl<'a> Member<'a> {
         let gate = self.gate;
         state.waiting += 1;
         gate.arrived.notify_one();
-        while state.closed.is_some() && !state.stopped {
+        while state.closed.is_some() && state.stopped.is_none() {
             state = gate
                 .opened
                 .wait(state)
@@ -366,7 +376,7 @@ impl<'a> Member<'a> {
     /// Lowers the thread's flag, unless it has to leave.
     fn lower_flag(&self, state: &State) {
         let flag = &self.gate.come_back[self.thread].0;
-        flag.store(state.stopped, Ordering::Relaxed);
+        flag.store(state.stopped.is_some(), Ordering::Relaxed);
     }
 
     /// Whether it is one of the phase's own threads.

@@ -75,6 +75,11 @@ pub trait Action {
         0
     }
 
+    /// The slot of a further operation, as [`Action::prepare`] would have chosen it.
+    fn draw_slot(&mut self) -> usize {
+        self.slot()
+    }
+
     /// Chooses the next key and value. Not timed.
     fn prepare(&mut self);
     /// Calls the engine, and adds the keys and bytes to `counts`. Timed.

@@ -1,12 +1,16 @@
 //! The loop of one thread: start an operation, time it, count it, until the thread reaches its
-//! limits or is stopped.
+//! limits or is stopped. An open loop also files what was due by then and never began.
 
 use crate::engine::Result;
 use crate::measure::{Progress, Recorder, Ticks};
 
 use super::arrival::Schedule;
-use super::gate::{Limits, Member, Position, StopFlags};
+use super::gate::{Limits, Member, Position};
 use super::operations::{Action, DataCounts, Step};
+
+/// Above this, owed operations are filed in groups: enough for every digit of a histogram, and done
+/// in milliseconds.
+const OWED_MAX: u64 = 1 << 18;
 
 /// What one thread did.
 #[derive(Debug, Clone)]
@@ -31,10 +35,7 @@ pub fn repeat<A: Action>(
 ) -> Result<LoopResult> {
     match schedule {
         None => closed_loop(action, &limits, ticks, member, progress),
-        Some(schedule) => {
-            let flags = member.stop_flags();
-            open_loop(action, schedule, &limits, ticks, flags, progress)
-        }
+        Some(schedule) => open_loop(action, schedule, &limits, ticks, member, progress),
     }
 }
 
@@ -82,16 +83,19 @@ fn open_loop<A: Action>(
     mut schedule: Schedule,
     limits: &Limits,
     ticks: &Ticks,
-    flags: StopFlags<'_>,
+    member: &Member<'_>,
     progress: &Progress,
 ) -> Result<LoopResult> {
     let mut done = LoopResult::begun(limits.started, action.kinds().len());
+    let flags = member.stop_flags();
     let now_ns = || ticks.ns_between(limits.started, ticks.now());
+    let mut over = false;
     while done.position.operations < limits.operations {
         action.prepare();
-        let over = || now_ns() >= limits.duration_ns;
-        let Some(intended_ns) = schedule.wait(|| flags.any() || over()) else {
+        let stop = || flags.any() || now_ns() >= limits.duration_ns;
+        let Some(intended_ns) = schedule.wait(stop) else {
             done.position.cut_short = flags.any();
+            over = true;
             break;
         };
         if intended_ns >= limits.duration_ns {
@@ -107,6 +111,15 @@ fn open_loop<A: Action>(
         done.count(action.slot(), latency_ns, progress);
     }
     done.position.ended = ticks.now();
+    if over && !flags.cancelled() {
+        let ended_ns = ticks.ns_between(limits.started, done.position.ended);
+        // A companion may notice late that its phase is over.
+        let stopped = member.stopped().unwrap_or(done.position.ended);
+        let due_ns = ticks.ns_between(limits.started, stopped);
+        let until_ns = due_ns.min(limits.duration_ns);
+        let left = limits.operations - done.position.operations;
+        done.owe(action, schedule, until_ns, left, ended_ns);
+    }
     Ok(done)
 }
 
@@ -120,6 +133,30 @@ impl LoopResult {
             },
             recorders: vec![Recorder::default(); slots],
             counts: DataCounts::default(),
+        }
+    }
+
+    /// Files operations, `left` at most, that were due before `until_ns` and not begun by
+    /// `ended_ns`. They have waited for at least so long, and without them a phase that falls
+    /// behind would look as if its last operations had not existed (coordinated omission). They
+    /// are not performed: a rate that the engine cannot hold would make the phase as much longer.
+    fn owe<A: Action>(
+        &mut self,
+        action: &mut A,
+        mut schedule: Schedule,
+        until_ns: u64,
+        left: u64,
+        ended_ns: u64,
+    ) {
+        let mut owed = schedule.due_before(until_ns).min(left);
+        let group = owed.div_ceil(OWED_MAX).max(1);
+        let mut slot = action.slot();
+        while owed > 0 {
+            let count = group.min(owed);
+            let waited_ns = ended_ns.saturating_sub(schedule.pass(count));
+            self.recorders[slot].record_owed(waited_ns, count);
+            owed -= count;
+            slot = action.draw_slot();
         }
     }
 
@@ -161,20 +198,21 @@ mod tests {
         }
     }
 
-    fn p50_us(rate_ops_s: Option<f64>) -> f64 {
+    /// A loop whose first operation takes 100 ms.
+    fn stumbled(rate_ops_s: Option<f64>, operations: u64, duration_ns: u64) -> Recorders {
         let ticks = Ticks::default();
         let started = ticks.now();
         let quiet = AtomicBool::new(false);
         let limits = Limits {
-            operations: 50,
-            duration_ns: u64::MAX,
+            operations,
+            duration_ns,
             started,
         };
         let schedule = rate_ops_s
             .map(|ops_s| Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1));
         let whole = Slices {
             count: 1,
-            of: Size::Operations(50),
+            of: Size::Operations(operations),
         };
         let gate = Gate::new(ticks.clone(), whole, 1, 0);
         let member = Member::new(&gate, 0, &quiet);
@@ -187,6 +225,13 @@ mod tests {
         });
         let mut all = Recorders::default();
         all.of(OperationKind::Get).add(&done.recorders[0]);
+        assert_eq!(all.counts()["get"], done.position.operations);
+        assert!(!done.position.cut_short);
+        all
+    }
+
+    fn p50_us(rate_ops_s: Option<f64>) -> f64 {
+        let all = stumbled(rate_ops_s, 50, u64::MAX);
         all.replies()["get"].statistics.latency_us_p50
     }
 
@@ -196,6 +241,21 @@ mod tests {
     fn open_loop_latency_includes_the_queue_that_closed_loop_hides() {
         assert!(p50_us(Some(1000.0)) > 40_000.0);
         assert!(p50_us(None) < 1_000.0);
+    }
+
+    /// Of the operations that are due in 50 ms the first one takes 100. The others were dropped, so
+    /// that of a phase which could not hold its rate only what it had managed was told.
+    #[test]
+    fn what_was_due_when_the_time_was_over_is_filed_with_its_wait_and_not_performed() {
+        let owed = |ops_s: f64, operations| stumbled(Some(ops_s), operations, 50_000_000);
+        let all = owed(1000.0, u64::MAX);
+        let reply = &all.replies()["get"];
+        assert_eq!((reply.count, all.counts()["get"]), (50, 1));
+        assert!(reply.statistics.latency_us_p50 > 70_000.0, "{reply:?}");
+        let few = owed(1000.0, 20).replies()["get"].count;
+        assert_eq!(few, 20, "no more than the phase has operations");
+        let absurd = owed(1e9, u64::MAX).replies()["get"].count;
+        assert_eq!(absurd, 50_000_000, "and it ends at once");
     }
 
     /// Runs two threads of 1000 operations in two slices, and keeps the gate closed for 300 ms

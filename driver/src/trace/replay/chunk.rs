@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::measure::OperationKind;
 use crate::trace::{BatchItem, Record, WriteKind};
 
 /// What to do with one key.
@@ -13,6 +14,19 @@ pub enum Action {
     Delete,
     Get,
     Seek,
+}
+
+impl Action {
+    /// The type under which it is filed where it is alone.
+    pub fn kind(self) -> OperationKind {
+        match self {
+            Action::Put => OperationKind::Put,
+            Action::Merge => OperationKind::Merge,
+            Action::Delete => OperationKind::Delete,
+            Action::Get => OperationKind::Get,
+            Action::Seek => OperationKind::Seek,
+        }
+    }
 }
 
 /// One record: its actions, which form one batch if they write.

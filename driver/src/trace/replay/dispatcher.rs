@@ -81,6 +81,8 @@ pub struct Dispatcher<'a, R> {
     pub speed: Option<f64>,
     /// The most records to dispatch.
     pub records_max: u64,
+    /// Nanoseconds after which nothing is due any more.
+    pub duration_ns: u64,
     pub time: PhaseTime,
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
@@ -108,6 +110,9 @@ impl<R: Read> Dispatcher<'_, R> {
             let due_ns = self
                 .speed
                 .map_or(0, |speed| (since_us as f64 * 1e3 / speed) as u64);
+            if due_ns >= self.duration_ns {
+                break;
+            }
             if due_ns >= flushed_ns + CHUNK_NS {
                 flushed_ns = due_ns;
                 let (lanes, time, stop) = (&mut self.lanes, &self.time, self.stop);
@@ -125,8 +130,10 @@ impl<R: Read> Dispatcher<'_, R> {
                 break;
             }
         }
-        // A worker that is gone has already returned its error.
-        let _ = self.lanes.iter_mut().all(Lane::flush);
+        for lane in &mut self.lanes {
+            // A worker that is gone has already returned its error, or its time is over.
+            let _ = lane.flush();
+        }
         Ok(reply)
     }
 }

@@ -122,10 +122,11 @@ pub fn run_replay(
         started: ticks.now(),
         ticks,
     };
+    let duration_ns = phase.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64);
     let common = Common {
         time: time.clone(),
         paced: replay.speed.is_some(),
-        duration_ns: phase.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+        duration_ns,
         seek_nexts: phase.seek_nexts,
         stop: &stop,
         known: context.known,
@@ -168,6 +169,7 @@ pub fn run_replay(
             lanes,
             speed: replay.speed,
             records_max: phase.operations_whole().unwrap_or(u64::MAX),
+            duration_ns,
             time: time.clone(),
             stop: &stop,
         };

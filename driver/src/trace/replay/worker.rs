@@ -92,16 +92,27 @@ impl<'a> Worker<'a> {
         }
         if !common.time.wait(due_ns, || (common.stop)() || over()) {
             self.done.observed.cut_short = (common.stop)();
-            return Ok(false);
+            if self.done.observed.cut_short || !common.paced {
+                return Ok(false);
+            }
+            // It was due before the end, and the worker was late: as in any open loop, it has
+            // waited so long (`workload::worker`).
+            let waited_ns = common.time.now_ns().saturating_sub(due_ns);
+            let latencies = &mut self.done.observed.latencies;
+            latencies
+                .of(kind(chunk.steps(command)))
+                .record_owed(waited_ns, 1);
+            return Ok(true);
         }
         let begun_ns = match common.paced {
             true => command.due_ns,
             false => common.time.now_ns(),
         };
-        let kind = self.perform(chunk.steps(command))?;
+        self.perform(chunk.steps(command))?;
         let ended_ns = common.time.now_ns();
         let done = &mut self.done;
         let latency_ns = ended_ns.saturating_sub(begun_ns);
+        let kind = kind(chunk.steps(command));
         done.observed.latencies.of(kind).record(latency_ns);
         done.observed.operations += 1;
         done.ended_ns = ended_ns;
@@ -113,16 +124,10 @@ impl<'a> Worker<'a> {
 
     fn perform<'c>(
         &mut self,
-        steps: impl ExactSizeIterator<Item = Step<'c>> + Clone,
-    ) -> Result<OperationKind> {
-        let has = |action| steps.clone().any(|step| step.action == action);
-        if steps.len() == 1 || has(Action::Get) || has(Action::Merge) {
-            // The driver's batches have no merges, so a write with merges is not atomic.
-            let mut kind = OperationKind::Get;
-            for step in steps {
-                kind = self.one(step)?;
-            }
-            return Ok(kind);
+        mut steps: impl ExactSizeIterator<Item = Step<'c>> + Clone,
+    ) -> Result<()> {
+        if !is_batch(steps.clone()) {
+            return steps.try_for_each(|step| self.one(step));
         }
         let entry = |step: Step<'c>| match step.action {
             Action::Put => BatchEntry::Put(step.key, step.value),
@@ -131,47 +136,30 @@ impl<'a> Worker<'a> {
         let entries: Vec<BatchEntry<'_>> = steps.clone().map(entry).collect();
         self.session.write(&entries)?;
         let bytes = |step: Step<'_>| (step.key.len() + step.value.len()) as u64;
-        self.done.observed.counts.bytes_written += steps.clone().map(bytes).sum::<u64>();
-        Ok(match has(Action::Put) {
-            true => OperationKind::Put,
-            false => OperationKind::Delete,
-        })
+        self.done.observed.counts.bytes_written += steps.map(bytes).sum::<u64>();
+        Ok(())
     }
 
     #[inline]
-    fn one(&mut self, step: Step<'_>) -> Result<OperationKind> {
+    fn one(&mut self, step: Step<'_>) -> Result<()> {
         let written = (step.key.len() + step.value.len()) as u64;
         let counts = &mut self.done.observed.counts;
-        let kind = match step.action {
-            Action::Put => {
-                self.session.put(step.key, step.value)?;
-                counts.bytes_written += written;
-                OperationKind::Put
-            }
-            Action::Merge => {
-                self.session.merge(step.key, step.value)?;
-                counts.bytes_written += written;
-                OperationKind::Merge
-            }
-            Action::Delete => {
-                self.session.delete(step.key)?;
-                counts.bytes_written += written;
-                OperationKind::Delete
-            }
+        match step.action {
+            Action::Put => self.session.put(step.key, step.value)?,
+            Action::Merge => self.session.merge(step.key, step.value)?,
+            Action::Delete => self.session.delete(step.key)?,
             Action::Get => {
                 let mut bytes = 0;
                 let found = self
                     .session
                     .get(step.key, &mut |value| bytes = value.len())?;
                 counts.read(found, step.key.len() + bytes);
-                OperationKind::Get
+                return Ok(());
             }
-            Action::Seek => {
-                self.seek(step.key)?;
-                OperationKind::Seek
-            }
-        };
-        Ok(kind)
+            Action::Seek => return self.seek(step.key),
+        }
+        counts.bytes_written += written;
+        Ok(())
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
@@ -215,4 +203,24 @@ impl<'a> Worker<'a> {
             self.done.touched.insert(*number);
         }
     }
+}
+
+/// Whether a record is handed to the engine as one batch. The driver's batches have no merges, so a
+/// write with merges is not atomic.
+fn is_batch<'c>(mut steps: impl ExactSizeIterator<Item = Step<'c>>) -> bool {
+    let alone = |step: Step<'_>| matches!(step.action, Action::Get | Action::Seek | Action::Merge);
+    steps.len() > 1 && !steps.any(alone)
+}
+
+/// The type under which a record is filed: that of its last action, or of a batch that of a put if
+/// it has one.
+fn kind<'c>(mut steps: impl ExactSizeIterator<Item = Step<'c>> + Clone) -> OperationKind {
+    if is_batch(steps.clone()) {
+        return match steps.any(|step| step.action == Action::Put) {
+            true => OperationKind::Put,
+            false => OperationKind::Delete,
+        };
+    }
+    let last = steps.last();
+    last.map_or(OperationKind::Get, |step| step.action.kind())
 }

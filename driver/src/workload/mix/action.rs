@@ -307,15 +307,23 @@ impl Action for MixAction<'_> {
     }
 
     #[inline]
+    fn draw_slot(&mut self) -> usize {
+        let bits = if self.plan.operation_by_key > 0.0 {
+            self.choose();
+            self.bits_by_key()
+        } else {
+            self.random.random()
+        };
+        (self.next.operation, self.next.slot) = self.plan.operation(bits);
+        self.next.slot
+    }
+
+    #[inline]
     fn prepare(&mut self) {
         // Done here, not in `perform`, so that it does not count in the insert's latency.
         self.next.settle_insert();
-        if self.plan.operation_by_key > 0.0 {
-            self.choose();
-            let bits = self.bits_by_key();
-            (self.next.operation, self.next.slot) = self.plan.operation(bits);
-        } else {
-            (self.next.operation, self.next.slot) = self.plan.operation(self.random.random());
+        self.draw_slot();
+        if self.plan.operation_by_key == 0.0 {
             match self.next.operation {
                 MixOperation::Insert => self.claim_insert(),
                 MixOperation::DeleteOldest => self.claim_oldest(),
