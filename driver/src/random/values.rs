@@ -20,7 +20,9 @@ pub struct ValuePool {
     piece_bytes: usize,
     /// Pieces at which a value may begin; a power of two, which saves a division per value.
     pieces: u64,
-    pieces_per_value: u64,
+    /// Pieces from one value to the next: as many as a value has, or one more. An odd number, so that
+    /// all pieces have their turn before one comes again.
+    stride: u64,
 }
 
 impl ValuePool {
@@ -41,7 +43,7 @@ impl ValuePool {
             bytes,
             piece_bytes,
             pieces: prev_power_of_two((POOL_BYTES / piece_bytes) as u64),
-            pieces_per_value: value_bytes.div_ceil(piece_bytes).max(1) as u64,
+            stride: value_bytes.div_ceil(piece_bytes) as u64 | 1,
         }
     }
 
@@ -51,7 +53,7 @@ impl ValuePool {
     #[inline]
     pub fn window(&self, version: Version, value_bytes: usize) -> &[u8] {
         let first = mix(version.origin());
-        let piece = first.wrapping_add(version.count() * self.pieces_per_value) & (self.pieces - 1);
+        let piece = first.wrapping_add(version.count() * self.stride) & (self.pieces - 1);
         let start = piece as usize * self.piece_bytes;
         &self.bytes[start..start + value_bytes]
     }
@@ -92,6 +94,21 @@ mod tests {
             same < 5,
             "{same} of 1000 neighbouring versions share a value"
         );
+    }
+
+    /// The stride of values of 1,600 bytes was 16 of 8,192 pieces: 512 different values, which an
+    /// engine that compresses or deduplicates makes less of than of any other size.
+    #[test]
+    fn a_thread_uses_every_window_before_one_comes_again() {
+        for value_bytes in [0, 20, 100, 150, 400, 1024, 1600, 819_200] {
+            let pool = ValuePool::new(value_bytes, 0.5, 1);
+            let start = |count| {
+                let window = pool.window(Version::new(0, 0, count), value_bytes);
+                window.as_ptr() as usize - pool.bytes.as_ptr() as usize
+            };
+            let starts: std::collections::HashSet<_> = (0..pool.pieces).map(start).collect();
+            assert_eq!(starts.len() as u64, pool.pieces, "{value_bytes}");
+        }
     }
 
     #[test]
