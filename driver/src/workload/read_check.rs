@@ -24,7 +24,7 @@ const ANSWERS_MAX: usize = 1 << 16;
 /// Scans that a thread keeps at most.
 const SCANS_MAX: usize = 1 << 12;
 
-/// Entries of a long scan that are checked in a row.
+/// Entries of a long scan that are checked in a row, and sampled ones that a scan keeps at most.
 const STRETCH: u64 = 32;
 
 /// What a read returned: a key, the fingerprint of its value unless it was absent, and what the
@@ -65,8 +65,18 @@ struct Scanned {
     unordered: u64,
     /// Whether the engine said that no entry is left.
     at_end: bool,
-    /// Sampled keys among them, with the fingerprints of their values.
+    /// The first sampled keys among them, with the fingerprints of their values.
     sampled: Vec<(Vec<u8>, u64)>,
+    /// Whether there were more sampled keys than are kept.
+    cut: bool,
+}
+
+impl Scanned {
+    /// Whether a sampled key that came would not be among those that are kept.
+    fn is_dropped(&self, key: &[u8]) -> bool {
+        let kept = self.sampled.last().map_or(&[][..], |(last, _)| last);
+        self.cut && key > kept && key <= &self.last[..]
+    }
 }
 
 impl ReadSample {
@@ -162,6 +172,7 @@ impl ReadSample {
             unordered: 0,
             at_end: false,
             sampled: Vec::new(),
+            cut: false,
         });
     }
 
@@ -201,8 +212,10 @@ impl ReadSample {
             // Which of them are sampled is found out later.
             DecodedKey::Hashed | DecodedKey::Foreign => true,
         };
-        if sampled {
+        if sampled && scanned.sampled.len() < STRETCH as usize {
             scanned.sampled.push((key.to_vec(), fingerprint(value)));
+        } else {
+            scanned.cut |= sampled;
         }
     }
 
@@ -456,7 +469,7 @@ impl Check<'_> {
     }
 
     /// Keys between the first and the last of a stretch that nobody touched in this phase, and that
-    /// are not in it. Where the engine said that no entry is left, no key may be behind it either.
+    /// are not in it, as far as its sampled keys were kept. Where the engine said that no entry is left, no key may be behind it either.
     fn left_out(&mut self, scanned: &Scanned) {
         let begin = self.sorted.partition_point(|(key, _)| key < &scanned.from);
         for (key, number) in &self.sorted[begin..] {
@@ -466,7 +479,8 @@ impl Check<'_> {
             let there = self.ledger.states(*number);
             let certain = !there.is_empty() && !there.contains(&KeyState::Deleted);
             let touched = !self.others(usize::MAX, *number).is_empty();
-            if !certain || touched || !is_sampled(*number, self.ledger.seed(), self.mask) {
+            let sampled = is_sampled(*number, self.ledger.seed(), self.mask);
+            if !certain || touched || !sampled || scanned.is_dropped(key) {
                 continue;
             }
             if !scanned.sampled.iter().any(|(returned, _)| returned == key) {

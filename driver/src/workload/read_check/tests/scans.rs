@@ -137,17 +137,49 @@ fn only_sampled_entries_are_kept() {
     let ledger = Ledger::restored(SEED, 1, 1, 7, Vec::new()).unwrap();
     let mut sample = ReadSample::new(&ledger);
     sample.begin_scan(None);
-    (0..1000).for_each(|number| sample.note_entry(&case.key(number), b"", &case.keys()));
+    (0..100).for_each(|number| sample.note_entry(&case.key(number), b"", &case.keys()));
     sample.end_scan();
     let kept = sample.scanned[0].sampled.len();
-    assert_eq!(
-        kept,
-        (0..1000).filter(|key| is_sampled(*key, SEED, 7)).count()
-    );
-    assert_eq!(sample.scanned[0].entries, 1000);
+    let sampled = (0..100).filter(|key| is_sampled(*key, SEED, 7)).count();
+    assert!(kept == sampled && kept > 0, "{kept} {sampled}");
+    assert_eq!(sample.scanned[0].entries, 100);
     sample.note_entry(&case.key(1), b"", &case.keys());
     sample.end_scan();
     assert_eq!(sample.scanned.len(), 1, "no stretch was begun");
+}
+
+/// A key that shows a hash may be any: a scan kept all of its entries, and 4,096 scans of a thread a
+/// gigabyte.
+#[test]
+fn a_scan_keeps_its_first_entries_and_says_nothing_of_those_that_it_dropped() {
+    let keys = serde_json::json!({"keys": {
+        "format": "ycsb", "prefix": "user", "zero_padding": 1, "order": "hashed",
+    }});
+    let mut case = Case::of(workload(keys));
+    let mut thread = case.ledger.thread();
+    (0..200).for_each(|key| thread.note(key, written(key)));
+    case.ledger.add_phase(vec![thread]);
+    let mut numbers: Vec<u64> = (0..200).collect();
+    numbers.sort_by_key(|number| case.key(*number));
+    let truth: Vec<(u64, u64)> = numbers.iter().map(|number| (*number, *number)).collect();
+    let ended = |entries: &[(u64, u64)]| {
+        let mut notes = case.scanner(None, entries);
+        notes.read.as_mut().unwrap().note_end();
+        let read = notes.read.as_mut().unwrap();
+        read.end_scan();
+        assert_eq!(read.scanned[0].sampled.len(), STRETCH as usize);
+        case.check(vec![notes])
+    };
+    assert_eq!(ended(&truth), right(200));
+    let mut early = truth.clone();
+    early.remove(5);
+    assert_eq!(ended(&early).wrong, 1, "one of those that are kept");
+    let mut late = truth.clone();
+    late.remove(100);
+    assert_eq!(ended(&late).wrong, 0, "one of those that are dropped");
+    assert_eq!(ended(&truth[..150]).wrong, 1, "it ended before the last");
+    late.swap(100, 101);
+    assert_eq!(ended(&late).wrong, 1, "the order of all is seen");
 }
 
 #[test]
