@@ -60,40 +60,47 @@ fn field(path: &str, name: &str) -> Option<u64> {
 #[derive(Debug)]
 pub struct ThreadWrites {
     prefix: &'static str,
-    before: HashMap<String, u64>,
+    before: Option<HashMap<String, u64>>,
 }
 
 impl ThreadWrites {
     /// Of the threads of this process whose names begin with `prefix`, counted from now.
     pub fn begin(prefix: &'static str) -> Self {
-        let before = written_by_threads(prefix);
+        let before = written_by_threads(Path::new(OWN_THREADS), prefix);
         ThreadWrites { prefix, before }
     }
 
-    /// Bytes since the last step. What a thread wrote between its last step and its end is lost.
-    pub fn step(&mut self) -> u64 {
-        let now = written_by_threads(self.prefix);
-        let before = std::mem::replace(&mut self.before, now);
+    /// Bytes since the last step; `None` where the kernel does not tell. What a thread wrote between
+    /// its last step and its end is lost.
+    pub fn step(&mut self) -> Option<u64> {
+        let now = written_by_threads(Path::new(OWN_THREADS), self.prefix);
+        let before = std::mem::replace(&mut self.before, now)?;
         let since = |(thread, bytes): (&String, &u64)| {
             bytes.saturating_sub(before.get(thread).copied().unwrap_or(0))
         };
-        self.before.iter().map(since).sum()
+        self.before.as_ref().map(|now| now.iter().map(since).sum())
     }
 }
 
-fn written_by_threads(prefix: &str) -> HashMap<String, u64> {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else {
-        return HashMap::new();
-    };
-    // A thread that ends meanwhile is skipped.
-    let written = |thread: fs::DirEntry| {
+const OWN_THREADS: &str = "/proc/self/task";
+
+/// What each of `threads` has written, by its number, of those with a name that begins with
+/// `prefix`; `None` if that of one is not told (not every kernel, and not to every user).
+fn written_by_threads(threads: &Path, prefix: &str) -> Option<HashMap<String, u64>> {
+    let mut all = HashMap::new();
+    for thread in fs::read_dir(threads).ok()?.flatten() {
         let path = thread.path();
-        let name = fs::read_to_string(path.join("comm")).ok()?;
-        let own = name.starts_with(prefix);
-        let bytes = own.then(|| field(path.join("io").to_str()?, "wchar:"))??;
-        Some((thread.file_name().into_string().ok()?, bytes))
-    };
-    threads.flatten().filter_map(written).collect()
+        let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
+        if !name.starts_with(prefix) {
+            continue;
+        }
+        match field(path.join("io").to_str()?, "wchar:") {
+            Some(bytes) => drop(all.insert(thread.file_name().into_string().ok()?, bytes)),
+            None if path.exists() => return None,
+            None => {} // it has ended meanwhile
+        }
+    }
+    Some(all)
 }
 
 /// Bytes of all files below `directory`. Files that vanish meanwhile are skipped, because engines
@@ -158,14 +165,35 @@ mod tests {
             .unwrap();
         write(50_000);
         stepped.recv().unwrap();
-        assert_eq!(writes.step(), 1000);
-        assert_eq!(writes.step(), 0);
+        assert_eq!(writes.step(), Some(1000));
+        assert_eq!(writes.step(), Some(0));
         go_on.send(()).unwrap();
         stepped.recv().unwrap();
-        assert_eq!(writes.step(), 200);
+        assert_eq!(writes.step(), Some(200));
         go_on.send(()).unwrap();
         thread.join().unwrap();
-        assert_eq!(writes.step(), 0);
+        assert_eq!(writes.step(), Some(0));
+    }
+
+    /// Some kernels do not count, and some sandboxes hide the counters: intervals had 0 bytes.
+    #[test]
+    fn what_threads_wrote_is_unknown_where_their_counters_cannot_be_read() {
+        let threads = tempfile::tempdir().unwrap();
+        let written = || written_by_threads(threads.path(), "counted:");
+        assert_eq!(written(), Some(HashMap::new()), "no such thread");
+        let folder = |number: &str, name: &str| {
+            let folder = threads.path().join(number);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("comm"), name).unwrap();
+            folder
+        };
+        folder("7", "another\n");
+        let counted = folder("8", "counted:low\n");
+        assert_eq!(written(), None);
+        fs::write(counted.join("io"), "rchar: 1\nwchar: 23\n").unwrap();
+        assert_eq!(written(), Some(HashMap::from([("8".into(), 23)])));
+        let nowhere = threads.path().join("none");
+        assert_eq!(written_by_threads(&nowhere, "counted:"), None);
     }
 
     #[test]

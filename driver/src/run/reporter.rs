@@ -52,7 +52,7 @@ impl<'a, 'b> Reporter<'a, 'b> {
 impl Watcher for Reporter<'_, '_> {
     fn interval(&mut self, mut interval: Interval) {
         interval.pending_compaction_bytes = self.database.pending_compaction_bytes();
-        interval.background_write_bytes = self.background.as_mut().map(ThreadWrites::step);
+        interval.background_write_bytes = self.background.as_mut().and_then(ThreadWrites::step);
         self.start.space.look();
         if self.sent.is_ok() {
             self.sent = self.sink.send(&Message::Interval(interval));
