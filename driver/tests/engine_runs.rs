@@ -79,6 +79,29 @@ fn values_in_blob_files_are_written_too() {
     assert!(collected > flushed + 0.5, "{collected} {flushed}");
 }
 
+/// By the number of files a compaction is due, and there are too few of them for one so wide.
+#[test]
+fn the_second_for_which_a_compaction_never_began_is_charged_to_nobody() {
+    let options = json!({
+        "compaction_style": "kCompactionStyleUniversal", "write_buffer_size": "1048576",
+        "compaction_options_universal.min_merge_width": "1000",
+        "compaction_options_universal.max_size_amplification_percent": "4294967295",
+    });
+    in_time(|| {
+        let messages = run_on(
+            &rocksdb(),
+            workload(NUM, json!([fillrandom()])),
+            options.clone(),
+        );
+        finished(&messages);
+        assert_eq!(background_work(&messages).compactions, Some(0));
+        let phase = last_phase(&messages);
+        let lasted_s = (phase.finished_unix_us - phase.started_unix_us) as f64 / 1e6;
+        assert!(lasted_s > phase.elapsed_s + 1.0, "{phase:?}");
+        phase.drain_s < 0.9
+    });
+}
+
 /// The trap that tuning scripts fall into: FIFO compaction is the fastest compaction, because it
 /// deletes the data.
 #[test]

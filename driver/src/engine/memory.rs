@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use super::{
     BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, OpenResult,
@@ -104,8 +105,8 @@ impl Database for MemoryDatabase {
         })
     }
 
-    fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<()> {
-        Ok(())
+    fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<Duration> {
+        Ok(Duration::ZERO)
     }
 
     fn stall_s(&self) -> Option<f64> {

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 mod c_bytes;
 mod c_store;
@@ -277,8 +278,9 @@ pub trait Database: Send + Sync {
     fn session(&self) -> Box<dyn Session + '_>;
 
     /// Writes out every memtable and waits until no flush or compaction is pending or running: the
-    /// drain. Polls `cancelled` at least every 50 ms.
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()>;
+    /// drain. Polls `cancelled` at least every 50 ms. Returns for how long it waited in vain at the
+    /// end, for work that the engine called pending and never began.
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration>;
 
     /// Lets compactions wait, or run again. Returns false if the engine cannot do that.
     fn hold_compactions(&self, _hold: bool) -> Result<bool> {
@@ -452,8 +454,7 @@ pub trait Cursor {
         self.next();
         self.valid().then(|| (self.key(), self.value()))
     }
-    /// Moves to the first entry at or after `key` and returns its key and value, or `None` if there
-    /// is none: a seek as one call through the trait.
+    /// Moves to the first entry at or after `key`, and returns what [`Cursor::next_entry`] would.
     fn seek_entry(&mut self, key: &[u8]) -> Option<(&[u8], &[u8])> {
         self.seek(key);
         self.valid().then(|| (self.key(), self.value()))

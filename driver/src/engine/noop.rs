@@ -1,6 +1,7 @@
 //! An engine that does nothing. It shows the cost of the driver itself.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::memory::no_options;
 use super::{
@@ -56,8 +57,8 @@ impl Database for Noop {
         Box::new(Self)
     }
 
-    fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<()> {
-        Ok(())
+    fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<Duration> {
+        Ok(Duration::ZERO)
     }
 
     fn stall_s(&self) -> Option<f64> {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::parts::PartsSession;
 use super::{
@@ -127,11 +128,9 @@ impl Database for Databases {
 
     /// Drains one after another, twice: a shared thread pool may begin work for the first database
     /// while a later one drains.
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration> {
         let twice = self.0.iter().chain(&self.0);
-        twice
-            .into_iter()
-            .try_for_each(|database| database.drain(cancelled))
+        twice.map(|database| database.drain(cancelled)).sum()
     }
 
     fn stall_s(&self) -> Option<f64> {

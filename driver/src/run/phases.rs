@@ -374,7 +374,7 @@ impl<'a> Phases<'a> {
             self.cancelled.load(Ordering::Relaxed)
         };
         match database.drain(&cancelled) {
-            Ok(()) => Ok(started.elapsed().as_secs_f64()),
+            Ok(in_vain) => Ok(started.elapsed().saturating_sub(in_vain).as_secs_f64()),
             Err(EngineError::Cancelled) => Err(Failure::cancelled(&phase.name)),
             Err(error) => Err(Failure::running(error)),
         }

@@ -105,6 +105,7 @@ mod tests {
     use serde_json::{json, Value};
     use std::cell::RefCell;
     use std::sync::Mutex;
+    use std::time::Duration;
 
     fn is_bulk_with(phase: Value, changes: &[(&str, Value)]) -> bool {
         let mut workload = json!({
@@ -195,8 +196,8 @@ mod tests {
         fn session(&self) -> Box<dyn Session + '_> {
             unreachable!()
         }
-        fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<()> {
-            Ok(())
+        fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<Duration> {
+            Ok(Duration::ZERO)
         }
         fn stall_s(&self) -> Option<f64> {
             None

@@ -52,7 +52,7 @@ impl Database for Liar {
     fn session(&self) -> Box<dyn Session + '_> {
         Box::new(LyingSession(self, self.database.session()))
     }
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration> {
         self.database.drain(cancelled)
     }
     fn stall_s(&self) -> Option<f64> {

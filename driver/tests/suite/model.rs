@@ -90,7 +90,7 @@ fn replay(fixture: &Fixture, operations: &[Operation]) -> Result<(), TestCaseErr
     let mut reference = expected.session();
     for operation in operations {
         match operation {
-            Operation::Drain => database.drain(&|| false).unwrap(),
+            Operation::Drain => drop(database.drain(&|| false).unwrap()),
             Operation::Reopen => {
                 drop(database);
                 database = folder.small();

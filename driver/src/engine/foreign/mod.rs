@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void, CStr, CString};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use super::library::{self, one_line, path_text, take_text};
 use super::{
@@ -209,7 +210,7 @@ impl Database for ForeignDatabase {
         Box::new(session::ForeignSession::new(self))
     }
 
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration> {
         unsafe extern "C" fn asked(context: *mut c_void) -> c_int {
             // SAFETY: `context` is the reference below, which outlives the call that asks.
             let cancelled = unsafe { &*context.cast::<&dyn Fn() -> bool>() };
@@ -225,7 +226,7 @@ impl Database for ForeignDatabase {
         if cancelled() {
             return Err(EngineError::Cancelled);
         }
-        Ok(())
+        Ok(Duration::ZERO)
     }
 
     fn stall_s(&self) -> Option<f64> {

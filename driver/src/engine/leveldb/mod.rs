@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use super::c_store::DbHandle;
 use super::existing;
@@ -202,8 +203,9 @@ impl Database for LevelDatabase {
         Box::new(session::LevelSession::new(self))
     }
 
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
-        self.wait_until_drained(cancelled)
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration> {
+        self.wait_until_drained(cancelled)?;
+        Ok(Duration::ZERO)
     }
 
     fn stall_s(&self) -> Option<f64> {

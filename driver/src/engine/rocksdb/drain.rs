@@ -14,7 +14,8 @@ use crate::engine::{not_flushed, EngineError, Result};
 ///
 /// RocksDB hands a needed compaction to a thread under the lock that the properties also take, so
 /// the gap only lasts until a thread wakes up. A compaction that has not begun after a whole second
-/// will never begin: the score asks for one, but the picker found nothing to pick.
+/// will never begin: the score asks for one, but the picker found nothing to pick. The engine had no
+/// work meanwhile, so that nobody is charged for that second.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
 impl RocksDatabase {
@@ -22,7 +23,7 @@ impl RocksDatabase {
     ///
     /// After the flush, this polls properties. Newer versions have `rocksdb_wait_for_compact`,
     /// which waits for the same counters. But it blocks, and reports a timeout only as a text.
-    pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration> {
         self.flush(cancelled)?;
         self.background_error()?;
         let held = self.number_of_families(c"rocksdb.num-entries-active-mem-table")?;
@@ -41,16 +42,16 @@ impl RocksDatabase {
                 // The properties are read one after another. Between two of them a compaction may
                 // end and make another one necessary. If nothing runs at the end of one look, a
                 // second look sees all that was necessary.
-                Work::None if quiet => return Ok(()),
+                Work::None if quiet => return Ok(Duration::ZERO),
                 Work::None => {
                     quiet = true;
                     continue;
                 }
                 Work::Pending => {
                     quiet = false;
-                    let since = *idle_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() > IDLE_MAX {
-                        return Ok(());
+                    let idle = idle_since.get_or_insert_with(Instant::now).elapsed();
+                    if idle > IDLE_MAX {
+                        return Ok(idle);
                     }
                 }
                 Work::Running => {

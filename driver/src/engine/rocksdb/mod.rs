@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use super::c_store::{Db, DbHandle};
 use super::existing;
@@ -277,7 +278,7 @@ impl Database for RocksDatabase {
         Box::new(PartsSession::new(sessions))
     }
 
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<Duration> {
         self.wait_until_drained(cancelled)
             .map_err(|error| match error {
                 EngineError::Cancelled => error,

@@ -47,7 +47,7 @@ impl Database for NotingDatabase {
         self.0.session()
     }
 
-    fn drain(&self, cancelled: &dyn Fn() -> bool) -> engine::Result<()> {
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> engine::Result<Duration> {
         *self.1.lock().unwrap() = Some(Instant::now());
         self.0.drain(cancelled)
     }
