@@ -87,6 +87,22 @@ fn assert_fails(messages: &[Message], expected: Outcome, words: &str, what: &str
 
 const FULL: &str = "No space left on device";
 
+/// The folder of one of several databases is made by lsmtune itself, and its failure was taken for
+/// one of the engine (`crashed`).
+#[test]
+fn a_device_without_room_for_the_folder_of_a_database_is_full() {
+    for target in engines() {
+        // One for the root, one for the folder of the run.
+        let Some(mounted) = Mounted::with("nr_inodes=2") else {
+            return;
+        };
+        let mut several = workload(1000, json!([load(1000)]));
+        several["databases"] = json!(2);
+        let messages = run(&target, &mounted, several, json!({}));
+        assert_fails(&messages, Outcome::DiskFull, FULL, target.name);
+    }
+}
+
 #[test]
 fn a_device_that_fills_up_while_the_run_writes_is_full() {
     for target in engines() {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::library::status_error;
 use super::parts::PartsSession;
 use super::{
     BackgroundWork, Database, Durability, Engine, Identity, LevelSize, LevelWork, OpenResult,
@@ -39,9 +40,8 @@ impl Engine for Several {
         let open = |folder: PathBuf| {
             // An engine makes the folder of a database, but not the folders above it.
             if self.engine.keeps_files() {
-                std::fs::create_dir_all(&folder).map_err(|error| {
-                    super::EngineError::failed(format!("{}: {error}", folder.display()))
-                })?;
+                std::fs::create_dir_all(&folder)
+                    .map_err(|error| status_error(&format!("{}: {error}", folder.display())))?;
             }
             self.engine.open(&folder, options, durability)
         };
