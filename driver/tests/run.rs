@@ -278,19 +278,6 @@ fn a_folder_whose_parent_is_gone_is_not_made_again() {
     assert!(!orphan.parent().unwrap().exists());
 }
 
-#[test]
-fn another_protocol_version_is_refused() {
-    let any = workload(
-        NUM,
-        json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
-    );
-    let messages = start("noop", any, json!({"protocol_version": 1})).messages();
-    assert_eq!(
-        failure(&messages).1,
-        "protocol_version: found 1; allowed: 4"
-    );
-}
-
 /// Says `bytes`, closes its input, and tells how the driver ended.
 fn say(bytes: &[u8]) -> (Vec<Message>, Option<i32>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))

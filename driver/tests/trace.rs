@@ -362,11 +362,4 @@ proptest! {
             prop_assert!(told.iter().all(|(offset, _, _)| *offset < damage.offset_bytes));
         }
     }
-
-    #[test]
-    fn anything_after_a_header_is_survived(rest in prop::collection::vec(any::<u8>(), 0..200)) {
-        let trace = TraceWriter::new(Vec::new(), TraceVersion::V0_2, "9.0", 1).unwrap();
-        let bytes = [trace.abandon().unwrap(), rest].concat();
-        drop(read(&bytes));
-    }
 }

@@ -26,7 +26,6 @@ pub fn check(
     cancelled: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> Result<Usage, Failure> {
-    check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
     let engine = engine_for(&request.engine, &request.workload)?;
     let expected = expected(request)?;

@@ -8,7 +8,7 @@ use crate::measure::ProcessCounters;
 use crate::protocol::{ErrorReply, InspectRequest, Message, Outcome};
 use crate::trace::inspect::{inspect, InspectError, Progress};
 
-use super::check::{self, within};
+use super::check::within;
 use super::failure::Failure;
 use super::{Sink, Usage};
 
@@ -21,7 +21,6 @@ pub fn inspect_trace(
     cancelled: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> Result<Usage, Failure> {
-    check::version(request.protocol_version)?;
     check_fields(request)?;
     let (file, bytes_total) = open(&request.path)?;
     let mut sent = Ok(());

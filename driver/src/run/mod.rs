@@ -97,7 +97,6 @@ fn run(
     cancelled: &AtomicBool,
     sink: &mut dyn Sink,
 ) -> Result<Usage, Failure> {
-    check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
     check::interval(request)?;
     check::slices(request)?;
@@ -188,7 +187,6 @@ fn read_back(
 }
 
 fn probe(request: &ProbeRequest, sink: &mut dyn Sink) -> Result<Usage, Failure> {
-    check::version(request.protocol_version)?;
     let engine = load(&request.engine)?;
     check::create(&request.directory)?;
     let probe = engine::probe(&*engine, &request.directory).map_err(Failure::opening)?;

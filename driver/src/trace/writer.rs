@@ -128,12 +128,6 @@ impl<W: Write> TraceWriter<W> {
         Ok(self.sink)
     }
 
-    /// Returns the underlying writer without adding a footer, as after a crash.
-    pub fn abandon(mut self) -> io::Result<W> {
-        self.sink.flush()?;
-        Ok(self.sink)
-    }
-
     fn map(&mut self, map: u64) {
         if self.version == TraceVersion::V0_2 {
             self.scratch.extend_from_slice(&map.to_le_bytes());

@@ -354,32 +354,6 @@ fn leveldb_takes_every_setter() {
 }
 
 #[test]
-fn leveldb_compression_makes_tables_smaller() {
-    let Some(engine) = leveldb() else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let bytes = |compression: &str| -> u64 {
-        let directory = folder.path().join(compression);
-        let options = named(&[("compression", compression)]);
-        let database = engine.open(&directory, &options, Durability::Wal).unwrap();
-        for key in 0..200_u8 {
-            database.session().put(&[key], &[0; 4000]).unwrap();
-        }
-        database.drain(&|| false).unwrap();
-        drop(database);
-        std::fs::read_dir(&directory)
-            .unwrap()
-            .map(|entry| entry.unwrap())
-            .filter(|entry| entry.path().extension().is_some_and(|name| name == "ldb"))
-            .map(|entry| entry.metadata().unwrap().len())
-            .sum()
-    };
-    assert!(bytes("none") > 790_000);
-    assert!(bytes("snappy") < 100_000);
-}
-
-#[test]
 fn leveldb_refuses_a_compression_that_it_was_not_built_with() {
     let Some(engine) = leveldb() else {
         return;

@@ -160,33 +160,3 @@ fn the_last_merge_operand_is_the_value() {
     let refused = database.session().merge(b"a", b"1").unwrap_err();
     assert!(refused.to_string().contains("no merges"), "{refused}");
 }
-
-/// The second reading of the same blocks is out of the cache, the first is not.
-#[test]
-fn reads_of_blocks_are_counted_by_where_they_were() {
-    let Some(engine) = engine("rocksdb", 1, 1) else {
-        return;
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let (directory, options) = (folder.path().join("db"), Options::new());
-    let database = filled(&*engine, &directory, &options);
-    database.drain(&|| false).unwrap();
-    drop(database);
-    let database = engine
-        .reopen(&directory, &options, Durability::Wal)
-        .unwrap();
-    let mut session = database.session();
-    let mut round = || {
-        let before = session.block_cache().unwrap();
-        for number in 0..ENTRIES {
-            get(&mut *session, &key(number)).unwrap();
-        }
-        let after = session.block_cache().unwrap();
-        (after.hits - before.hits, after.misses - before.misses)
-    };
-    let (_, first_misses) = round();
-    let (second_hits, second_misses) = round();
-    assert!(first_misses > 50, "{first_misses}");
-    assert_eq!(second_misses, 0);
-    assert!(second_hits >= ENTRIES, "{second_hits}");
-}

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::protocol::{
     ErrorReply, Operation, Outcome, Phase, PhaseKind, Rate, Replay, RunRequest, Workload,
-    PROTOCOL_VERSION,
 };
 use crate::random::Version;
 use crate::trace::TraceReader;
@@ -25,14 +24,6 @@ const VALUE_BYTES_MAX: usize = 64 << 20;
 /// The most databases, and the most column families of each.
 const PARTS_MAX: usize = 256;
 type Checked = Result<(), Failure>;
-
-/// The protocol version must be ours.
-pub fn version(found: u32) -> Checked {
-    if found == PROTOCOL_VERSION {
-        return Ok(());
-    }
-    Err(Failure::invalid(ErrorReply::version(&found)))
-}
 
 /// Sizes, phases and their combination must make sense.
 pub fn workload(workload: &Workload) -> Checked {
