@@ -13,4 +13,4 @@ pub mod protocol;
 pub mod random;
 pub mod run;
 pub mod trace;
-pub mod workload;
+mod workload;

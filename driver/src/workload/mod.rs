@@ -20,14 +20,14 @@ mod values;
 mod verify;
 mod worker;
 
-pub use acknowledged::{verify_load, Load, Recovered};
+pub use acknowledged::{verify_load, Load};
 pub use bulk::{is_bulk, shared};
 pub use ledger::Ledger;
 pub use ledger_file::{load_ledger, save_ledger, LedgerFileError, Origins};
 pub use observation::{Observation, ThreadObservation};
-pub use phase::{run_phase, PhaseContext, PhaseObservation, SliceOver, Watcher};
+pub use phase::{run_phase, PhaseContext, SliceOver, Watcher};
 pub use read_check::{check_reads, CheckedReads, Notes};
 pub use sorted::run_bulk;
-pub use streams::{key_stream, StreamOf};
+pub use streams::StreamOf;
 pub use values::Values;
 pub use verify::{verify, Verification};

@@ -4,7 +4,6 @@
 mod data;
 mod database;
 mod fixtures;
-mod lies;
 pub mod model;
 mod options;
 mod parts;
@@ -12,7 +11,6 @@ mod parts;
 pub use data::*;
 pub use database::*;
 pub use fixtures::*;
-pub use lies::*;
 
 /// Runs the whole suite over the engine of the fixture that an expression may give.
 macro_rules! conformance {
@@ -40,7 +38,6 @@ macro_rules! conformance {
             a_directory_that_cannot_be_made_is_an_error,
             identity_and_properties_are_told,
             a_probe_finds_compressions_and_options,
-            lies_are_found_and_the_truth_is_believed,
         );
         #[test]
         fn random_operations_agree_with_the_model() {
