@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, sync_channel};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{channel, sync_channel, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
@@ -60,38 +59,16 @@ impl From<EngineError> for ReplayError {
     }
 }
 
-/// Counts the workers that have not left yet.
-#[derive(Default)]
-struct ActiveWorkers {
-    failed: AtomicBool,
-    count: Mutex<usize>,
-    changed: Condvar,
+/// A worker's sign that it is at work; gone when its thread ends, for whatever reason.
+struct Present<'a> {
+    failed: &'a AtomicBool,
+    _sign: Sender<()>,
 }
 
-impl ActiveWorkers {
-    fn leave(&self, failed: bool) {
-        self.failed.fetch_or(failed, Ordering::Relaxed);
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until all workers have left, but not beyond `due`. Returns whether they have.
-    fn all_left(&self, due: Instant) -> bool {
-        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = due.saturating_duration_since(Instant::now());
-        let waited = self
-            .changed
-            .wait_timeout_while(count, wait, |count| *count > 0);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
-    }
-}
-
-/// Leaves the active workers when the thread ends, for whatever reason.
-struct Leaving<'a>(&'a ActiveWorkers);
-
-impl Drop for Leaving<'_> {
+impl Drop for Present<'_> {
     fn drop(&mut self) {
-        self.0.leave(std::thread::panicking());
+        self.failed
+            .fetch_or(std::thread::panicking(), Ordering::Relaxed);
     }
 }
 
@@ -111,12 +88,9 @@ pub fn run_replay(
         })
     })?;
     let reader = TraceReader::new(file).map_err(ReplayError::Trace)?;
-    let active = ActiveWorkers {
-        count: Mutex::new(phase.threads),
-        ..ActiveWorkers::default()
-    };
-    let stop =
-        || context.cancelled.load(Ordering::Relaxed) || active.failed.load(Ordering::Relaxed);
+    let failed = AtomicBool::new(false);
+    let (sign, at_work) = channel();
+    let stop = || context.cancelled.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let ticks = Ticks::default();
     let time = PhaseTime {
         started: ticks.now(),
@@ -143,27 +117,32 @@ pub fn run_replay(
                 used,
                 filling: Chunk::default(),
             });
-            let (active, common) = (&active, &common);
+            let (failed, common) = (&failed, &common);
+            let present = Present {
+                failed,
+                _sign: sign.clone(),
+            };
             let work = move || {
-                let _leaving = Leaving(active);
+                let _present = present;
                 let session = context.database.session();
                 let mut counters = BlockCacheCounters::begin(context.database);
                 let worker = Worker::new(session, common, ReplayedKeys::new(context.keys_min));
                 let mut done = worker.run(&mine, &back, progress);
                 match &mut done {
                     Ok(done) => done.observed.block_cache = counters.end(),
-                    Err(_) => active.failed.store(true, Ordering::Relaxed),
+                    Err(_) => failed.store(true, Ordering::Relaxed),
                 }
                 done
             };
             let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
             workers.push(spawned.map_err(|error| {
-                active.failed.store(true, Ordering::Relaxed);
+                failed.store(true, Ordering::Relaxed);
                 EngineError::failed(format!(
                     "thread {thread} of the phase cannot start: {error}"
                 ))
             })?);
         }
+        drop(sign);
         let dispatcher = Dispatcher {
             reader,
             lanes,
@@ -175,7 +154,7 @@ pub fn run_replay(
         };
         let dispatcher = scope.spawn(move || dispatcher.run());
         let series = IntervalSeries::new(index, time.ticks.clone(), time.started, &progress);
-        watch(context, &active, &time, series, watcher);
+        watch(context, &at_work, &time, series, watcher);
         let workers = workers
             .into_iter()
             .map(join)
@@ -186,15 +165,17 @@ pub fn run_replay(
     Ok(observe(workers, reply))
 }
 
+/// Tells `watcher` about every interval until no worker is at work.
 fn watch(
     context: &ReplayContext<'_>,
-    active: &ActiveWorkers,
+    at_work: &Receiver<()>,
     time: &PhaseTime,
     mut series: IntervalSeries<'_>,
     watcher: &mut dyn Watcher,
 ) {
     let mut due = Instant::now() + context.interval;
-    while !active.all_left(due) {
+    let wait = |due: Instant| at_work.recv_timeout(due.saturating_duration_since(Instant::now()));
+    while wait(due) == Err(RecvTimeoutError::Timeout) {
         watcher.interval(series.step(time.ticks.now(), 0));
         due = (due + context.interval).max(Instant::now());
     }
