@@ -59,54 +59,41 @@ impl Plans {
 
 /// The tasks of all threads of `phase`, in the order of their numbers.
 pub fn tasks<'a>(phase: &'a Phase, plans: &'a Plans) -> Result<Vec<Task<'a>>> {
-    let own = Group {
-        work: work(&phase.name, phase.operation, plans.own.as_ref())?,
-        side: Side::Own,
-        threads: phase.threads,
-        pace: Pace::of(phase),
-    };
-    let mut tasks: Vec<_> = own.tasks().collect();
+    let own = work(&phase.name, phase.operation, plans.own.as_ref())?;
+    let mut tasks: Vec<_> = group(own, Side::Own, phase.threads, Pace::of(phase)).collect();
     if phase.operation == Some(Operation::ReadWhileWriting) {
-        let writer = Group {
-            work: Work::Operation(Operation::Overwrite),
-            side: Side::Writer,
-            threads: 1,
-            pace: None,
-        };
-        tasks.extend(writer.tasks());
+        let writes = Work::Operation(Operation::Overwrite);
+        tasks.extend(group(writes, Side::Writer, 1, None));
     }
     for (companion, plan) in phase.companions.iter().zip(&plans.companions) {
         let Companion {
             name, operation, ..
         } = companion;
-        let beside = Group {
-            work: work(name, *operation, plan.as_ref())?,
-            side: Side::Companion(name),
-            threads: companion.threads,
-            pace: companion.rate_ops_s.map(|ops_s| Pace::Constant { ops_s }),
-        };
-        tasks.extend(beside.tasks());
+        let pace = companion.rate_ops_s.map(|ops_s| Pace::Constant { ops_s });
+        let beside = work(name, *operation, plan.as_ref())?;
+        tasks.extend(group(
+            beside,
+            Side::Companion(name),
+            companion.threads,
+            pace,
+        ));
     }
     Ok(tasks)
 }
 
-/// Threads that do the same.
-struct Group<'a> {
+/// The tasks of `threads` that do the same.
+fn group<'a>(
     work: Work<'a>,
     side: Side<'a>,
     threads: usize,
     pace: Option<Pace>,
-}
-
-impl<'a> Group<'a> {
-    fn tasks(self) -> impl Iterator<Item = Task<'a>> {
-        (0..self.threads).map(move |thread| Task {
-            work: self.work,
-            side: self.side,
-            share: (thread, self.threads),
-            pace: self.pace.clone(),
-        })
-    }
+) -> impl Iterator<Item = Task<'a>> {
+    (0..threads).map(move |thread| Task {
+        work,
+        side,
+        share: (thread, threads),
+        pace: pace.clone(),
+    })
 }
 
 fn work<'a>(
