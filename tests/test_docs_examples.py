@@ -281,8 +281,9 @@ _NOT_RUN = re.compile(r"<!-- not run: .*? -->\n+```.*?^```$", re.M | re.S)
 _SIZE = re.compile(r"((?:recordcount|operationcount|num|reads)(?:=|: |\": ))(\d+)00\b")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 # What stands for lsmtune: two trials in the place of a study's budget, six pairs and eight states
-# after a power loss in a proof, runs that are not made longer until they are sustained, and the
-# exit statuses of a verdict taken for done, because so little data proves nothing of the page.
+# after a power loss in a proof, runs that are not made longer until they are sustained, no guards,
+# which runs of milliseconds break by chance, and the exit statuses of a verdict taken for done,
+# because so little data proves nothing of the page.
 _SMALL = """\
 import pathlib, sys, yaml
 from lsmtune.cli.main import main
@@ -291,7 +292,7 @@ if name == "tune" and not (file := pathlib.Path(words[0])).with_suffix(".lsmtune
     study = yaml.safe_load(file.read_text())
     proof, burst = {"pairs": 6}, {}
     if "engine" in study:
-        proof, burst = proof | {"power_states": 8}, {"burst": True}
+        proof, burst = proof | {"power_states": 8}, {"burst": True, "guards": []}
     proof = study.get("proof", {}) | proof
     file.write_text(yaml.safe_dump(study | burst | {"budget": {"trials": 2}, "proof": proof}))
 if name == "verify":

@@ -15,6 +15,7 @@ from fake_runner import phase as one_phase
 from optuna.trial import TrialState
 from study_parts import Recorder, stored, tuned
 
+from lsmtune.cli.choices import resolve_named
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
@@ -226,6 +227,10 @@ def test_a_study_in_which_every_trial_breaks_a_constraint_says_so(tmp_path: Path
     assert result.best is None
     assert result.verdict is not None
     assert "every trial broke a constraint (throughput_ops_s >= 1e9)" in result.verdict.why
+    # A command that asks for its best was told that no trial had finished yet.
+    recommended = r"none of its \d+ trials is to be recommended; \d+ broke throughput_ops_s >= 1e9"
+    with pytest.raises(InputError, match=recommended + r".*a trial by its number, such as \S+s#\d"):
+        resolve_named(str(tmp_path / "s"))
 
 
 def test_a_constraint_on_what_was_not_observed_is_an_error_of_the_study(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ result.json                   what an earlier result with --json speaks for; #ba
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,13 +194,19 @@ def _best_trial(folder: StudyFolder, source: str) -> int:
     from lsmtune.report.source import best_trial, read_study
 
     number: int | None = None
+    why, allowed = "the study has no finished trial yet", ""
     if folder.was_tuned:
-        best = best_trial(read_study(folder))
+        records = read_study(folder)
+        best = best_trial(records)
         number = None if best is None else best.number
+        if records.trials:
+            broken = Counter(text for trial in records.trials for text in trial.broken)
+            most = "".join(f"; {count} broke {text}" for text, count in broken.most_common(1))
+            why = f"none of its {len(records.trials)} trials is to be recommended{most}"
+            allowed = f"a trial by its number, such as {folder.path}#{records.trials[-1].number}"
     else:  # a search from Python, whose values are those that it was told
         with suppress(ValueError, RuntimeError):  # no trial yet; several objectives
             number = folder.optuna_study().best_trial.number
     if number is None:
-        why = "the study has no finished trial yet"
-        raise InputError(source, found=str(folder.path), why=why)
+        raise InputError(source, found=str(folder.path), why=why, allowed=allowed)
     return number
