@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from lsmtune.search.model_based import HistoryReader, impute_censored, make_targets
+from lsmtune.search.history import HistoryReader, impute_censored, make_targets
 from lsmtune.search.sampler import FAILED
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.testing.search import NUMBERS

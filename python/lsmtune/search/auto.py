@@ -56,11 +56,9 @@ from lsmtune.search.gp import (
     log_expected_improvement,
     spread_of,
 )
+from lsmtune.search.history import JUDGED, History, impute_censored
 from lsmtune.search.model_based import (
-    JUDGED,
-    History,
     ModelSampler,
-    impute_censored,
     startup_setting,
 )
 from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
-from lsmtune.search.model_based import History
+from lsmtune.search.history import History
 from lsmtune.search.sampler import SamplerContext, generator_of_trial
 from lsmtune.search.unit_space import FloatArray, UnitSpace
 

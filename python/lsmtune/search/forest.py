@@ -18,7 +18,7 @@ law of total variance (Hutter, Xu, Hoos and Leyton-Brown 2012, arXiv:1211.0906, 
 
 Not from there: candidates are also taken near the best trials and near the best candidates; trees
 split at random thresholds, are fitted anew for every trial, and on at most `rows_max` of them,
-which bounds the time of a suggestion; failed and pruned trials count (`search.model_based`), and a
+which bounds the time of a suggestion; failed and pruned trials count (`search.history`), and a
 trial that was repeated counts as often as it was run.
 """
 
@@ -33,11 +33,10 @@ import numpy.typing as npt
 import scipy
 
 from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.search.history import History, impute_censored
 from lsmtune.search.model_based import (
     CANDIDATES,
-    History,
     ModelSampler,
-    impute_censored,
     random_share_setting,
     startup_setting,
 )

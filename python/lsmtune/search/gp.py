@@ -33,11 +33,10 @@ import scipy
 from threadpoolctl import threadpool_limits
 
 from lsmtune.model.setting import whole_setting
+from lsmtune.search.history import History, impute_censored
 from lsmtune.search.model_based import (
     CANDIDATES,
-    History,
     ModelSampler,
-    impute_censored,
     random_share_setting,
     startup_setting,
 )

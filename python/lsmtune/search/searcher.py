@@ -33,7 +33,9 @@ from lsmtune.search.in_memory_study import (
     TrialJudgement,
     without_noise,
 )
-from lsmtune.search.model_based import UnitSpaceSampler
+from lsmtune.search.model_based import (
+    UnitSpaceSampler,
+)
 from lsmtune.search.sampler import (
     FAILED,
     Accepts,
