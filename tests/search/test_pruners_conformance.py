@@ -15,6 +15,10 @@ class TestNone(PrunerSuite):
     name, ends = "none", False
 
 
+class TestFarBehind(PrunerSuite):
+    name = "far-behind"
+
+
 class TestMedian(PrunerSuite):
     name = "median"
 
@@ -47,6 +51,40 @@ def test_every_pruner_of_lsmtunes_own_is_in_the_suite() -> None:
 def test_none_ends_nothing() -> None:
     study = study_of(pruner_of("none"), Direction.MAXIMIZE)
     assert [run(study, 100.0 - 10 * index) for index in range(10)] == [None] * 10
+
+
+@pytest.mark.parametrize(
+    ("rates", "ended"),
+    [
+        # The best one's slowest rate from step 5 on is 80: less than 40 is far behind.
+        ([39.0] * 20, 5),
+        ([41.0] * 20, None),
+        # What is slow while caches fill is not judged, and what is fast then is no excuse.
+        ([10.0, 10.0, 10.0, 10.0, 60.0, 90.0], None),
+        ([200.0, 150.0, 120.0, 100.0, 60.0, 30.0], 6),
+        ([-5.0] * 20, None),  # there is no ratio
+    ],
+)
+def test_far_behind_is_less_than_half_of_the_slowest_that_the_best_was(
+    rates: list[float], ended: int | None
+) -> None:
+    for direction in (Direction.MAXIMIZE, Direction.MINIMIZE):
+        study = study_of(pruner_of("far-behind", direction), direction)
+
+        def value(rate: float, towards: Direction = direction) -> float:
+            return rate if towards is Direction.MAXIMIZE or rate < 0 else 1000.0 / rate
+
+        first = study.ask()
+        for step in range(1, 21):
+            first.report(value(10.0 if step < 5 else 120.0 - 2 * step), step)
+            assert not first.should_prune()  # before any trial has ended there is no best one
+        study.tell(first, value(85.0))
+        trial = study.ask()
+        judged = []
+        for step, rate in enumerate(rates, 1):
+            trial.report(value(rate), step)
+            judged.append(trial.should_prune())
+        assert (judged.index(True) + 1 if True in judged else None) == ended
 
 
 def test_patience_is_a_number_of_steps() -> None:
@@ -101,7 +139,11 @@ def test_sizes_of_data_are_rungs_of_successive_halving() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "line"),
     [
-        ("medain", {}, "s: pruner.name: found 'medain'; allowed: none, median.*mean median"),
+        (
+            "medain",
+            {},
+            "s: pruner.name: found 'medain'; allowed: none, far-behind, median.*mean median",
+        ),
         ("none", {"patience": 3}, "pruner.patience: no such setting; allowed: none"),
         ("median", {"warmup": 3}, "pruner.warmup: no such setting; .*did you mean warmup_steps"),
         ("median", {"interval_steps": 0}, "found 0; allowed: a whole number from 1 to 1000000"),

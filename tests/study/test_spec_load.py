@@ -14,7 +14,7 @@ from lsmtune.model.request import DatabaseSpec, PairMethod
 from lsmtune.model.workload import Durability
 from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec
 from lsmtune.study.models import StudyModel
-from lsmtune.study.spec import Budget, DataRungs, NoiseSpec, Spec, TimeRungs
+from lsmtune.study.spec import Budget, DataRungs, NoiseSpec, PrunerSpec, Spec, TimeRungs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -38,7 +38,9 @@ def test_the_defaults_of_a_minimal_study() -> None:
     assert spec.baseline == Config()
     assert (spec.fixed, spec.unsafe_options, spec.seed) == ({}, {}, 0)
     assert spec.sampler.name == "auto"
-    assert (spec.pruner, spec.constraints, spec.start, spec.command) == (None, (), (), None)
+    settings = {"ratio": 0.5, "warmup": 0.25}
+    assert spec.pruner == PrunerSpec("far-behind", settings, TimeRungs(1.0, "fillrandom"))
+    assert (spec.constraints, spec.start, spec.command) == ((), (), None)
     assert (spec.budget.time_s, spec.budget.trials) == (None, 10)
     assert (spec.proof.pairs, spec.proof.confidence) == (30, 0.95)
     assert (spec.proof.smallest_effect, spec.proof.method) == (None, None)
@@ -263,6 +265,31 @@ def test_rungs_are_in_time_or_in_size() -> None:
     median = minimal(pruner="pruner: {name: median, rungs: {every: 500ms}}")
     assert median.pruner is not None
     assert median.pruner.rungs == TimeRungs(0.5, "fillrandom", charged=True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sampler": "sampler: {name: tpe}"},
+        {"pruner": "pruner: {name: none}"},
+        {"objective": "objective: {metric: latency_us_p99}"},
+        {"objective": "objective: {metric: block_cache_hits}"},
+        {"objective": "objectives: [{metric: throughput_ops_s}, {metric: latency_us_p99}]"},
+        {"workload": "workloads: [{name: fillrandom, num: 1000}, {name: fillseq, num: 1000}]"},
+    ],
+)
+def test_far_behind_is_what_auto_comes_with_where_a_run_tells_its_rate(
+    changed: dict[str, str],
+) -> None:
+    assert minimal(**changed).pruner is None
+
+
+def test_far_behind_never_charges_what_is_due() -> None:
+    """Right after the first flushes what is due is at its most, and ended good trials."""
+    metric = "objective: {metric: sustained_throughput_ops_s}"
+    pruner = minimal(objective=metric, pruner="pruner: {name: far-behind, ratio: 0.7}").pruner
+    assert pruner is not None
+    assert (pruner.settings["ratio"], pruner.rungs) == (0.7, TimeRungs(1.0, "fillrandom"))
 
 
 def test_a_program_of_ones_own_needs_no_engine() -> None:

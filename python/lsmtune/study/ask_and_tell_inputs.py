@@ -38,7 +38,7 @@ UNNAMED = "value"  # the metric of a search with one objective that has no name
 class _ArgumentsModel(StrictModel):
     space: SpaceFields
     sampler: SamplerModel = SamplerModel()
-    pruner: PrunerModel = PrunerModel()
+    pruner: PrunerModel = PrunerModel(name="none")
     constraints: list[str]
     start: list[dict[str, Option]]
     seed: int = Field(default=0, ge=0)

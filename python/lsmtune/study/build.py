@@ -81,12 +81,13 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     _check_option_names(stated, space, engine)
     _check_proof(study)
     constraints, pick_where, guards = _constraints(study, stated, space, ready, workloads)
-    pruner = make_pruner_spec(study.pruner, goal, workloads, engine, program=runner is not None)
-    notes += _unscaled(pruner, engine, space)
     sampler, its_notes = make_sampler_spec(
         study.sampler, space, goal.directions, study.seed, engine
     )
-    notes += its_notes
+    pruner = make_pruner_spec(
+        study.pruner, goal, workloads, engine, sampler.name, program=runner is not None
+    )
+    notes += _unscaled(pruner, engine, space) + its_notes
     return Spec(
         name=study.name,
         path=path,
@@ -166,7 +167,7 @@ def _unscaled(pruner: PrunerSpec | None, engine: str, space: Space) -> tuple[str
 def _check_proof(study: StudyModel) -> None:
     # A run ends at the study's deadline, whatever that of its size is.
     limit_s = study.limits.deadline_s
-    for index, deadline_s in enumerate(study.pruner.rungs.deadlines):
+    for index, deadline_s in enumerate(study.rungs.deadlines):
         if deadline_s > limit_s:
             field = f"pruner.rungs.deadlines[{index}]"
             allowed = f"at most limits.deadline, {format_duration(limit_s)}"

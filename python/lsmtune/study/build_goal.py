@@ -190,7 +190,7 @@ def make_workloads(study: StudyModel, path: Path) -> tuple[Workloads, tuple[str,
         return (weighted,), notes
     if not study.workloads and own_command(study) is not None:
         # As far as lsmtune knows: one phase, and a size where rungs name one.
-        num = study.pruner.rungs.num
+        num = study.rungs.num
         workload = Workload(
             PROGRAM, (Phase(PROGRAM, PhaseKind.MEASURE),), num=num[-1] if num else 0
         )

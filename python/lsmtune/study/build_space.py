@@ -20,7 +20,7 @@ from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
 from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
 from lsmtune.model.text import is_file
-from lsmtune.search.pruners import check_pruner
+from lsmtune.search.pruners import FAR_BEHIND, PRUNERS, check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
 from lsmtune.search.samplers import check_sampler
@@ -233,18 +233,25 @@ def make_sampler_spec(
 
 
 def make_pruner_spec(
-    model: PrunerModel,
+    model: PrunerModel | None,
     goal: Goal,
     workloads: Sequence[WeightedWorkload],
     engine: str,
+    sampler: str = "",
     *,
     program: bool = False,
 ) -> PrunerSpec | None:
     """The pruner, None for `none`. Raises `InputError` for settings and rungs that do not fit.
 
+    Where the file states none, it is that of the `sampler`, if it can judge the study's runs.
     `program`: the runs are those of a program, which reports the objective itself at steps of its
     own; a driver's run of `engine` tells its rate as time passes.
     """
+    if model is None:
+        rated = len(goal.objectives) == 1 and goal.objectives[0].metric in HIGHER_IS_BETTER
+        if sampler != "auto" or program or len(workloads) > 1 or not rated:
+            return None
+        model = PrunerModel(name=FAR_BEHIND.name)
     if model.name == "none":
         stated = [*model.settings, *(["rungs"] if model.rungs != RungsModel() else [])]
         if stated:
@@ -253,7 +260,11 @@ def make_pruner_spec(
         return None
     settings = check_pruner_settings(model.name, model.settings, "", "pruner")
     check_pruner(model.name, goal.directions, "", "pruner")
+    plain = PRUNERS[model.name].plain_rates
     if model.rungs.num is not None:
+        if plain:
+            why = f"has no effect: {model.name} looks at time within a run"
+            raise FieldError("pruner.rungs.num", why=why, allowed="every, or no rungs")
         return PrunerSpec(
             model.name, settings, _data_rungs(model.rungs, model.rungs.num, workloads)
         )
@@ -271,7 +282,7 @@ def make_pruner_spec(
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
         raise FieldError(field, why=why, allowed="num: a list of sizes")
     phase = goal.objectives[0].phase_in(workloads[0].workload)
-    charged = not program and metric in DRAINED_RATES and phase.writes
+    charged = not program and not plain and metric in DRAINED_RATES and phase.writes
     if charged and engine == "leveldb":
         why = f"leveldb does not tell what is left to compact, which {metric} charges"
         allowed = f"num: a list of sizes, or the objective {BURST}"

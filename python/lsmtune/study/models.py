@@ -40,7 +40,7 @@ from lsmtune.model.fields import (
 )
 from lsmtune.model.goal import Objective, Pick, with_direction
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
-from lsmtune.search.pruners import PRUNERS
+from lsmtune.search.pruners import FAR_BEHIND, PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.space.prior import Prior
 from lsmtune.study.spec import Budget, NoiseSpec, ProofSpec
@@ -206,7 +206,7 @@ class PrunerModel(NamedModel):
     """Which trials are ended early."""
 
     name: Literal[tuple(PRUNERS)] = Field(  # type: ignore[valid-type]
-        default="none", description=", ".join(PRUNERS)
+        description=", ".join(PRUNERS)
     )
     rungs: RungsModel = Field(
         default=RungsModel(), description="a mapping with every, or with num and deadlines"
@@ -312,7 +312,11 @@ class StudyModel(StrictModel):
         "burst gains",
     )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
-    pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
+    pruner: PrunerModel | None = Field(
+        default=None,
+        description="which trials are ended early; without it, under the sampler auto, runs that "
+        f"are {FAR_BEHIND.name}",
+    )
     budget: Budget = Field(default=Budget(), description="a mapping with time, trials, or both")
     limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
     proof: ProofSpec = Field(default=ProofSpec(), description="how the result is proved")
@@ -325,3 +329,8 @@ class StudyModel(StrictModel):
         default=[],
         description="options that trade data for speed and may be used here all the same",
     )
+
+    @property
+    def rungs(self) -> RungsModel:
+        """Where the pruner that the file states looks."""
+        return RungsModel() if self.pruner is None else self.pruner.rungs

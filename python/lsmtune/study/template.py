@@ -175,7 +175,8 @@ sampler:
   name: {sampler}
 
 # Ends runs that look bad: {pruners}
-#   pruner: {{name: median, rungs: {{every: 1s}}}}
+# (with the sampler auto those that are far behind; none: each run ends by itself)
+#   pruner: {{name: none}}
 
 # Whichever comes first; the time is that of the whole study, its proof included.
 budget:
