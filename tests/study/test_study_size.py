@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from size_parts import Buffering, ByBytes, Flushing, Rising, large, mixed, run_large
+from size_parts import ROCKSDB, Buffering, ByBytes, Flushing, Rising, large, mixed, run_large
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.driver.messages import Message
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import can_change, longer_by, scaled_num
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
@@ -30,7 +33,7 @@ from lsmtune.space.space import make_space
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.observer import verdict_document
-from lsmtune.study.promotion import kinds_first
+from lsmtune.study.promotion import kinds_first, promote
 from lsmtune.study.size import RunSize, lengths, stored_size
 from lsmtune.study.start import PROMOTED_MAX, baseline_config, candidate_config
 
@@ -288,6 +291,70 @@ def test_longer_runs_of_a_proof_leave_a_slower_candidate_time_to_end(tmp_path: P
     rows = [row for row in stored(tmp_path / "study") if row.role in roles]
     longest_s = max(row.measurement.elapsed_s for row in rows)
     assert longest_s <= 0.5 * spec.limits.deadline_s * 1.01
+
+
+class SlowsDown(ByBytes):
+    """Flushes every four memtables; up to one operation a record takes `saved` of its time less."""
+
+    def __init__(self, saved: float) -> None:
+        super().__init__()
+        self._saved = saved
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        saved_s = self._saved * request.workload.num / 50_000
+        self.now_s -= saved_s
+        elapsed_s = found.elapsed_s - saved_s
+        length = (request.workload.phases[-1].operations_per_thread or 0) / request.workload.num
+        figures = {"elapsed_s": elapsed_s, "flushes": round(4 * length)}
+        phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
+        return replace(found, phases=phases, elapsed_s=elapsed_s)
+
+
+@pytest.mark.parametrize(("saved", "minutes"), [(0.8, 15), (0.65, 10)])
+def test_the_sizes_are_those_that_steady_runs_allow(
+    tmp_path: Path, saved: float, minutes: int
+) -> None:
+    """The first run told how long the others take, and was too short to: YCSB B became 2.1 times as
+    slow after it, and 6 pairs on twice the data of the search took two thirds of its ten minutes.
+    """
+    spec, observer = large(tmp_path, f"{{time: {minutes}m}}"), Recorder()
+    result = run_large(spec, tmp_path / "study", SlowsDown(saved), observer)
+    first, then = observer.warnings
+    with StudyFolder.open(tmp_path / "study") as folder:
+        size = stored_size(folder)
+    said = re.search(r"searches a model with ([\d.]+) of .* proves at ([\d.]+)", first)
+    assert said is not None
+    scale, proof_scale = map(float, said.groups())
+    assert size.scale <= size.proof_scale < proof_scale / 1.4
+    if saved == 0.8:  # the search is smaller, too
+        assert size.scale < scale / 1.4
+        assert f"a model with {size.scale:.2g} of" in then
+    else:  # the baseline runs no third time
+        assert size.scale == pytest.approx(scale, rel=0.05)
+        assert f"the proof has {size.proof_scale:.2g} of the target" in then
+    assert result.spent_s <= 60.0 * minutes
+
+
+def test_without_time_to_choose_between_two_trials_none_is_promoted(tmp_path: Path) -> None:
+    """The baseline alone ran on more data, which told nothing, and the proof lacked a pair."""
+    spec = large(tmp_path, "{time: 20m}")
+    arms = [SimpleNamespace(number=n, config=candidate_config(spec, n, {})) for n in (1, 2)]
+    measurer = SimpleNamespace(
+        folder=SimpleNamespace(
+            measurements=SimpleNamespace(all=list, set_fact=lambda *_: None, fact=lambda _: None)
+        ),
+        clock=lambda: 0.0,
+    )
+    found = promote(
+        *(spec, Arm(ROCKSDB, baseline_config(spec)), arms, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
+        rows=[],
+        believed={},
+        run_s=26.0,
+        deadline_s=380.0,
+    )
+    assert found is not None
+    assert (found.baseline, found.values) == (None, {})
 
 
 def test_a_promotion_that_was_stopped_goes_on_and_runs_nothing_twice(tmp_path: Path) -> None:

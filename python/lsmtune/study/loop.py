@@ -310,6 +310,7 @@ class Tuning(Session):
                     rows=rows,
                     believed=believed,
                     host=host,
+                    run_s=self._size.proof_factor * (self._baseline_wall_s or 0.0),
                     deadline_s=left_s,
                 )
             )

@@ -56,15 +56,18 @@ def promote(
     rows: Sequence[StoredMeasurement],
     believed: Mapping[int, NormalDist],
     host: str = "",
+    run_s: float,
     deadline_s: float | None,
 ) -> Promotion | None:
     """Run the baseline, and then the first of each kind of trial; None when interrupted.
 
+    Nothing runs where there is no time for the baseline and two trials, between which to choose.
+
     `measurer` performs runs of the size of the proof on `host` of a fleet. Of the study's `rows`
     its last round counts where it is newer than the search and of this host; a round that another
     host began is left, and begun anew. `believed` is that of a Promotion, and stored for the trials
-    that run. `deadline_s` is what search and proof have left in seconds, None for no end: of that,
-    the least proof is left alone. `defaults` are the engine's.
+    that run. A run is expected to take `run_s` seconds. `deadline_s` is what search and proof have
+    left, None for no end: of that, the least proof is left alone. `defaults` are the engine's.
     """
     searched = max((row.id for row in rows if row.role is Role.TRIAL), default=0)
     rounds = [row for row in rows if row.role is Role.PROMOTION]
@@ -84,13 +87,14 @@ def promote(
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
     store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
+    proof_runs = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
+    if deadline_s is not None and not done and deadline_s < (3 + proof_runs) * run_s:
+        arms = []
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing: on databases that are loaded.
-        if left_s is not None and walls_s:
-            proof_s = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST * max(runs_s)
-            if left_s < max(walls_s) + proof_s:
-                break
+        if left_s is not None and walls_s and left_s < max(walls_s) + proof_runs * max(runs_s):
+            break
         slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)
         stored = [row for row in done if row.trial == trial]
         runs = measurer.measure_workloads(

@@ -60,6 +60,8 @@ _SEARCH_SHARE = 0.5
 _PAIRS_RUNS = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
 _PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
 _ROUNDS_LEAST = _RUNS_LEAST + _PAIRS_RUNS
+# Scales that differ by less are as good.
+_DIFFERS = 1.4
 # Of a run of a model, durations take half at most: still less data would save little of its time.
 _LASTING_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
@@ -107,14 +109,15 @@ def resize(
     if spec.command is not None:
         return ""
     rows = _round(spec, size, baseline, defaults)
-    if size.tries and not rows.why:
-        settled = _with_lengths(replace(size, settled=True), spec, rows)
-        folder.measurements.set_fact(RUN_SIZE, encode(settled))
-        return ""
     each = zip(spec.workloads, rows.factors, strict=True)
     target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
     needed = _Needed(replace(spec, workloads=target), rows, spent_s)
     wanted = needed.scales()
+    too_large = wanted is not None and wanted[0] * _DIFFERS < size.scale
+    if size.tries and not rows.why and (size.tries >= _TRIES or not too_large):
+        settled, told = _settled(size, needed)
+        folder.measurements.set_fact(RUN_SIZE, encode(settled))
+        return told
     known = size.longer or (1.0,) * len(rows.factors)
     longer = tuple(a * b for a, b in zip(known, rows.factors, strict=True))
     most = max(rows.factors)
@@ -147,6 +150,22 @@ def resize(
     folder.measurements.set_aside(RUN_SIZE, encode(new))
     run_s = round(rows.takes.at(new.scale), 1)
     raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
+
+
+def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
+    """`size` now that its runs are steady, and what the user has to know of it, or empty.
+
+    The run by which it was decided was too short to show how long these take. So the proof, which
+    has not begun, gets another size. That of the search is kept: the baseline would have to run
+    once more.
+    """
+    proof_scale = needed.proof_scale(size.scale)
+    told = ""
+    if size.scale < 1.0 and abs(math.log(proof_scale / size.proof_scale)) > math.log(_DIFFERS):
+        run_s = format_duration(round(needed.rows.takes.at(size.scale), 1))
+        told = f"a run takes {run_s}: the proof has {proof_scale:.2g} of the target"
+        size = replace(size, proof_scale=proof_scale)
+    return _with_lengths(replace(size, settled=True), needed.spec, needed.rows), told
 
 
 _TOO_SHORT = (
@@ -268,9 +287,7 @@ class _Needed:
 
     def scales(self) -> tuple[float, float] | None:
         """The scales of search and proof; None: none has room."""
-        takes, left_s = self.rows.takes, self._left_s()
-        deadline_s = DEADLINE_SHARE * self.spec.limits.deadline_s
-        most = min(self.rows.most, *(run.scale_for(deadline_s) for run in self.rows.runs))
+        takes, left_s, most = self.rows.takes, self._left_s(), self._most()
         if left_s is None:
             return (1.0, 1.0) if most >= 1.0 else None
         if self.holds_target() and most >= 1.0:
@@ -281,10 +298,20 @@ class _Needed:
         fits = _RUNS_WANTED * takes.at(1.0) < left_s
         search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
         search = min(search, most, takes.scale_for(left_s / _ROUNDS_LEAST))  # the largest that fits
-        if search < least:
-            return None
+        return None if search < least else (search, self.proof_scale(search))
+
+    def proof_scale(self, search: float) -> float:
+        """The largest scale of a proof after a `search` at that scale, which it has at least."""
+        takes, left_s = self.rows.takes, self._left_s()
+        if left_s is None:
+            return 1.0
         proof_s = (left_s - _RUNS_LEAST * takes.at(search)) * _SEARCH_SHARE / _PROOF_RUNS
-        return search, max(search, min(1.0, most, takes.scale_for(proof_s)))
+        return max(search, min(1.0, self._most(), takes.scale_for(proof_s)))
+
+    def _most(self) -> float:
+        """The largest scale of runs that flush often enough, and are within the deadline."""
+        deadline_s = DEADLINE_SHARE * self.spec.limits.deadline_s
+        return min(self.rows.most, *(run.scale_for(deadline_s) for run in self.rows.runs))
 
     def _left_s(self) -> float | None:
         """Seconds of the time budget that are left; None: no end."""
