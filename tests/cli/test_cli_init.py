@@ -86,6 +86,29 @@ def test_what_the_workload_does_is_searched(
 
 
 @pytest.mark.parametrize(
+    ("workload", "aging"),
+    [
+        ("ycsb-b", 1),
+        ("ycsb-d", 1),
+        ("ycsb-e", 1),
+        ("social-graph", 1),
+        ("ycsb-a", 0),
+        ("ycsb-c", 0),
+    ],
+)
+def test_what_seldom_writes_begins_with_a_tree_in_use(
+    workload: str, aging: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.yaml"
+    init("--workload", workload, "--output", path)
+    stated = load_spec(path)
+    assert stated.workloads[0].parameters["aging"] == aging
+    assert ("\n  aging: 1\n" in path.read_text()) is bool(aging)
+    init("--workload", workload, "-w", "aging=0", "--output", path, "--force")
+    assert load_spec(path).workloads[0].parameters["aging"] == 0
+
+
+@pytest.mark.parametrize(
     ("memory", "records", "high_bytes"),
     [("768MiB", "1e6", 384 << 20), ("64GiB", "1e6", 1384 << 20), ("100MiB", "1e6", 64 << 20)],
 )

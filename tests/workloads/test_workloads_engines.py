@@ -57,6 +57,21 @@ def test_properties_of_the_contest(
     assert [phase.operations for phase in measured.phases] == [2000] * 4
 
 
+@pytest.mark.parametrize("name", ["ycsb-b", "ycsb-d", "ycsb-e", "social-graph"])
+@pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
+def test_a_database_in_use(
+    engine: str, name: str, driver: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    library = request.getfixturevalue(f"{engine}_library")
+    sizes = {"num": 2000, "operations": 2000} if name == "social-graph" else SMALL
+    workload = make_workload(name, {**sizes, "aging": 1}, "-w")
+    identity = EngineIdentity(engine, library=str(library))
+    measured = run(driver, identity, Config(), workload, tmp_path)
+    age, measure = measured.phases[-2:]
+    assert (age.kind, age.operations, measure.operations) == ("warmup", 2000, 2000)
+    assert not measure.keys_missing
+
+
 @pytest.mark.parametrize("name", ["zippydb", "udb", "up2x", "social-graph"])
 def test_production_workloads(
     name: str, driver: Path, rocksdb_library: Path, tmp_path: Path

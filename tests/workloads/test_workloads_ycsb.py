@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.properties import Property, parse_properties, properties_of
 from lsmtune.errors import InputError
+from lsmtune.experiment.run_length import longer_by
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Durability, KeyOrder, Mix, Phase, PhaseKind, Workload, YcsbKeys
+from lsmtune.study.stored import smaller
 from lsmtune.workloads.stated import make_workload, state_workload
 from lsmtune.workloads.ycsb import properties_text
 
@@ -261,6 +263,29 @@ def test_what_ycsb_cannot_say_is_not_exported() -> None:
     cold = state_workload("ycsb-a", {"page_cache": "cold"}, "-w")
     with pytest.raises(InputError, match="page_cache: found 'cold'; allowed: warm, without which"):
         properties_text("ycsb-a", cold.parameters, "export")
+    aged = state_workload("ycsb-b", {"aging": 1}, "-w")
+    with pytest.raises(InputError, match="aging: found 1; allowed: 0, without which"):
+        properties_text("ycsb-b", aged.parameters, "export")
+    with pytest.raises(InputError, match="aging: has no effect in contest: its four phases"):
+        make_workload("contest", {"aging": 1}, "-w")
+
+
+@pytest.mark.parametrize("name", ["ycsb-b", "ycsb-d", "ycsb-e", "social-graph"])
+def test_aging_overwrites_all_records_before_the_run(name: str) -> None:
+    """A tree that was just loaded has one level: YCSB B came down to a half of its first rate."""
+    sizes = {"num": 500} if name == "social-graph" else {"recordcount": 500, "insertstart": 100}
+    fresh = make_workload(name, sizes, "-w")
+    workload = make_workload(name, {**sizes, "aging": 2}, "-w")
+    load, settle, age, run = workload.phases
+    assert (load, settle, run) == fresh.phases
+    assert age.kind is PhaseKind.WARMUP
+    assert load.mix is not None
+    assert age.mix is not None
+    assert age.operations == 2 * (load.operations or 0)
+    assert (age.mix.records, age.mix.first) == (load.operations, load.mix.first)
+    assert (age.mix.names, age.mix.value_sizes) == ({"put"}, load.mix.value_sizes)
+    assert smaller(workload, 50).phases[2].operations == age.operations // 10
+    assert longer_by(workload, 3.0).phases[:3] == workload.phases[:3]
 
 
 def test_the_contest_is_one_load_and_three_runs_on_one_database() -> None:

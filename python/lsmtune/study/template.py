@@ -20,6 +20,7 @@ from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.models import StudyModel
 from lsmtune.units import BYTES_PER_UNIT, parse_bytes
 from lsmtune.workloads.distributions import data_bytes
+from lsmtune.workloads.parameter import AGING
 from lsmtune.workloads.stated import FAMILIES, complete_parameters
 
 _LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)"
@@ -131,6 +132,9 @@ _SEVERAL_PHASES = (
     TOTAL_WITH_DRAIN_S,
     "# All phases together; the time to flush and to finish compactions is charged.",
 )
+# Of a workload that writes in less than this share of its operations the run alone does not bring
+# the tree into use: it was twice as fast in the beginning as at the end.
+_SELDOM = 0.2
 _RARE = 0.1  # share of the operations below which the options of reads, or of writes, hardly count
 # Parameters that are written out, not as comments, because they are the size of the work.
 _SIZES = ("num", "value_bytes", "recordcount", "operationcount", "operations", "threadcount")
@@ -246,6 +250,8 @@ def study_text(
     fixed = {n: v for n, v in (options or {}).items() if n not in searched}
     today = {n: v for n, v in (options or {}).items() if n in searched}
     family = FAMILIES.get(str(fields.get("name")))
+    if family and AGING.name in family.parameters and 0 < kinds_of(workload)["writes"] < _SELDOM:
+        fields = {AGING.name: 1, **fields}
     about = family.description if family else f"the workload {workload.name}"
     return _TEMPLATE.format(
         engine=engine,

@@ -7,7 +7,7 @@ its parameters, and how phases are made of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
@@ -20,6 +20,8 @@ from lsmtune.model.workload import (
     VALUE_BYTES_MAX,
     Durability,
     PageCache,
+    Phase,
+    PhaseKind,
     Workload,
 )
 from lsmtune.units import UnitError, parse_duration
@@ -162,6 +164,39 @@ DATABASES = whole("databases", "databases in one process, which share the keys",
 COLUMN_FAMILIES = whole(
     "column_families", "column families of each database, which share its keys", 1, 1, 256
 )
+
+# Families of one load and one measured mix have this.
+AGING = whole(
+    "aging",
+    "overwrites of each record, on average, before measuring; 0: the tree is as it was loaded",
+    *(0, 0, 100),
+)
+
+
+def aged(workload: Workload, writes_each: int) -> Workload:
+    """`workload` whose records are overwritten so often, at random, before its measure phase.
+
+    A tree that was loaded and has settled has all data in its last level, and reads are faster than
+    they will ever be again: YCSB B began at 2 to 3 times the rate that it came down to. It begins
+    with a load of records, which are those of the mix that is measured.
+    """
+    if not writes_each:
+        return workload
+    load, *others = workload.phases
+    place = next(n for n, phase in enumerate(others) if phase.kind is PhaseKind.MEASURE)
+    run = others[place].mix
+    if load.mix is None or run is None:
+        raise ValueError(f"{workload.name} has no mix to age for")
+    mix = replace(load.mix, operations=(("put", 1.0),), records=run.records)
+    age = Phase(
+        "age",
+        PhaseKind.WARMUP,
+        mix=mix,
+        operations=writes_each * run.records,
+        threads=others[place].threads,
+    )
+    return replace(workload, phases=(load, *others[:place], age, *others[place:]))
+
 
 WORKLOAD_PARAMETERS = by_name(
     (

@@ -31,6 +31,7 @@ from lsmtune.model.workload import (
 )
 from lsmtune.workloads.distributions import mean_size
 from lsmtune.workloads.parameter import (
+    AGING,
     COLUMN_FAMILIES,
     DATABASES,
     DURABILITY,
@@ -40,6 +41,7 @@ from lsmtune.workloads.parameter import (
     Given,
     WorkloadFamily,
     WorkloadParameter,
+    aged,
     by_name,
     compression_parameter,
     duration,
@@ -234,7 +236,7 @@ def _build(published: Production, given: Given, source: str) -> Workload:
             rate=_rate(published, given),
         ),
     )
-    return Workload(
+    workload = Workload(
         name=published.name,
         phases=phases,
         num=given["num"],
@@ -247,6 +249,7 @@ def _build(published: Production, given: Given, source: str) -> Workload:
         databases=given["databases"],
         column_families=given["column_families"],
     )
+    return aged(workload, given["aging"])
 
 
 def _rate(published: Production, given: Given) -> SineRate | None:
@@ -288,6 +291,7 @@ def _family(published: Production) -> WorkloadFamily:
                 compression_parameter(0.5),
                 DATABASES,
                 COLUMN_FAMILIES,
+                AGING,
             )
         ),
         build=partial(_build, published),

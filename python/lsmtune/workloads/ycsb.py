@@ -29,7 +29,7 @@ from lsmtune.model.workload import (
     YcsbKeys,
 )
 from lsmtune.workloads.distributions import largest_size, mean_size
-from lsmtune.workloads.parameter import Given, WorkloadFamily, by_name
+from lsmtune.workloads.parameter import AGING, Given, WorkloadFamily, aged, by_name
 from lsmtune.workloads.ycsb_properties import (
     ALIASES,
     ALSO,
@@ -78,7 +78,7 @@ def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, ob
 
 
 def ycsb_workload(name: str, given: Given, source: str) -> Workload:
-    """The load, the settling and the run of `given`, all of YCSB_PARAMETERS.
+    """The load, the settling, the aging and the run of `given`, all of YCSB_PARAMETERS.
 
     Raises InputError, naming `source`, for properties that do not go together.
     """
@@ -90,7 +90,8 @@ def ycsb_workload(name: str, given: Given, source: str) -> Workload:
         threads=given["threadcount"],
     )
     run = run_phase("run", given, source)
-    return ycsb_data(name, (load, Phase("settle", PhaseKind.SETTLE), run), given, source)
+    phases = load, Phase("settle", PhaseKind.SETTLE), run
+    return aged(ycsb_data(name, phases, given, source), given["aging"])
 
 
 def ycsb_data(name: str, phases: tuple[Phase, ...], given: Given, source: str) -> Workload:
@@ -324,7 +325,7 @@ def properties_text(name: str, parameters: Mapping[str, Any], source: str) -> st
         allowed = "a workload of YCSB; --format yaml for all"
         why = "is not one load and one run of YCSB"
         raise InputError(source, found=name, why=why, allowed=allowed)
-    own = {parameter.name: parameter.default for parameter in OWN_PARAMETERS}
+    own = {parameter.name: parameter.default for parameter in (*OWN_PARAMETERS, AGING)}
     for key, default in own.items():
         if parameters[key] != default:
             allowed = f"{default}, without which YCSB cannot say it; --format yaml for all"

@@ -14,6 +14,7 @@ from lsmtune.model.distribution import KEY_DISTRIBUTIONS
 from lsmtune.model.fields import read_number
 from lsmtune.model.workload import RATE_MAX, THREADS_MAX, VALUE_BYTES_MAX
 from lsmtune.workloads.parameter import (
+    AGING,
     COLUMN_FAMILIES,
     DATABASES,
     DURABILITY,
@@ -133,6 +134,7 @@ YCSB_PARAMETERS: Mapping[str, WorkloadParameter] = by_name(
         ),
         *DATA_PROPERTIES,
         *OWN_PARAMETERS,
+        AGING,
     )
 )
 
