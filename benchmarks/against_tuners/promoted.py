@@ -26,8 +26,8 @@ from cases import CASES, FIXED, Options, name_of, read_lines, study_spec
 from compare import gains as verified_gains
 from compare import side_by_side, verified
 
+from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.promotion import in_same_order, kinds_first
-from lsmtune.study.start import PROMOTED_MAX
 
 # The weight of the median, in runs: about that of a run that scatters less than trials do.
 DRAWN = 0.5

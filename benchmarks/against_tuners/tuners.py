@@ -60,10 +60,11 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.coordinates import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
+from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR
 from lsmtune.study.feasible import Feasibility, engine_defaults
 from lsmtune.study.loop import Tuning, tune
 from lsmtune.study.observer import TuneObserver
-from lsmtune.study.start import PROMOTED_MAX, RESERVE_FACTOR, allowed_points
+from lsmtune.study.start import allowed_points
 from lsmtune.study.stored import smaller
 
 Evaluate = Callable[[Options, float], float]  # options and a share of the workload, to ops/s

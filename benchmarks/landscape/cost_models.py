@@ -26,9 +26,9 @@ from replay import rank_correlation
 from lsmtune.model.goal import Direction
 from lsmtune.search.auto import Fit, trend_of
 from lsmtune.search.coordinates import Coordinates
-from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of
+from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem, SamplerContext
-from lsmtune.search.unit_space import FloatArray, make_unit_space
+from lsmtune.search.unit_space import FloatArray, OptionColumns, make_unit_space
 from workloads import METRIC, Options, make_landscape_space, problem_of
 
 MODELS, SEED, CORES = 64, 12, 2
@@ -38,26 +38,34 @@ UNIT = make_unit_space(make_landscape_space())
 
 @dataclass(frozen=True)
 class Recording:
-    """Points of the landscape's space (n, dimensions), and the logarithms of what was measured."""
+    """Points of the landscape's space (n, dimensions), and what was measured, in logarithms.
+
+    The objective (n,), and the write `amplification` (n,), which is NaN where nothing is written.
+    """
 
     problem: Problem
     points: FloatArray
     measured: FloatArray
+    amplification: FloatArray
 
 
 def recording(path: Path, *, without_snappy: bool) -> Recording:
     """The target's runs, the mean of each configuration."""
     rows = [row for row in read_rows(path) if row["scale"] == 1.0 and row["outcome"] == "ok"]
     logs: dict[int, list[float]] = defaultdict(list)
+    written: dict[int, list[float]] = defaultdict(list)
     options: dict[int, Options] = {}
     for row in rows:
         if row[METRIC] and not (without_snappy and "Snappy" in row["options"]["compression"]):
             logs[row["point"]].append(math.log(row[METRIC]))
+            written[row["point"]].append(math.log(row["write_amplification"] or math.nan))
             options[row["point"]] = row["options"]
     problem = problem_of(rows[0]["workload"], rows[0]["version"], CORES)
     variables = [UNIT.space.variables_of(options[point]) for point in logs]
-    measured = np.array([statistics.fmean(values) for values in logs.values()])
-    return Recording(problem, UNIT.encode(variables), measured)
+    measured, amplification = (
+        np.array([statistics.fmean(values) for values in of.values()]) for of in (logs, written)
+    )
+    return Recording(problem, UNIT.encode(variables), measured, amplification)
 
 
 def before(found: Recording) -> tuple[float, float]:
@@ -69,6 +77,24 @@ def before(found: Recording) -> tuple[float, float]:
     expected = -np.log(costs).mean(axis=1)
     correlation = rank_correlation(expected, found.measured)
     return correlation, math.exp(found.measured[int(expected.argmax())] - found.measured.max())
+
+
+def writes(found: Recording) -> str:
+    """How the models rank the write amplification, in a line; empty where nothing is written."""
+    if not np.isfinite(found.amplification).all():
+        return ""
+    generator = np.random.default_rng(SEED)
+    machines = [draw_constants(generator) for _ in range(MODELS)]
+    columns = OptionColumns(UNIT, found.problem.defaults)
+    ratios = amplification_ratios(found.problem, columns, found.points, machines)
+    said = np.log(ratios).mean(axis=1)
+    correlation = rank_correlation(said, found.amplification)
+    slope, _ = np.polyfit(said, found.amplification, 1)
+    error = float(np.std(found.amplification - said))
+    return (
+        f"  write amplification: rank correlation {correlation:.2f}, slope {slope:.2f}, "
+        f"the logarithm of a ratio errs by {error:.2f}"
+    )
 
 
 def after(found: Recording, trials: int) -> tuple[float, float]:
@@ -102,6 +128,8 @@ def main() -> None:
             f"{path.stem}: {len(found.measured)} configurations, rank correlation "
             f"{correlation:.2f}, first choice {first:.2f} of the best"
         )
+        if line := writes(found):
+            print(line)
         for trials in arguments.trials:
             with_trend, without = after(found, trials)
             print(f"  after {trials} trials {with_trend:.2f}, without the trend {without:.2f}")

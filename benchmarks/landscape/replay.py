@@ -43,10 +43,10 @@ from lsmtune.search.gp import fit_process
 from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import UnitSpace, make_unit_space
+from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.judging import Observations, Promotion
 from lsmtune.study.promotion import believed_there, kinds_first
 from lsmtune.study.size import RunSize
-from lsmtune.study.start import PROMOTED_MAX
 from lsmtune.study.stored import Round, TrialRounds
 from workloads import METRIC, Options, accepts, make_landscape_space, problem_of, starts
 

@@ -23,8 +23,8 @@ import numpy as np
 from record import read_rows
 from replay import rank_correlation
 
+from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.promotion import in_same_order
-from lsmtune.study.start import PROMOTED_MAX
 from workloads import METRIC
 
 Runs = Mapping[str, Sequence[float]]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.study.start import SearchBudget
+from lsmtune.study.budget import SearchBudget
 
 walls = st.lists(st.floats(0.1, 100.0), min_size=1, max_size=20)
 

@@ -462,6 +462,26 @@ def test_what_auto_begins_with_is_an_optimum_and_a_preset_by_turns() -> None:
     assert [point in presets for point in points[:4]] == [False, True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("guards", "most"),
+    [
+        (None, 1.5),
+        ("[write_amplification < 2 * baseline]", 2.0),
+        ("[baseline.write_amplification * 3 >= write_amplification]", 3.0),
+        ("[write_amplification + stall_s <= 2 * baseline.write_amplification]", None),
+        ("[]", None),
+    ],
+)
+def test_what_a_guard_leaves_of_the_write_amplification(
+    tmp_path: Path, guards: str | None, most: float | None
+) -> None:
+    spec = make_spec(tmp_path, more="" if guards is None else f"guards: {guards}")
+    problem = problem_of(spec, engine_defaults(spec, "10.10.1"))
+    assert problem is not None
+    found = None if problem.guard is None else problem.guard.most
+    assert found == (None if most is None else pytest.approx(most, rel=2e-3))
+
+
 def test_a_search_ends_when_its_model_sees_nothing_to_gain_and_says_so(tmp_path: Path) -> None:
     """Thirteen sizes of a buffer and fifteen triggers that do nothing: soon there is no doubt."""
     spec = make_spec(tmp_path, budget="{trials: 60}", sampler="auto")

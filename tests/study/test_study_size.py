@@ -30,12 +30,13 @@ from lsmtune.report.source import read_study
 from lsmtune.space.parameter import make_number
 from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
+from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.observer import verdict_document
 from lsmtune.study.promotion import kinds_first, promote
 from lsmtune.study.size import RunSize, lengths, stored_size
-from lsmtune.study.start import PROMOTED_MAX, baseline_config, candidate_config
+from lsmtune.study.start import baseline_config, candidate_config
 
 
 def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Path) -> None:

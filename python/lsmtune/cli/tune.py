@@ -93,10 +93,10 @@ def tune_study(
     from lsmtune.experiment.folder import StudyFolder, default_folder
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.findings import machine_facts
+    from lsmtune.study.budget import refuse_short
     from lsmtune.study.build import load_spec
     from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget
-    from lsmtune.study.start import refuse_short
     from lsmtune.study.winners import remember_winner, with_winners
 
     clock = AwakeClock()

@@ -15,11 +15,12 @@ wrong a model is on the next engine. Otherwise it is the new point with the high
 - Values of trials that break a constraint on outcomes count, as no better than the best that breaks
   none. Of failed trials nothing does. Censored ones are replaced by what a process of the others
   expects beyond their bounds.
-- Each constraint on outcomes, failing, and the logarithm of a trial's seconds are further outputs
-  of the same kernel. The probabilities are multiplied, as if independent (Gardner, Kusner, Xu,
-  Weinberger and Cunningham, "Bayesian optimization with inequality constraints", ICML 2014). The
-  improvement per second is that of Snoek, Larochelle and Adams, "Practical Bayesian optimization of
-  machine learning algorithms", NeurIPS 2012, section 3.2.
+- Until a trial breaks the guard of the write amplification, the cost models say how likely it is to
+  hold. Each constraint on outcomes, failing, and the logarithm of a trial's seconds are further
+  outputs of the same kernel. The probabilities are multiplied, as if independent (Gardner, Kusner,
+  Xu, Weinberger and Cunningham, "Bayesian optimization with inequality constraints", ICML 2014).
+  The improvement per second is that of Snoek, Larochelle and Adams, "Practical Bayesian
+  optimization of machine learning algorithms", NeurIPS 2012, section 3.2.
 - What makes a trial long is the load of its database, and one with the layout of an earlier trial
   has none (`Problem.layout`). So settings that need no load are proposed in batches: they are worth
   a trial until another layout promises as many times more as its load takes longer.
@@ -95,6 +96,7 @@ class AutoSampler(ModelSampler):
             SamplerContext(context.space, context.seed, tpe, context.directions)
         )
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
+        self._problem = context.problem
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
         self._promise: float | None = None
@@ -209,7 +211,9 @@ class AutoSampler(ModelSampler):
         mean += trend[own] / spread
         best = float(mean[kept].min()) if kept.any() else math.inf
         outputs = (shared, objective, chances, lost, seconds)
-        return Model(self._features, *outputs, best, spread, fit.weights / spread)
+        guard = None if self._problem is None else self._problem.guard
+        foreseen = guard is not None and guard.text not in known.violations
+        return Model(self._features, *outputs, best, spread, fit.weights / spread, foreseen)
 
 
 @dataclass(frozen=True)
@@ -335,6 +339,8 @@ class Model:
     spread: float
     trend: FloatArray
     """Of each cost model, in units of `spread`."""
+    foreseen: bool
+    """Whether the cost models alone say if the guard of the write amplification holds."""
 
     def expected(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What targets are expected at `points` (n, dimensions), in units of `spread`.
@@ -348,22 +354,24 @@ class Model:
     def log_gain(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected, in units of `spread`, (n,)."""
         features, costs = self.coordinates.of(points)
-        return self._log_gain(self.shared.cross(features), costs)
+        return self._log_gain(points, self.shared.cross(features), costs)
 
     def score(self, points: FloatArray) -> FloatArray:
         """The logarithm of the improvement expected per second, (n,) for (n, dimensions)."""
         features, costs = self.coordinates.of(points)
         cross = self.shared.cross(features)
-        score = self._log_gain(cross, costs)
+        score = self._log_gain(points, cross, costs)
         if self.seconds is not None:
             limit = math.log(_SECONDS_FACTOR)
             longer = self.seconds.mean(cross) - self.seconds.offset
             score -= np.clip(longer, -limit, limit)
         return score
 
-    def _log_gain(self, cross: FloatArray, costs: FloatArray) -> FloatArray:
+    def _log_gain(self, points: FloatArray, cross: FloatArray, costs: FloatArray) -> FloatArray:
         prior = self.shared.prior
         score = np.zeros(len(cross))
+        if self.foreseen:
+            score += self.coordinates.log_chance(points)
         if math.isfinite(self.best):
             mean, deviation = self.objective.predict(cross, prior)
             mean += costs @ self.trend

@@ -6,13 +6,21 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 
-from lsmtune.search.cost_models import OptionColumns, draw_constants, seconds_of, unitless
+from lsmtune.search.cost_models import (
+    amplification_ratios,
+    draw_constants,
+    seconds_of,
+    unitless,
+)
 from lsmtune.search.history import History
 from lsmtune.search.sampler import SamplerContext, generator_of_trial
-from lsmtune.search.unit_space import FloatArray, UnitSpace
+from lsmtune.search.unit_space import FloatArray, OptionColumns, UnitSpace
 
 _MACHINES = 24
+# Of the recorded landscapes `writing` and `mixed`, docs/benchmarks/README.md.
+_RATIO_SD = 0.4
 # A load counts as at most so many times the rest of a trial, in logarithms.
 _LOAD_MAX = math.log(8.0)
 
@@ -54,6 +62,20 @@ class Coordinates:
             else:
                 further.append(scaled)
         return (np.column_stack([features, *further]) if further else features), costs
+
+    def log_chance(self, points: FloatArray) -> FloatArray:
+        """The logarithm of the chance that the guard of the write amplification holds, (n,).
+
+        By the cost models alone, for as long as no trial tells: the errors of their ratios are
+        about normal, with a standard deviation of `_RATIO_SD` in logarithms.
+        """
+        problem, columns = self._problem, self._columns
+        if problem is None or columns is None or problem.guard is None:
+            return np.zeros(len(points))
+        ratios = amplification_ratios(problem, columns, points, self._machines)
+        room = (math.log(problem.guard.most) - np.log(np.maximum(ratios, 1e-9))) / _RATIO_SD
+        chances: FloatArray = np.log(np.maximum(scipy.special.ndtr(room).mean(axis=1), 1e-3))
+        return chances
 
     def _costs(self, points: FloatArray) -> FloatArray:
         if self._problem is None or self._columns is None:

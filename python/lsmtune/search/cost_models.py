@@ -30,17 +30,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.sampler import Problem
-from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
-from lsmtune.space.parameter import Parameter
+from lsmtune.search.unit_space import BoolArray, Column, FloatArray, OptionColumns
 
 _KIB = 2.0**10
 _SCANS = frozenset({"scan", "seekrandom", "readseq"})
@@ -140,59 +137,16 @@ def _facts(workload: Workload) -> _Facts:
     )
 
 
-# --- The columns of configurations: an array for each option.
+@dataclass(frozen=True)
+class _Stated:
+    """One configuration as columns: what it states of an option holds for all points."""
 
-Column = npt.NDArray[Any]
-
-
-class OptionColumns:
-    """Reads the values of options out of points of a unit space, for all points at once."""
-
-    def __init__(self, unit_space: UnitSpace, defaults: Mapping[str, OptionValue]) -> None:
-        self._unit_space = unit_space
-        self._defaults = defaults
-        self._parameters = {p.name: p for p in unit_space.space.parameters}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._parameters
+    options: Mapping[str, OptionValue]
 
     def of(self, points: FloatArray, name: str) -> Column | None:
-        """The values of the option `name` at `points`; None where nobody knows one.
-
-        Where a parameter is not active, and where there is none, it has the engine's default.
-        """
-        parameter = self._parameters.get(name)
-        default = self._defaults.get(name, None if parameter is None else parameter.default)
-        if parameter is None:
-            return None if default is None else np.full(len(points), default)
-        found, inactive = self._values(parameter, points)
-        if inactive.any():
-            if default is None:
-                return None
-            found = np.where(inactive, default, found)
-        return found
-
-    def _values(self, parameter: Parameter, points: FloatArray) -> tuple[Column, BoolArray]:
-        """By point, and where the parameter is not active; there the value means nothing."""
-        own = self._unit_space.position[parameter.variable]
-        dimension, coordinates = self._unit_space.dimensions[own], points[:, own]
-        inactive = np.isnan(coordinates)
-        known = np.where(inactive, 0.5, coordinates)
-        if parameter.numbers is None:
-            return np.array(parameter.choices, dtype=object)[dimension.index(known)], inactive
-        drawn, which = np.unique(dimension.scale.from_unit(known), return_inverse=True)
-        whole = parameter.numbers.integer and parameter.prior is None
-        numbers = [parameter.value_of(int(n) if whole else float(n)) for n in drawn]
-        values = np.array(numbers, dtype=np.float64)[which]
-        if parameter.selector is not None:
-            selector = self._unit_space.position[parameter.selector]
-            picked = points[:, selector]
-            active = ~np.isnan(picked)
-            cells = self._unit_space.dimensions[selector].index(np.where(active, picked, 1.0))
-            for index, special in enumerate(parameter.specials):
-                is_special = active & (cells == index)
-                values[is_special], inactive = special.value, inactive & ~is_special
-        return values, inactive
+        """As `OptionColumns.of`."""
+        value = self.options.get(name)
+        return None if value is None else np.full(len(points), value)
 
 
 # --- The terms.
@@ -219,7 +173,7 @@ class _Tree:
     """(n, 4), as in `_CODECS`."""
 
 
-def _tree(problem: Problem, columns: OptionColumns, points: FloatArray) -> _Tree:
+def _tree(problem: Problem, columns: OptionColumns | _Stated, points: FloatArray) -> _Tree:
     names = _NAMES[problem.engine]
 
     def column(word: str) -> Column:
@@ -327,6 +281,33 @@ def seconds_of(
     return np.exp(logs)
 
 
+def amplification_ratios(
+    problem: Problem,
+    columns: OptionColumns,
+    points: FloatArray,
+    machines: Sequence[Constants],
+) -> FloatArray:
+    """Write amplification at `points` over that of the baseline, on each machine.
+
+    Shape (n, len(machines)); of several workloads that write the largest ratio, 0 where none does.
+    """
+    baseline = _Stated({**problem.defaults, **problem.baseline})
+    trees = _tree(problem, columns, points), _tree(problem, baseline, points[:1])
+    ratios = np.zeros((len(points), len(machines)))
+    for workload, _ in problem.shares:
+        facts = _facts(workload)
+        if not facts.writes:
+            continue
+        own, base = (
+            shape.left[:, np.newaxis]
+            * np.column_stack([_rewritten(tree, shape, each) for each in machines])
+            for tree in trees
+            for shape in [_shape(problem, facts, tree)]
+        )
+        ratios = np.maximum(ratios, own / base)
+    return ratios
+
+
 def _seconds(
     problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, constants: Constants
 ) -> FloatArray:
@@ -398,13 +379,7 @@ def _write(
     problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, constants: Constants
 ) -> FloatArray:
     """Seconds of a write, with what flushes and compactions take."""
-    deeper = np.maximum(shape.levels - 1.0, 0.0)
-    first = np.minimum(tree.base, shape.newest)
-    leveled = 1.0 + np.where(shape.levels > 0, 1.0 + first / shape.level0, 0.0)
-    leveled = leveled + deeper * (tree.ratio / 2 + 1)
-    flushes = np.maximum(0.0, np.log(shape.newest / shape.flushed))
-    tiered = 1.0 + flushes / np.log(np.maximum(tree.trigger, 2.0))
-    rewritten = 1.0 + constants.rewritten * (np.where(tree.universal, tiered, leveled) - 1.0)
+    rewritten = _rewritten(tree, shape, constants)
     coding = (tree.codec[:, 1] + tree.codec[:, 2]) * facts.record / _KIB
     blocks = facts.record / tree.block
     coding = (coding + tree.codec[:, 3] * blocks) * 1e-6 * constants.codec
@@ -426,6 +401,18 @@ def _write(
     upkeep = background_cpu * 0.02 * np.abs(np.log2(tree.file / np.maximum(tree.base / 8, 1.0)))
     seconds: FloatArray = np.maximum(insertion, background) + 0.3 * background + stalls + upkeep
     return seconds
+
+
+def _rewritten(tree: _Tree, shape: _Shape, constants: Constants) -> FloatArray:
+    """How often flushes and compactions write what is written once."""
+    deeper = np.maximum(shape.levels - 1.0, 0.0)
+    first = np.minimum(tree.base, shape.newest)
+    leveled = 1.0 + np.where(shape.levels > 0, 1.0 + first / shape.level0, 0.0)
+    leveled = leveled + deeper * (tree.ratio / 2 + 1)
+    flushes = np.maximum(0.0, np.log(shape.newest / shape.flushed))
+    tiered = 1.0 + flushes / np.log(np.maximum(tree.trigger, 2.0))
+    written: FloatArray = np.where(tree.universal, tiered, leveled)
+    return 1.0 + constants.rewritten * (written - 1.0)
 
 
 def _hit_rate(cache: FloatArray, data: FloatArray | float, skew: float) -> FloatArray:

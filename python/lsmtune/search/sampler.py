@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from statistics import NormalDist
 from typing import Any, cast
@@ -102,13 +102,21 @@ def _sequence(seed: int, number: int, use: Use) -> np.random.SeedSequence:
 
 
 @dataclass(frozen=True)
+class AmplificationGuard:
+    """The constraint `text`: write amplification is at most `most` times the baseline's."""
+
+    text: str
+    most: float
+
+
+@dataclass(frozen=True)
 class Problem:
     """What is known before a run: engine, workloads, and what every configuration has.
 
     `defaults` are the values of options that a configuration does not set. `memory_bytes` is what
     the store and the page cache may take together, `cores` the processors of the machine. `layout`
     names the parameters on which a loaded database depends; none where nothing is loaded once for
-    several runs.
+    several runs. `baseline` has the options of the configuration that a `guard` compares with.
     """
 
     engine: str
@@ -117,6 +125,8 @@ class Problem:
     memory_bytes: float
     cores: int
     layout: frozenset[str] = frozenset()
+    baseline: Mapping[str, OptionValue] = field(default_factory=dict)
+    guard: AmplificationGuard | None = None
 
     @property
     def shares(self) -> list[tuple[Workload, float]]:

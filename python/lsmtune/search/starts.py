@@ -13,7 +13,7 @@ from lsmtune.engines.ready import known_presets
 from lsmtune.model.config import OptionValue
 from lsmtune.search.cost_models import (
     Constants,
-    OptionColumns,
+    amplification_ratios,
     draw_constants,
     kinds_of,
     seconds_of,
@@ -22,7 +22,7 @@ from lsmtune.search.model_based import (
     neighbours,
 )
 from lsmtune.search.sampler import Accepts, Problem
-from lsmtune.search.unit_space import FloatArray, UnitSpace
+from lsmtune.search.unit_space import FloatArray, OptionColumns, UnitSpace
 
 # A preset is for a workload of which at least this share is of one of its kinds.
 _KIND_SHARE = 0.2
@@ -114,6 +114,8 @@ _LOOKED_MAX = 150
 _NEGLIGIBLE = 0.005
 # Two optima that are nearer than this, as a mean over what differs among them, are one.
 _DISTINCT = 0.08
+# An optimum has so much of the room of a guard, in logarithms: models err.
+_ROOM = 0.5
 # Machines that decide the order of the optima.
 _ORDERED_BY = 64
 
@@ -141,7 +143,7 @@ def model_optima(
         constants = draw_constants(rng)
 
         def cost(points: FloatArray, constants: Constants = constants) -> FloatArray:
-            return seconds_of(problem, columns, points, [constants])[:, 0]
+            return _costs(problem, columns, points, [constants])[:, 0]
 
         best = _minimum(unit_space, cost, accepts, first, rng)
         if best is None:
@@ -187,8 +189,21 @@ def cheapest_first(
     machines = [draw_constants(rng) for _ in range(_ORDERED_BY)]
     rows = unit_space.encode([unit_space.space.variables_of(point) for point in points])
     columns = OptionColumns(unit_space, problem.defaults)
-    costs = np.log(seconds_of(problem, columns, rows, machines)).mean(axis=1)
+    costs = np.log(_costs(problem, columns, rows, machines)).mean(axis=1)
     return [points[index] for index in np.argsort(costs, kind="stable")]
+
+
+def _costs(
+    problem: Problem, columns: OptionColumns, points: FloatArray, machines: Sequence[Constants]
+) -> FloatArray:
+    """As `seconds_of`, and more where the guard of the write amplification would break."""
+    seconds = seconds_of(problem, columns, points, machines)
+    if problem.guard is None:
+        return seconds
+    ratios = amplification_ratios(problem, columns, points, machines)
+    most = problem.guard.most**_ROOM
+    dearer: FloatArray = 1.0 + 10.0 * np.maximum(ratios / most - 1.0, 0.0)
+    return seconds * dearer
 
 
 def _minimum(

@@ -34,6 +34,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,7 @@ from lsmtune.space.space import Space
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Column = npt.NDArray[Any]
 
 # Coordinates of a continuum are rounded, so that a value has the same one after a logarithm and
 # back: points are compared bit by bit.
@@ -346,3 +348,53 @@ def _quantiles(parameter: Parameter) -> list[float]:
     listed = numbers.binned or numbers.listed(QUANTILES_MAX) or ()
     reached = (number for number in listed if parameter.contains(number))
     return [float(parameter.variables_of(number)[parameter.variable]) for number in reached]
+
+
+class OptionColumns:
+    """Reads the values of options out of points of a unit space, for all points at once."""
+
+    def __init__(self, unit_space: UnitSpace, defaults: Mapping[str, OptionValue]) -> None:
+        self._unit_space = unit_space
+        self._defaults = defaults
+        self._parameters = {p.name: p for p in unit_space.space.parameters}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parameters
+
+    def of(self, points: FloatArray, name: str) -> Column | None:
+        """The values of the option `name` at `points`; None where nobody knows one.
+
+        Where a parameter is not active, and where there is none, it has the engine's default.
+        """
+        parameter = self._parameters.get(name)
+        default = self._defaults.get(name, None if parameter is None else parameter.default)
+        if parameter is None:
+            return None if default is None else np.full(len(points), default)
+        found, inactive = self._values(parameter, points)
+        if inactive.any():
+            if default is None:
+                return None
+            found = np.where(inactive, default, found)
+        return found
+
+    def _values(self, parameter: Parameter, points: FloatArray) -> tuple[Column, BoolArray]:
+        """By point, and where the parameter is not active; there the value means nothing."""
+        own = self._unit_space.position[parameter.variable]
+        dimension, coordinates = self._unit_space.dimensions[own], points[:, own]
+        inactive = np.isnan(coordinates)
+        known = np.where(inactive, 0.5, coordinates)
+        if parameter.numbers is None:
+            return np.array(parameter.choices, dtype=object)[dimension.index(known)], inactive
+        drawn, which = np.unique(dimension.scale.from_unit(known), return_inverse=True)
+        whole = parameter.numbers.integer and parameter.prior is None
+        numbers = [parameter.value_of(int(n) if whole else float(n)) for n in drawn]
+        values = np.array(numbers, dtype=np.float64)[which]
+        if parameter.selector is not None:
+            selector = self._unit_space.position[parameter.selector]
+            picked = points[:, selector]
+            active = ~np.isnan(picked)
+            cells = self._unit_space.dimensions[selector].index(np.where(active, picked, 1.0))
+            for index, special in enumerate(parameter.specials):
+                is_special = active & (cells == index)
+                values[is_special], inactive = special.value, inactive & ~is_special
+        return values, inactive

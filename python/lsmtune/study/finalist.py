@@ -23,19 +23,19 @@ from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.proof.verdict import Sides, judged_by_length
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.study.feasible import Feasibility
-from lsmtune.study.live import Requests
-from lsmtune.study.observer import Progress
-from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
-from lsmtune.study.spec import Spec
-from lsmtune.study.start import (
+from lsmtune.study.budget import (
     PAIRS_KEPT,
     PAIRS_KEPT_LEAST,
     PROMOTED_MAX,
     RESERVE_FACTOR,
     SearchBudget,
-    is_baseline,
 )
+from lsmtune.study.feasible import Feasibility
+from lsmtune.study.live import Requests
+from lsmtune.study.observer import Progress
+from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
+from lsmtune.study.spec import Spec
+from lsmtune.study.start import is_baseline
 
 # Of a short budget, what the finalist has to survive is kept so much.
 SURVIVAL_SHARE = 0.1

@@ -25,17 +25,17 @@ from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.space import Space
-from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import JudgedTrial, Judgement, Promotion
-from lsmtune.study.size import RunSize
-from lsmtune.study.spec import Spec
-from lsmtune.study.start import (
+from lsmtune.study.budget import (
     PAIRS_KEPT_LEAST,
     PATIENCE_FACTOR,
     PROMOTED_MAX,
     RESERVE_FACTOR,
-    is_baseline,
 )
+from lsmtune.study.feasible import Feasibility
+from lsmtune.study.judging import JudgedTrial, Judgement, Promotion
+from lsmtune.study.size import RunSize
+from lsmtune.study.spec import Spec
+from lsmtune.study.start import is_baseline
 
 # Trials that differ by less than this share of their ranges, on average, are of one kind.
 _KIND = 0.08

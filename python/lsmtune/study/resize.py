@@ -29,6 +29,7 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.workload import Workload
+from lsmtune.study.budget import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR
 from lsmtune.study.feasible import limits_of_size
 from lsmtune.study.size import (
     DEADLINE_SHARE,
@@ -41,7 +42,7 @@ from lsmtune.study.size import (
     unlike_now,
 )
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR, baseline_config
+from lsmtune.study.start import baseline_config
 from lsmtune.units import format_duration
 from lsmtune.workloads.distributions import data_bytes
 

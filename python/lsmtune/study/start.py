@@ -1,16 +1,12 @@
-"""The beginning of a study: its baseline, calibration, budget, and the first configurations."""
+"""The beginning of a study: its baseline, its calibration, and the first configurations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
 
-import numpy as np
-
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.errors import InputError
 from lsmtune.experiment.database_key import layout_of, load_and_run
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -19,14 +15,15 @@ from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
 from lsmtune.search.auto import KIND as AUTO
 from lsmtune.search.pruners import make_pruner
-from lsmtune.search.sampler import Problem
+from lsmtune.search.sampler import AmplificationGuard, Problem
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.starts import projected, textbook_starts
 from lsmtune.search.unit_space import make_unit_space
+from lsmtune.space.constraint import BASELINE
+from lsmtune.study.budget import SHARE_MAX
 from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
@@ -74,199 +71,6 @@ def measure_baseline(
         if len(stored) <= workload:
             raise without_baseline(spec, run.measurement)
     return stored
-
-
-# --- When the search ends: trials, or time less what the proof will need. Pure.
-
-
-def _median(run_walls_s: Sequence[float]) -> float:
-    """Of what may be many, and is asked for several times a trial: in an array."""
-    return float(np.median(np.asarray(run_walls_s)))
-
-
-# The proof's runs may be slower than the median run of the search; an estimate that is too short
-# would cost the proof its last pairs.
-RESERVE_FACTOR = 1.2
-
-# Pairs for which the search leaves time, where the proof may take so many. A proof ends as soon as
-# it is clear, and most are with fewer: ten show a difference of about one and a half times the
-# scatter of their ratios. What is left of the budget then is given back; a gain that is smaller
-# than that gets the rest of the budget, and ends as not proven with what it would take.
-PAIRS_KEPT = 10
-
-# Of a short budget the proof is kept half, or the pairs without which it can prove nothing.
-SHARE_KEPT = 0.5
-# For a finalist whose runs have to be longer it is kept up to so much.
-LONGER_SHARE_KEPT = 2 / 3
-PAIRS_KEPT_LEAST = 6
-# A search with fewer trials finds what its first points are, and is told so.
-TRIALS_FEW = 10
-# Trials of a model that run once at the size of the proof before it: few, as they take as long.
-PROMOTED_MAX = 4
-
-# What a calibration may take of the time budget: enough to know the noise, and most of it left for
-# what the study is for.
-SHARE_MAX = 0.1
-
-# A trial slower than this many median runs is a bad one, whatever it would come to in the end.
-PATIENCE_FACTOR = 5.0
-
-
-@dataclass(frozen=True)
-class SearchBudget:
-    """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
-
-    `pairs` is the number of pairs that are kept for the proof, of two runs each. `other_s` seconds
-    of the time go to neither: what starts the study, and what comes after its proof. A run of the
-    proof takes `proof_factor` times as long as one of the search. While nothing is known that could
-    be proved (`to_prove`), the search has half of the proof's time, too. By `longer_s` seconds a
-    run of the proof is longer than the baseline's, at the size of the search, since its finalist
-    needs it.
-    """
-
-    trials: int | None
-    time_s: float | None
-    pairs: int
-    other_s: float = 0.0
-    proof_factor: float = 1.0
-    to_prove: bool = True
-    longer_s: float = 0.0
-
-    def reserve_s(self, run_walls_s: Sequence[float]) -> float:
-        """Seconds to keep for the proof, given what each run so far took, the baseline's first."""
-        run_s = _median(run_walls_s)
-        kept_s = self._kept_s(run_s)
-        if self.longer_s and self.time_s is not None:
-            # Most trials may be as long themselves. A part of the time is the search's in any
-            # case: a better trial, with shorter runs, may come.
-            longer_s = self._kept_s(max(run_s, run_walls_s[0] + self.longer_s))
-            kept_s = max(kept_s, min(longer_s, LONGER_SHARE_KEPT * self.time_s))
-        return kept_s * (1.0 if self.to_prove else SHARE_KEPT)
-
-    def _kept_s(self, run_s: float) -> float:
-        """Seconds of a proof with runs of `run_s`, at the size of the search."""
-        pair_s = 2 * run_s * RESERVE_FACTOR * self.proof_factor
-        kept = self.pairs
-        if self.time_s is not None and pair_s > 0:
-            fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
-            kept = min(kept, fitting)
-        return kept * pair_s
-
-    def proof_s(self, spent_s: float) -> float | None:
-        """Seconds that the proof may take now; None: no end."""
-        return None if self.time_s is None else self.time_s - self.other_s - spent_s
-
-    def search_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
-        """Seconds that the search may still take, less than 0 where it took too much."""
-        left_s = self.proof_s(spent_s)
-        return math.inf if left_s is None else left_s - self.reserve_s(run_walls_s)
-
-    def trials_end(
-        self,
-        trials: int,
-        run_walls_s: Sequence[float] = (),
-        promise: float | None = None,
-        smallest_effect: float | None = None,
-    ) -> str:
-        """Why no other trial may begin after so many, in one line; empty when one may.
-
-        The next trial is expected to gain `promise`, a logarithm of a ratio, None where that is not
-        known; `smallest_effect` is what matters to the user, 0.05 for 5 %, None: nobody said.
-        """
-        if self.trials is not None and trials >= self.trials:
-            return f"{trials} trials done"
-        if promise is None or smallest_effect is None:
-            return ""
-        # Trials of the next tenth of the budget; without one, of what was done.
-        whole = [] if self.trials is None else [float(self.trials)]
-        if self.time_s is not None:
-            whole.append(self.time_s / _median(run_walls_s))
-        more = 0.1 * min(whole, default=trials)
-        if more * promise >= math.log1p(smallest_effect):
-            return ""
-        return (
-            f"the next tenth of the budget promises a gain of {100 * more * promise:.2g} %, and "
-            f"{format_share(smallest_effect)} is the smallest that matters"
-        )
-
-    def time_ends(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
-        """Why no other run may begin, in one line; empty when one may."""
-        if self.holds(_median(run_walls_s), spent_s, run_walls_s):
-            return ""
-        left_s = max(0.0, (self.time_s or 0.0) - spent_s)
-        return f"{format_duration(left_s)} of the time budget are left, kept for the proof"
-
-    def holds(self, run_s: float, spent_s: float, run_walls_s: Sequence[float]) -> bool:
-        """Whether a run of `run_s` seconds leaves enough for the proof."""
-        return run_s <= self.search_s(spent_s, run_walls_s)
-
-    def longest_run_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
-        """Seconds after which a trial has failed, so that one that hangs cannot eat the budget.
-
-        What is left for the search, but at least `PATIENCE_FACTOR` median runs: a trial must not
-        be judged by how late it came. One for which no time is left sooner is put back.
-        """
-        left_s = self.search_s(spent_s, run_walls_s)
-        return max(left_s, PATIENCE_FACTOR * _median(run_walls_s))
-
-    def exceeded(self, spent_s: float) -> str:
-        """What to say of a study that took `spent_s` seconds; empty where they were within it."""
-        over_s = spent_s - (math.inf if self.time_s is None else self.time_s)
-        if over_s <= 0:
-            return ""
-        return (
-            f"the study took {format_duration(over_s)} more than its time budget: the pairs "
-            "without which a proof says nothing, and what follows it, are not cut off"
-        )
-
-    def few_trials(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
-        """What to say before a search that has no time for `TRIALS_FEW` trials; else empty."""
-        run_s = _median(run_walls_s)
-        trials = replace(self, to_prove=True).search_s(spent_s, run_walls_s) / max(run_s, 1e-9)
-        if self.time_s is None or trials >= min(TRIALS_FEW, self.trials or TRIALS_FEW):
-            return ""
-        wanted_s = self.time_s + (TRIALS_FEW - trials) * run_s / (1 - SHARE_KEPT)
-        return (
-            f"the time budget has room for about {max(1, math.floor(trials))} trials beside the "
-            f"proof, as a run takes {format_duration(run_s)}; --budget "
-            f"{format_duration(math.ceil(wanted_s))} has room for {TRIALS_FEW}"
-        )
-
-    def too_short(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
-        """What a time budget lacks that allows no other run, and how long it has to be, else empty.
-
-        `spent_s` seconds are gone, and nothing was tried.
-        """
-        if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
-            return ""
-        run_s = _median(run_walls_s)
-        proof_s = PAIRS_KEPT_LEAST * 2 * RESERVE_FACTOR * run_s * self.proof_factor
-        needed_s = (spent_s + run_s + proof_s + self.other_s) / (1 - SHARE_MAX)
-        return (
-            f"nothing was tried: a time budget of {format_duration(self.time_s)} leaves nothing "
-            f"for the search, as a run takes {format_duration(run_s)} and the proof needs "
-            f"{format_duration(proof_s)}; what was measured is kept: repeat the command with "
-            f"--budget {format_duration(math.ceil(needed_s) + 1)} or more, or make the workload "
-            "smaller"
-        )
-
-
-def refuse_short(spec: Spec, place: str) -> None:
-    """Raises InputError, which names `place`, where the time budget is too short for any search.
-
-    That is known before a run where phases have durations: a baseline, a trial, and a proof.
-    """
-    phases = [phase for each in spec.workloads for phase in each.workload.phases]
-    # A database that is loaded once serves all runs.
-    run_s = sum(p.duration_s or 0.0 for p in phases if p.kind is not PhaseKind.LOAD)
-    least_s = (2 + 2 * PAIRS_KEPT_LEAST) * run_s
-    if spec.budget.time_s is not None and spec.budget.time_s < least_s:
-        raise InputError(
-            *(place, "" if place.startswith("-") else "budget.time"),
-            found=format_duration(spec.budget.time_s),
-            allowed=f"at least {format_duration(least_s)}: by the durations of its phases a run "
-            f"takes {format_duration(run_s)}, and a study has {2 + 2 * PAIRS_KEPT_LEAST} or more",
-        )
 
 
 # --- The calibration at the start of a study: how many pairs, and what they say in one line.
@@ -420,10 +224,34 @@ def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
     if spec.databases.reuse and any(parts is not None for parts in loads):
         parameters = Config({p.name: known.get(p.name, 0) for p in spec.space.parameters})
         layout = frozenset(layout_of(parameters, spec.engine_name).options)
-    limits = spec.limits
     return Problem(
-        *(spec.engine_name, spec.workloads, known, limits.memory_bytes, len(usable_cores())), layout
+        *(spec.engine_name, spec.workloads, known, spec.limits.memory_bytes, len(usable_cores())),
+        layout=layout,
+        baseline=baseline_config(spec).options,
+        guard=_amplification_guard(spec),
     )
+
+
+_AMPLIFICATION, _RATIO_MAX = "write_amplification", 1000.0
+
+
+def _amplification_guard(spec: Spec) -> AmplificationGuard | None:
+    """The first constraint that is about the write amplification over the baseline's alone."""
+    only = frozenset({_AMPLIFICATION})
+    for guard in (*spec.guards, *spec.constraints):
+        others = guard.option_names or guard.fact_names
+        if guard.baseline_names != only or guard.metric_names != only or others:
+            continue
+        known = {f"{BASELINE}.{_AMPLIFICATION}": 1.0}
+        low, high = 1.0, _RATIO_MAX
+        if not guard.holds({**known, _AMPLIFICATION: low}):
+            continue
+        while high > 1.001 * low:
+            middle = math.sqrt(low * high)
+            holds = guard.holds({**known, _AMPLIFICATION: middle})
+            low, high = (middle, high) if holds else (low, middle)
+        return AmplificationGuard(guard.text, low) if high < _RATIO_MAX else None
+    return None
 
 
 def make_searcher(
