@@ -266,6 +266,8 @@ def test_what_ycsb_cannot_say_is_not_exported() -> None:
     aged = state_workload("ycsb-b", {"aging": 1}, "-w")
     with pytest.raises(InputError, match="aging: found 1; allowed: 0, without which"):
         properties_text("ycsb-b", aged.parameters, "export")
+    writes = {"readproportion": 0, "updateproportion": 1, "aging": 1}
+    assert [p.name for p in make_workload("ycsb", writes, "-w").phases][2:] == ["age", "run"]
     with pytest.raises(InputError, match="aging: has no effect in contest: its four phases"):
         make_workload("contest", {"aging": 1}, "-w")
 
@@ -276,16 +278,21 @@ def test_aging_overwrites_all_records_before_the_run(name: str) -> None:
     sizes = {"num": 500} if name == "social-graph" else {"recordcount": 500, "insertstart": 100}
     fresh = make_workload(name, sizes, "-w")
     workload = make_workload(name, {**sizes, "aging": 2}, "-w")
-    load, settle, age, run = workload.phases
+    load, settle, age, warm, run = workload.phases
     assert (load, settle, run) == fresh.phases
-    assert age.kind is PhaseKind.WARMUP
+    assert (age.kind, warm.kind) == (PhaseKind.WARMUP, PhaseKind.WARMUP)
+    assert warm.mix is not None
+    assert run.mix is not None
+    assert warm.operations == load.operations
+    assert warm.mix.names == run.mix.names & {"get", "scan"}
+    assert warm.mix.keys == run.mix.keys
     assert load.mix is not None
     assert age.mix is not None
     assert age.operations == 2 * (load.operations or 0)
     assert (age.mix.records, age.mix.first) == (load.operations, load.mix.first)
     assert (age.mix.names, age.mix.value_sizes) == ({"put"}, load.mix.value_sizes)
     assert smaller(workload, 50).phases[2].operations == age.operations // 10
-    assert longer_by(workload, 3.0).phases[:3] == workload.phases[:3]
+    assert longer_by(workload, 3.0).phases[:4] == workload.phases[:4]
 
 
 def test_the_contest_is_one_load_and_three_runs_on_one_database() -> None:

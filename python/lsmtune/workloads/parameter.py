@@ -177,8 +177,10 @@ def aged(workload: Workload, writes_each: int) -> Workload:
     """`workload` whose records are overwritten so often, at random, before its measure phase.
 
     A tree that was loaded and has settled has all data in its last level, and reads are faster than
-    they will ever be again: YCSB B began at 2 to 3 times the rate that it came down to. It begins
-    with a load of records, which are those of the mix that is measured.
+    they will ever be again: YCSB B began at 2 to 3 times the rate that it came down to. What reads
+    then look for is read before, as often as there are records: what compactions wrote is cold, and
+    the first second had a tenth of the rate. `workload` begins with a load of records, which are
+    those of the mix that is measured.
     """
     if not writes_each:
         return workload
@@ -187,15 +189,23 @@ def aged(workload: Workload, writes_each: int) -> Workload:
     run = others[place].mix
     if load.mix is None or run is None:
         raise ValueError(f"{workload.name} has no mix to age for")
-    mix = replace(load.mix, operations=(("put", 1.0),), records=run.records)
-    age = Phase(
-        "age",
-        PhaseKind.WARMUP,
-        mix=mix,
-        operations=writes_each * run.records,
-        threads=others[place].threads,
+    reads = tuple((name, share) for name, share in run.operations if name in ("get", "scan"))
+    mixes = [
+        ("age", replace(load.mix, operations=(("put", 1.0),), records=run.records), writes_each),
+        ("warm", replace(run, operations=reads, insert_from=None, value_sizes=None), 1),
+    ]
+    phases = (
+        Phase(
+            name,
+            PhaseKind.WARMUP,
+            mix=mix,
+            operations=each * run.records,
+            threads=others[place].threads,
+        )
+        for name, mix, each in mixes
+        if mix.operations
     )
-    return replace(workload, phases=(load, *others[:place], age, *others[place:]))
+    return replace(workload, phases=(load, *others[:place], *phases, *others[place:]))
 
 
 WORKLOAD_PARAMETERS = by_name(
