@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from lsmtune.engines.library import engines_folder
-from lsmtune.experiment.run_length import can_last, longer_by
+from lsmtune.experiment.run_length import can_last, longer_by, warmed_by
 from lsmtune.units import parse_bytes
 from lsmtune.workloads.file import workload_text
 from lsmtune.workloads.stated import state_workload
@@ -100,13 +100,12 @@ def carried(name: str, study: dict[str, Any], root: Path) -> dict[str, Any]:
         return line
     at = promised["proved_at"][0]
     larger = study if at["share_of_target"] < 1.0 else times(study, LARGER)
-    each = at["operations"] / at["records"]
     metric = larger["objective"]["metric"]
     limits = larger["limits"]
     begun_s = time.monotonic()
     status, out, said = lsmtune(
         *("verify", "--engine", larger["engine"]["name"]),
-        *("--workload", str(lasting(larger["workload"], each, folder / "larger.yaml"))),
+        *("--workload", str(lasting(larger["workload"], at, folder / "larger.yaml"))),
         *("--baseline", "default", "--candidate", str(path), "--metric", metric),
         *("--memory", str(limits["memory"]), "--deadline", "30m", "--disk", "60GiB"),
         *("--smallest-effect", "5%", "--pairs", "12", "--no-power-test", "--no-crash-test"),
@@ -129,13 +128,20 @@ def times(study: dict[str, Any], factor: int) -> dict[str, Any]:
     return {**study, "workload": workload, "limits": {**study["limits"], "memory": memory_bytes}}
 
 
-def lasting(workload: dict[str, Any], each: float, path: Path) -> Path:
-    """`workload` as a file at `path`, with at least `each` operations for each record."""
+def lasting(workload: dict[str, Any], at: dict[str, Any], path: Path) -> Path:
+    """`workload` as a file at `path`, with as many operations for each record as the proof had.
+
+    At least, and as many of them before it measures. `at` is what was `proved_at`.
+    """
     parameters = {k: v for k, v in workload.items() if k != "name" and v is not None}
     stated = state_workload(workload["name"], parameters, "carry").workload
     if can_last(stated):
         operations = sum(phase.operations_whole or 0 for phase in stated.measured_phases)
-        stated = longer_by(stated, each * stated.num / operations)
+        stated = longer_by(stated, at["operations"] / at["records"] * stated.num / operations)
+        before = sum(phase.operations or 0 for phase in stated.phases if phase.kind == "warmup")
+        missing = at["warmup_operations"] / at["records"] * stated.num - before
+        measured = sum(phase.operations_whole or 0 for phase in stated.measured_phases)
+        stated = warmed_by(stated, missing / measured if missing > 0.01 * measured else 0.0)
     path.write_text(workload_text(stated))
     return path
 

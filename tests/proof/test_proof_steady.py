@@ -8,11 +8,18 @@ from dataclasses import replace
 import pytest
 from fake_runner import ENGINE, phase
 
-from lsmtune.experiment.run_length import flushes_for, flushes_missing, steady_factor, unsteady
+from lsmtune.experiment.run_length import (
+    flushes_for,
+    flushes_missing,
+    longer_by,
+    steady_factor,
+    unsteady,
+    warmed_by,
+)
 from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.verdict import ProvedAt, Verdict, VerdictOutcome
-from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
 from lsmtune.proof.verdict import judged_by_length
 from lsmtune.report.verdict import size_lines
 
@@ -138,6 +145,23 @@ def test_the_flush_of_the_end_does_not_tell_how_long_the_first_one_takes() -> No
     assert steady_factor(none, workload(), GOAL, memtable_bytes=12 << 20) == 9 * 12
     # What flushed more often has counted for itself.
     assert steady_factor(measured(wrote(4, 1)), workload(), GOAL, memtable_bytes=12 << 20) == 2.0
+
+
+def test_a_rate_that_moves_is_warmed_up_and_not_diluted() -> None:
+    """YCSB B fell by 78 % in runs twice as long, and by 10 % in their second halves."""
+    run = Phase("run", PhaseKind.MEASURE, mix=Mix((("get", 0.9), ("update", 0.1))), operations=100)
+    load = Phase("load", PhaseKind.LOAD, mix=Mix((("insert", 1.0),)), operations=50)
+    mixed = Workload("mixed", (load, run), num=50)
+    first, before, again = warmed_by(mixed, 0.755).phases
+    assert (first, again) == mixed.phases
+    assert before == replace(run, name="run-warmup", kind=PhaseKind.WARMUP, operations=76)
+    timed = replace(mixed, phases=(load, replace(run, operations=None, duration_s=4.0)))
+    assert warmed_by(timed, 0.5).phases[1].duration_s == 2.0
+    assert warmed_by(mixed, 0.0) == mixed
+    # What is measured then would be of other records.
+    latest = replace(run, mix=Mix((("get", 0.9), ("insert", 0.1))))
+    inserting = replace(mixed, phases=(load, latest))
+    assert warmed_by(inserting, 1.0) == longer_by(inserting, 2.0)
 
 
 def test_without_time_a_run_is_as_long_as_its_flushes_need() -> None:

@@ -22,7 +22,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
@@ -588,6 +588,39 @@ def test_a_search_at_the_first_runs_size_leaves_time_for_its_larger_proof(tmp_pa
     assert len({row.measurement.phases[-1].user_bytes_written for row in rows[:5]}) == 1
     assert [row.role for row in rows].count(Role.PROMOTION) == 1 + PROMOTED_MAX
     assert result.spent_s <= 900.0
+
+
+class Falling(ByBytes):
+    """The rate of all but the baseline falls; a warmup is performed, and not measured."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if is_baseline_of_large(request):
+            return found
+        step = Interval(0.25, 0.25, 100, 100, 100.0, None)
+        series = tuple(
+            replace(step, elapsed_s=0.25 * n, throughput_ops_s=100.0 - n) for n in range(1, 41)
+        )
+        return replace(found, phases=tuple(replace(p, intervals=series) for p in found.phases))
+
+
+def is_baseline_of_large(request: RunRequest) -> bool:
+    """Whether it runs the default memtable, at the scale of the request."""
+    memtable_bytes = float(str(request.config.options["write_buffer_size"]))
+    return memtable_bytes / request.workload.num == pytest.approx(6.7108864, rel=0.01)
+
+
+def test_a_finalist_whose_rate_moves_has_a_proof_that_does_not_measure_the_beginning(
+    tmp_path: Path,
+) -> None:
+    runner = Falling()
+    result = run_large(large(tmp_path, "{time: 40m}"), tmp_path / "study", runner, Recorder())
+    assert result.verdict is not None
+    searched, proved = runner.requests[2].workload, runner.requests[-1].workload
+    kinds = [phase.kind for phase in proved.phases]
+    assert kinds == [*(phase.kind for phase in searched.phases[:-1]), "warmup", "measure"]
+    each = [(w.phases[-1].operations_per_thread or 0) / w.num for w in (searched, proved)]
+    assert each[0] == pytest.approx(each[1], rel=0.05), "what is measured is as long"
 
 
 @pytest.mark.parametrize("asked", ["metric: total_elapsed_s", "guards: [stall_s <= 2 * baseline]"])

@@ -175,6 +175,12 @@ def steady_factor(
     return factor if only_flushes else max(TREND_FACTOR, factor)
 
 
+def has_trend(measurement: Measurement, workload: Workload, goal: Goal) -> bool:
+    """Whether the rate of a phase that `goal` looks at moves, and the phase is no whole job."""
+    jobs = {phase.name for phase in workload.phases if phase.is_job}
+    return any(list(_trend(p)) for p in _judged(measurement, goal) if p.name not in jobs)
+
+
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:
     """Flushes and compactions of the phases that write; None where there is none, or no count."""
     writing = [phase for phase in phases if phase.user_bytes_written]
@@ -211,6 +217,41 @@ def longer_by(workload: Workload, factor: float) -> Workload:
         for phase in workload.phases
     )
     return replace(workload, num=num, phases=phases)
+
+
+_OTHER_RECORDS = frozenset({"insert", "delete_oldest", "delete", "deleterandom"})
+
+
+def warmed_by(workload: Workload, share: float) -> Workload:
+    """`workload` that first does `share` of what it measures, and does not measure that.
+
+    So a rate that moves in the beginning is not judged, where longer runs would only dilute it.
+    What inserts or deletes would measure other records after that: it becomes longer instead.
+    """
+    if share <= 0.0:
+        return workload
+    measured = workload.measured_phases
+    keeps = all(phase.shares and _OTHER_RECORDS.isdisjoint(phase.shares) for phase in measured)
+    if not keeps or not can_last(workload):
+        return longer_by(workload, 1.0 + share)
+
+    def of(whole: int | None) -> int | None:
+        return None if whole is None else math.ceil(share * whole)
+
+    phases: list[Phase] = []
+    for phase in workload.phases:
+        if phase.kind is PhaseKind.MEASURE:
+            before = replace(
+                phase,
+                name=f"{phase.name}-warmup",
+                kind=PhaseKind.WARMUP,
+                operations=of(phase.operations),
+                operations_per_thread=of(phase.operations_per_thread),
+                duration_s=None if phase.duration_s is None else share * phase.duration_s,
+            )
+            phases.append(before)
+        phases.append(phase)
+    return replace(workload, phases=tuple(phases))
 
 
 def _longer(phase: Phase, factor: float) -> Phase:

@@ -58,7 +58,8 @@ class ProvedAt:
     """What the pairs ran of one workload: `records`, and medians of counts in the measure phases.
 
     None where a run does not know how often it flushed or compacted. `share_of_target`: how much of
-    the data that the user stated; below 1 in a model of them.
+    the data that the user stated; below 1 in a model of them. `warmup_operations`: what came before
+    the measure phases, after the load.
     """
 
     workload: str
@@ -69,6 +70,7 @@ class ProvedAt:
     baseline_compactions: int | None = None
     candidate_compactions: int | None = None
     share_of_target: float = 1.0
+    warmup_operations: int = 0
 
 
 @dataclass(frozen=True)

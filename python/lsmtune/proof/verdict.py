@@ -13,7 +13,7 @@ from lsmtune.model.goal import Direction, Goal, Objective, default_direction
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.metrics import BY_NAME, METRICS, TOTAL_METRICS, shown_in
 from lsmtune.model.verdict import MetricRatio, ProvedAt, Verdict, VerdictOutcome
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.stats.intervals import MINIMUM_PAIRS, RatioInterval
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
@@ -308,6 +308,7 @@ def _sizes(workloads: Sequence[Workload], pairs: Sides) -> Iterator[ProvedAt]:
             workload=workload.name,
             records=workload.num,
             operations=_median_of(sides[0] + sides[1], "operations") or 0,
+            warmup_operations=_median_of(sides[0] + sides[1], "operations", PhaseKind.WARMUP) or 0,
             baseline_flushes=_median_of(sides[0], "flushes"),
             candidate_flushes=_median_of(sides[1], "flushes"),
             baseline_compactions=_median_of(sides[0], "compactions"),
@@ -315,11 +316,11 @@ def _sizes(workloads: Sequence[Workload], pairs: Sides) -> Iterator[ProvedAt]:
         )
 
 
-def _median_of(runs: Runs, field: str) -> int | None:
-    """The median over `runs` of a count in all measure phases; None where one does not know it."""
+def _median_of(runs: Runs, field: str, kind: PhaseKind = PhaseKind.MEASURE) -> int | None:
+    """The median over `runs` of a count in all phases of a kind; None where one has none."""
     counts = []
     for run in runs:
-        each = [getattr(phase, field) for phase in run.measured_phases]
+        each = [getattr(phase, field) for phase in run.phases if phase.kind == kind.value]
         if any(count is None for count in each):
             return None
         counts.append(int(sum(each)))

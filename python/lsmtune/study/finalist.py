@@ -9,7 +9,14 @@ from dataclasses import replace
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.run_length import can_last, longer_by, steady_factor
+from lsmtune.experiment.run_length import (
+    can_last,
+    flushes_missing,
+    has_trend,
+    longer_by,
+    steady_factor,
+    warmed_by,
+)
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
@@ -103,16 +110,17 @@ def for_proof(
     in its runs. So the longest time that the newest runs of both ask for counts, or the least that
     they could do with, if the least proof then fits into `deadline_s` seconds (None: no end). Where
     it does not, the proof has less data, down to those of the search, and where durations alone end
-    its phases, no longer ones. It is kept as a fact of the folder: a proof that goes on has the
-    same runs, also after one of another trial.
+    its phases, no longer ones. What a moving rate asks for comes before what is measured. All of it
+    is kept as a fact of the folder: a proof that goes on has the same runs, also after one of
+    another trial.
     """
     store = measurer.folder.measurements
     proofs = store.fact(_PROOF_FACT) or {}
     if str(trial) not in proofs:
-        factor, room = 1.0, 1.0
+        factor, room, measured = 1.0, 1.0, 1.0
         if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
             growth = size.proof_factor
-            factor, room = _proof_length(spec, measurer, trial, deadline_s, growth)
+            factor, room, measured = _proof_length(spec, measurer, trial, deadline_s, growth)
         least, share = size.scale / size.proof_scale, 1.0
         if room < 1.0 and all(map(_lasts, measurer.workloads)):
             # Less data take as long, but memtables that are as much smaller flush as much more.
@@ -121,17 +129,18 @@ def for_proof(
             factor = 1.0
         elif room < 1.0:
             share = max(least, room / RESERVE_FACTOR)
-        proofs = {**proofs, str(trial): [factor, share * size.proof_scale]}
+        measured = min(measured, factor)
+        proofs = {**proofs, str(trial): [measured, share * size.proof_scale, factor / measured - 1]}
         store.set_fact(_PROOF_FACT, proofs)
-        if factor > 1.0:
-            for line in for_their_length(spec, factor * max(size.longer, default=1.0)):
+        if measured > 1.0:
+            for line in for_their_length(spec, measured * max(size.longer, default=1.0)):
                 measurer.observer.warning(f"in the proof {line}")
-    factor, scale = proofs[str(trial)]
+    measured, scale, *warmups = proofs[str(trial)]  # a proof of before 27 November has no warmup
     measurer = measurer.at(*at_scale(spec, scale), scale)
-    if factor == 1.0:
-        return measurer
-    longer = [longer_by(workload, factor) for workload in measurer.workloads]
-    return replace(measurer, workloads=longer)
+    workloads = [longer_by(workload, measured) for workload in measurer.workloads]
+    for warmup in warmups:
+        workloads = [warmed_by(workload, warmup) for workload in workloads]
+    return replace(measurer, workloads=workloads)
 
 
 def _lasts(workload: Workload) -> bool:
@@ -142,10 +151,11 @@ def _lasts(workload: Workload) -> bool:
 
 def _proof_length(
     spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None, growth: float
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """How many times as long a proof's runs are; how many times the least proof the time holds.
 
-    A run of the search takes `growth` times as long there.
+    Then, how many times as long is what they measure: where a rate moves, what flushes want. A run
+    of the search takes `growth` times as long there.
     """
     rows = measurer.folder.measurements.all()
     last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
@@ -175,7 +185,10 @@ def _proof_length(
             room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
         if room >= 1.0:
             break
-    return factor, room
+    if not any(has_trend(m, w, spec.goal) for m, w, *_ in sides):
+        return factor, room, factor
+    flushes = (x * (1.0 + (flushes_missing(m, spec.goal) or 0.0)) for m, _, x, _ in sides)
+    return factor, room, min(factor, max(flushes))
 
 
 # --- The proof
