@@ -93,6 +93,10 @@ def test_steady_runs_leave_the_verdict_as_it_is() -> None:
     verdict = judged([wrote(5)] * 6, [wrote(9)] * 6)
     assert replace(verdict, proved_at=()) == BETTER
     assert "1,000 records" in size_lines(verdict)[0]
+    assert "to warm up" not in size_lines(verdict)[0]
+    warmed = replace(verdict.proved_at[0], warmup_operations=1234)
+    (line,) = size_lines(replace(verdict, proved_at=(warmed,)))
+    assert "operations after 1,234 to warm up; baseline and candidate" in line
 
 
 def test_one_run_in_six_with_a_trend_is_chance() -> None:

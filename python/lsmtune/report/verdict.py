@@ -78,7 +78,9 @@ def size_lines(verdict: Verdict) -> list[str]:
         work = f"; baseline and candidate: {', '.join(both)}" if both else ""
         model = f" ({at.share_of_target:.2g} of the target)" if at.share_of_target < 1.0 else ""
         size = f"{text.count(at.records, 'record')}{model}"
-        lines.append(f"{at.workload}: {size}, {text.count(at.operations, 'operation')}{work}")
+        warmup = f" after {at.warmup_operations:,} to warm up" if at.warmup_operations else ""
+        work = f"{text.count(at.operations, 'operation')}{warmup}{work}"
+        lines.append(f"{at.workload}: {size}, {work}")
     return lines
 
 
