@@ -153,7 +153,11 @@ class Running:
         return driver
 
     def finish(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=PATIENCE_S)
+        try:
+            out, err = self.process.communicate(timeout=PATIENCE_S)
+        finally:  # tests of other rooms look at what their process has started
+            self.process.kill()
+            self.process.wait()
         return self.process.returncode, out, err
 
 

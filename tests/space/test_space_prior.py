@@ -216,7 +216,7 @@ def test_bins_begin_at_low_end_at_high_and_ascend(
     assert (values[0], values[-1]) == (low, high)
     assert 2 <= len(values) <= bins
     assert all(one < other for one, other in itertools.pairwise(values))
-    if not log and integer and 4 * bins <= high - low <= 2**40:
+    if not log and integer and 4 * bins <= high - low and high <= 2**40:
         gaps = [other - one for one, other in itertools.pairwise(values)]
         assert max(gaps) - min(gaps) <= 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from lsmtune.errors import InterruptedByUserError
 # Ctrl-C, a polite kill, and a terminal that is closed: the same for all of them.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPING = "stopping; the state is kept (Ctrl-C again to stop at once)"
+# After so long the code that dropped a KeyboardInterrupt has returned.
+_AGAIN_S = 0.05
 
 
 def obeyed() -> list[signal.Signals]:
@@ -30,12 +33,25 @@ def stop_on_interrupt(
     For the main thread. `say` is called once, with STOPPING. The handlers of before are put back
     on the way out. Without `second_raises` nothing follows from the second: a closed terminal sends
     two at once, and work that ends at the first has to come to that.
+
+    A KeyboardInterrupt that comes while C code calls back, or in a `__del__`, has no way up: Python
+    drops it, and the second Ctrl-C did nothing. It is raised once more after that.
     """
-    stop = threading.Event()
+    stop, ignored = threading.Event(), sys.unraisablehook
+    latest = signal.SIGINT
+
+    def again(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            main = threading.main_thread().ident
+            threading.Timer(_AGAIN_S, lambda: signal.pthread_kill(main or 0, latest)).start()
+        else:
+            ignored(dropped)
 
     def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal latest
         if stop.is_set():
             if second_raises:
+                latest = signal.Signals(number)
                 signal.default_int_handler(number, frame)
             return
         stop.set()
@@ -44,9 +60,11 @@ def stop_on_interrupt(
             say(STOPPING)
 
     before = {number: signal.signal(number, handle) for number in obeyed()}
+    sys.unraisablehook = again
     try:
         yield stop
     finally:
+        sys.unraisablehook = ignored
         for number, handler in before.items():
             signal.signal(number, handler)
 
