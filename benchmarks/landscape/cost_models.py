@@ -26,7 +26,7 @@ from replay import rank_correlation
 from lsmtune.model.goal import Direction
 from lsmtune.search.auto import Fit, trend_of
 from lsmtune.search.coordinates import Coordinates
-from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of
+from lsmtune.search.cost_models import Constants, amplification_ratios, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem, SamplerContext
 from lsmtune.search.unit_space import FloatArray, OptionColumns, make_unit_space
 from workloads import METRIC, Options, make_landscape_space, problem_of
@@ -68,12 +68,16 @@ def recording(path: Path, *, without_snappy: bool) -> Recording:
     return Recording(problem, UNIT.encode(variables), measured, amplification)
 
 
+def machines_drawn() -> list[Constants]:
+    """The same for every recording."""
+    generator = np.random.default_rng(SEED)
+    return [draw_constants(generator) for _ in range(MODELS)]
+
+
 def before(found: Recording) -> tuple[float, float]:
     """The rank correlation of what the models expect, and the first choice over the best."""
-    generator = np.random.default_rng(SEED)
-    machines = [draw_constants(generator) for _ in range(MODELS)]
     columns = OptionColumns(UNIT, found.problem.defaults)
-    costs = seconds_of(found.problem, columns, found.points, machines)
+    costs = seconds_of(found.problem, columns, found.points, machines_drawn())
     expected = -np.log(costs).mean(axis=1)
     correlation = rank_correlation(expected, found.measured)
     return correlation, math.exp(found.measured[int(expected.argmax())] - found.measured.max())
@@ -83,10 +87,8 @@ def writes(found: Recording) -> str:
     """How the models rank the write amplification, in a line; empty where nothing is written."""
     if not np.isfinite(found.amplification).all():
         return ""
-    generator = np.random.default_rng(SEED)
-    machines = [draw_constants(generator) for _ in range(MODELS)]
     columns = OptionColumns(UNIT, found.problem.defaults)
-    ratios = amplification_ratios(found.problem, columns, found.points, machines)
+    ratios = amplification_ratios(found.problem, columns, found.points, machines_drawn())
     said = np.log(ratios).mean(axis=1)
     correlation = rank_correlation(said, found.amplification)
     slope, _ = np.polyfit(said, found.amplification, 1)

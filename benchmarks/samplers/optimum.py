@@ -16,9 +16,7 @@ import itertools
 import numpy as np
 from landscape import FloatArray, columns_of, make_landscape_space, throughput_ops_s
 
-from lsmtune.search.model_based import (
-    neighbours,
-)
+from lsmtune.search.model_based import neighbours
 from lsmtune.search.unit_space import UnitSpace, make_unit_space
 
 BEAM = 20

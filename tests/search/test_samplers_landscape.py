@@ -12,9 +12,7 @@ import optuna
 import pytest
 
 import lsmtune
-from lsmtune.search.model_based import (
-    neighbours,
-)
+from lsmtune.search.model_based import neighbours
 from lsmtune.search.unit_space import make_unit_space
 from patience import PATIENCE_S
 

@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmtune.search.model_based import (
-    neighbours,
-    ranked,
-)
+from lsmtune.search.model_based import neighbours, ranked
 from lsmtune.search.unit_space import INACTIVE, UnitSpace, make_dimension, make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.space.space import Space

@@ -250,6 +250,12 @@ def test_what_is_best_on_a_model_alone_is_not_what_is_proved(tmp_path: Path) -> 
     assert candidates >= {result.best_trial}
 
 
+def is_baseline_of_large(request: RunRequest) -> bool:
+    """Whether it runs the default memtable, at the scale of the request."""
+    memtable_bytes = float(str(request.config.options.get("write_buffer_size", 64 << 20)))
+    return memtable_bytes / request.workload.num == pytest.approx((64 << 20) / 1e7, rel=0.01)
+
+
 class SeldomWithOthers(ByBytes):
     """The baseline flushes 6 times in a run as stated, any other configuration 3 times."""
 
@@ -257,9 +263,7 @@ class SeldomWithOthers(ByBytes):
         found = super()._measurement(request, outcome)
         num = request.workload.num
         length = (request.workload.phases[-1].operations_per_thread or num) / num
-        memtable_bytes = float(str(request.config.options.get("write_buffer_size", 64 << 20)))
-        baseline = memtable_bytes / num == pytest.approx((64 << 20) / 10_000_000, rel=0.01)
-        flushes = round(length * (6 if baseline else 3))
+        flushes = round(length * (6 if is_baseline_of_large(request) else 3))
         return replace(found, phases=tuple(replace(p, flushes=flushes) for p in found.phases))
 
 
@@ -602,12 +606,6 @@ class Falling(ByBytes):
             replace(step, elapsed_s=0.25 * n, throughput_ops_s=100.0 - n) for n in range(1, 41)
         )
         return replace(found, phases=tuple(replace(p, intervals=series) for p in found.phases))
-
-
-def is_baseline_of_large(request: RunRequest) -> bool:
-    """Whether it runs the default memtable, at the scale of the request."""
-    memtable_bytes = float(str(request.config.options["write_buffer_size"]))
-    return memtable_bytes / request.workload.num == pytest.approx(6.7108864, rel=0.01)
 
 
 def test_a_finalist_whose_rate_moves_has_a_proof_that_does_not_measure_the_beginning(

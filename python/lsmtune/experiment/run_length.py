@@ -177,8 +177,7 @@ def steady_factor(
 
 def has_trend(measurement: Measurement, workload: Workload, goal: Goal) -> bool:
     """Whether the rate of a phase that `goal` looks at moves, and the phase is no whole job."""
-    jobs = {phase.name for phase in workload.phases if phase.is_job}
-    return any(list(_trend(p)) for p in _judged(measurement, goal) if p.name not in jobs)
+    return any(list(_trend(p)) for p in _no_jobs(_judged(measurement, goal), workload))
 
 
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:
@@ -191,9 +190,13 @@ def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]
 
 def _moving(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]:
     """What the phases that are no whole jobs owe, and what moves their rate."""
+    lasting = _no_jobs(phases, workload)
+    return [f"{p.name}: {line}" for p in lasting for line in (*_debt(p), *_trend(p))]
+
+
+def _no_jobs(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[PhaseMeasurement]:
     jobs = {phase.name for phase in workload.phases if phase.is_job}
-    steady = (phase for phase in phases if phase.name not in jobs)
-    return [f"{p.name}: {line}" for p in steady for line in (*_debt(p), *_trend(p))]
+    return [phase for phase in phases if phase.name not in jobs]
 
 
 def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:

@@ -317,7 +317,7 @@ def _sizes(workloads: Sequence[Workload], pairs: Sides) -> Iterator[ProvedAt]:
 
 
 def _median_of(runs: Runs, field: str, kind: PhaseKind = PhaseKind.MEASURE) -> int | None:
-    """The median over `runs` of a count in all phases of a kind; None where one has none."""
+    """The median over `runs` of a count in the phases of a kind; None where one lacks it."""
     counts = []
     for run in runs:
         each = [getattr(phase, field) for phase in run.phases if phase.kind == kind.value]

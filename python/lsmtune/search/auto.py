@@ -58,10 +58,7 @@ from lsmtune.search.gp import (
     spread_of,
 )
 from lsmtune.search.history import JUDGED, History, impute_censored
-from lsmtune.search.model_based import (
-    ModelSampler,
-    startup_setting,
-)
+from lsmtune.search.model_based import ModelSampler, startup_setting
 from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler
 from lsmtune.search.sampler import (
     FAILED,
@@ -96,7 +93,6 @@ class AutoSampler(ModelSampler):
             SamplerContext(context.space, context.seed, tpe, context.directions)
         )
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
-        self._problem = context.problem
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
         self._promise: float | None = None
@@ -211,8 +207,7 @@ class AutoSampler(ModelSampler):
         mean += trend[own] / spread
         best = float(mean[kept].min()) if kept.any() else math.inf
         outputs = (shared, objective, chances, lost, seconds)
-        guard = None if self._problem is None else self._problem.guard
-        foreseen = guard is not None and guard.text not in known.violations
+        foreseen = self._features.guard not in known.violations
         return Model(self._features, *outputs, best, spread, fit.weights / spread, foreseen)
 
 

@@ -32,9 +32,7 @@ from optuna.trial import FrozenTrial
 
 from lsmtune.model.setting import AUTO, real_setting, whole_setting
 from lsmtune.search.history import JUDGED, targets_of
-from lsmtune.search.model_based import (
-    UnitSpaceSampler,
-)
+from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 from lsmtune.search.unit_space import Dimension, FloatArray, Shares, UnitSpace
 

@@ -8,12 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
-from lsmtune.search.cost_models import (
-    amplification_ratios,
-    draw_constants,
-    seconds_of,
-    unitless,
-)
+from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of, unitless
 from lsmtune.search.history import History
 from lsmtune.search.sampler import SamplerContext, generator_of_trial
 from lsmtune.search.unit_space import FloatArray, OptionColumns, UnitSpace
@@ -62,6 +57,12 @@ class Coordinates:
             else:
                 further.append(scaled)
         return (np.column_stack([features, *further]) if further else features), costs
+
+    @property
+    def guard(self) -> str:
+        """The text of the guard of the write amplification; empty where there is none."""
+        guard = None if self._problem is None else self._problem.guard
+        return "" if guard is None else guard.text
 
     def log_chance(self, points: FloatArray) -> FloatArray:
         """The logarithm of the chance that the guard of the write amplification holds, (n,).

@@ -33,9 +33,7 @@ from lsmtune.search.in_memory_study import (
     TrialJudgement,
     without_noise,
 )
-from lsmtune.search.model_based import (
-    UnitSpaceSampler,
-)
+from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import (
     FAILED,
     Accepts,

@@ -18,9 +18,7 @@ from lsmtune.search.cost_models import (
     kinds_of,
     seconds_of,
 )
-from lsmtune.search.model_based import (
-    neighbours,
-)
+from lsmtune.search.model_based import neighbours
 from lsmtune.search.sampler import Accepts, Problem
 from lsmtune.search.unit_space import FloatArray, OptionColumns, UnitSpace
 

@@ -34,6 +34,8 @@ SHARE_KEPT = 0.5
 # For a finalist whose runs have to be longer it is kept up to so much.
 LONGER_SHARE_KEPT = 2 / 3
 PAIRS_KEPT_LEAST = 6
+# The runs of the least proof, which may be slower than those of the search.
+PROOF_RUNS_LEAST = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
 # A search with fewer trials finds what its first points are, and is told so.
 TRIALS_FEW = 10
 # Trials of a model that run once at the size of the proof before it: few, as they take as long.
@@ -175,7 +177,7 @@ class SearchBudget:
         if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
             return ""
         run_s = _median(run_walls_s)
-        proof_s = PAIRS_KEPT_LEAST * 2 * RESERVE_FACTOR * run_s * self.proof_factor
+        proof_s = PROOF_RUNS_LEAST * run_s * self.proof_factor
         needed_s = (spent_s + run_s + proof_s + self.other_s) / (1 - SHARE_MAX)
         return (
             f"nothing was tried: a time budget of {format_duration(self.time_s)} leaves nothing "

@@ -135,7 +135,8 @@ def for_proof(
         if measured > 1.0:
             for line in for_their_length(spec, measured * max(size.longer, default=1.0)):
                 measurer.observer.warning(f"in the proof {line}")
-    measured, scale, *warmups = proofs[str(trial)]  # a proof of before 27 November has no warmup
+    # Proofs of earlier versions have no warmup.
+    measured, scale, *warmups = proofs[str(trial)]
     measurer = measurer.at(*at_scale(spec, scale), scale)
     workloads = [longer_by(workload, measured) for workload in measurer.workloads]
     for warmup in warmups:
@@ -188,7 +189,7 @@ def _proof_length(
     if not any(has_trend(m, w, spec.goal) for m, w, *_ in sides):
         return factor, room, factor
     flushes = (x * (1.0 + (flushes_missing(m, spec.goal) or 0.0)) for m, _, x, _ in sides)
-    return factor, room, min(factor, max(flushes))
+    return factor, room, max(flushes)
 
 
 # --- The proof

@@ -26,10 +26,9 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.space import Space
 from lsmtune.study.budget import (
-    PAIRS_KEPT_LEAST,
     PATIENCE_FACTOR,
     PROMOTED_MAX,
-    RESERVE_FACTOR,
+    PROOF_RUNS_LEAST,
 )
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Judgement, Promotion
@@ -87,13 +86,13 @@ def promote(
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
     store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
-    proof_runs = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
-    if deadline_s is not None and not done and deadline_s < (3 + proof_runs) * run_s:
+    if deadline_s is not None and not done and deadline_s < (3 + PROOF_RUNS_LEAST) * run_s:
         arms = []
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing: on databases that are loaded.
-        if left_s is not None and walls_s and left_s < max(walls_s) + proof_runs * max(runs_s):
+        kept_s = PROOF_RUNS_LEAST * max(runs_s, default=0.0)
+        if left_s is not None and walls_s and left_s < max(walls_s) + kept_s:
             break
         slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)
         stored = [row for row in done if row.trial == trial]

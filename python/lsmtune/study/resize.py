@@ -29,7 +29,7 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.workload import Workload
-from lsmtune.study.budget import PAIRS_KEPT_LEAST, PROMOTED_MAX, RESERVE_FACTOR
+from lsmtune.study.budget import PROMOTED_MAX, PROOF_RUNS_LEAST, RESERVE_FACTOR
 from lsmtune.study.feasible import limits_of_size
 from lsmtune.study.size import (
     DEADLINE_SHARE,
@@ -56,11 +56,9 @@ SCALE_LEAST = 0.01
 # Runs of a search: the least one, and one that finds what there is, in half of the budget.
 _RUNS_LEAST, _RUNS_WANTED = 11, 40
 _SEARCH_SHARE = 0.5
-# The least proof; before one on more data than the search, the baseline and the promoted trials
-# run once.
-_PAIRS_RUNS = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
-_PROOF_RUNS = _PAIRS_RUNS + RESERVE_FACTOR * (1 + PROMOTED_MAX)
-_ROUNDS_LEAST = _RUNS_LEAST + _PAIRS_RUNS
+# Before a proof on more data than the search, the baseline and the promoted trials run once.
+_PROOF_RUNS = PROOF_RUNS_LEAST + RESERVE_FACTOR * (1 + PROMOTED_MAX)
+_ROUNDS_LEAST = _RUNS_LEAST + PROOF_RUNS_LEAST
 # Scales that differ by less are as good.
 _DIFFERS = 1.4
 # Of a run of a model, durations take half at most: still less data would save little of its time.
@@ -277,7 +275,7 @@ class _Needed:
 
     def holds_target(self) -> bool:
         """Whether the time budget holds a search and a proof at the target."""
-        left_s, runs = self._left_s(), _RUNS_WANTED + _PAIRS_RUNS
+        left_s, runs = self._left_s(), _RUNS_WANTED + PROOF_RUNS_LEAST
         return left_s is None or left_s >= runs * self.rows.takes.at(1.0)
 
     def bound(self) -> str:
