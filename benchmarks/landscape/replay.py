@@ -54,8 +54,9 @@ FloatArray = npt.NDArray[np.float64]
 Fit = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
 CORES = 2
 GOAL = Goal((Objective(METRIC),))
-# Runs of the calibration before a search, and how often a trial is run: a study's own.
-CALIBRATION, REPEATS = 6, 3
+# Runs of the calibration before a search, trials between two anchors, and how often a trial is run:
+# a study's own. Runs of a calibration in turns scatter by this share of others, as in a quickstart.
+CALIBRATION, ANCHORS, REPEATS, IN_TURNS = 6, 10, 3, 0.3
 PROMOTIONS = 100  # of each search, each with other noise
 SURE = {0: NormalDist(0.0, 0.0)}
 # What a search is judged by, and the heads of its columns: see `Replayed`.
@@ -235,12 +236,14 @@ def replayed(
         queue = starts(landscape.name, landscape.version, CORES, strategy.starts)
     observations, spent_s, reached_s, row = Observations(GOAL), 0.0, math.inf, 0
 
-    def ran(truth: float, trial_s: float) -> Round:
-        value = math.exp(truth + rng.normal() * landscape.noise_sd)
+    def ran(truth: float, trial_s: float, share: float = 1.0) -> Round:
+        value = math.exp(truth + rng.normal() * share * landscape.noise_sd)
         return Round(row, row, Outcome.OK, trial_s, values=(value,), run_s=trial_s)
 
-    # Before it, a calibration.
-    observations.use_anchors([replace(ran(0.0, 0.0), in_turns=True) for _ in range(CALIBRATION)])
+    # Before it, the baseline and a calibration. Runs of the baseline cost no time here.
+    baseline = [ran(0.0, 0.0)]
+    baseline += [replace(ran(0.0, 0.0, IN_TURNS), in_turns=True) for _ in range(CALIBRATION)]
+    observations.use_anchors(baseline)
     truths: dict[int, tuple[float, float]] = {}
     tried: dict[int, Options] = {}
     while spent_s < time_s:
@@ -256,6 +259,9 @@ def replayed(
             first = ran(*truths[number])
             searcher.tell(number, TrialState.COMPLETE, first.values)
             observations.add_trial(TrialRounds(number, Config({}), (first,)))
+            if number % ANCHORS == ANCHORS - 1:
+                baseline.append(ran(0.0, 0.0))
+                observations.use_anchors(baseline)
         spent_s += truths[number][1]
         best = observations.judgement.best
         if best is None or landscape.best - truths[best][0] > math.log(WITHIN):

@@ -18,6 +18,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study import drift
 from lsmtune.study.judging import Judgement, Observations, Promotion, judge
 from lsmtune.study.promotion import notes_on_sizes
+from lsmtune.study.racing import PRIOR_LOG_SD
 from lsmtune.study.size import RunSize
 from lsmtune.study.stored import Round, TrialRounds
 
@@ -162,14 +163,25 @@ def test_values_without_logarithms_are_compared_as_they_are(direction: Direction
 
 def test_the_noise_is_that_of_anchors_within_a_segment(changed: list[Round]) -> None:
     # Half the speed is a change and no noise: only the guess is left of the deviation.
-    assert judge([], changed, GOAL).log_sd == pytest.approx(0.05 / math.sqrt(5.0))
+    assert judge([], changed, GOAL).log_sd == pytest.approx(PRIOR_LOG_SD / math.sqrt(5.0))
 
 
 def test_runs_in_turns_tell_of_the_noise_and_of_no_change(changed: list[Round]) -> None:
-    """Searches took the noise of a run for 5 %: the slices of their calibration were left out."""
     turns = [replace(ok(-n, 100.0 * f), in_turns=True) for n, f in enumerate((0.8, 1.0, 1.25))]
     assert judge([], turns, GOAL).log_sd > 0.15
     assert judge([], [*turns, *changed], GOAL).drift == judge([], changed, GOAL).drift
+
+
+def test_runs_in_turns_that_agree_do_not_make_a_run_of_the_search_surer() -> None:
+    """A quickstart took a run for sure within 3.5 %, as those of its calibration agreed so well.
+
+    Runs of its search scattered by 12 %. It searched around one that was lucky by 15 %, and never
+    ran it again.
+    """
+    turns = [replace(ok(n, 100.0 + n), in_turns=True) for n in range(6)]
+    assert judge([], turns, GOAL).log_sd == PRIOR_LOG_SD
+    apart = [ok(10 + n, v) for n, v in enumerate((320.0, 380.0, 250.0, 320.0))]
+    assert judge([], [*turns, *apart], GOAL).log_sd > 0.14
 
 
 def test_where_a_model_expects_something_of_trials_they_are_ranked_by_it() -> None:

@@ -320,6 +320,7 @@ class Observations:
         self._drift = Drift()
         self._series: Kept = {}
         self._anchors_scatter: list[Scatter] = []
+        self._in_turns_scatter: Scatter = (0.0, 0)
         # What is known of each trial, and was told of it with the noise of a run of `_told_log_sd`;
         # without those that are to be judged anew.
         self._judged: dict[int, JudgedTrial] = {}
@@ -334,7 +335,7 @@ class Observations:
             for number in self._trials.keys() - self._judged.keys():
                 self._judged[number] = _judged(self._trials[number], self._drift, self._goal)
             repeated = [each.scatter for each in self._judged.values() if each.tried > 1]
-            log_sd = run_log_sd([*self._anchors_scatter, *repeated])
+            log_sd = run_log_sd([*self._anchors_scatter, *repeated], self._in_turns_scatter)
             known = (self._judged, self._drift, log_sd, self._goal, self._promotion)
             self._judgement = Judgement(*known)
         return self._judgement
@@ -403,16 +404,17 @@ class Observations:
         self._anchors, before = sorted(anchors, key=lambda anchor: anchor.first), self._drift
         series = [anchor for anchor in self._anchors if not anchor.in_turns]
         drift = self._drift = drift_of(series, self._series)
-        groups: dict[tuple[str, object], list[Round]] = {}
+        groups: dict[tuple[str, tuple[int, ...]], list[Round]] = {}
+        in_turns: dict[str, list[Round]] = {}
         for anchor in self._anchors:
-            if anchor.in_turns:
-                groups.setdefault((anchor.host, True), []).append(anchor)
-                continue
             segment = drift.segment_of(anchor.first, anchor.host)
-            if segment is not None:
+            if anchor.in_turns:
+                in_turns.setdefault(anchor.host, []).append(anchor)
+            elif segment is not None:
                 groups.setdefault((anchor.host, segment), []).append(anchor)
-        logs = (_logs(each, drift, self._goal) for each in groups.values())
-        self._anchors_scatter = [scatter_of(group) for group in logs]
+        self._anchors_scatter = [self._scatter(group) for group in groups.values()]
+        squares, freedom = zip((0.0, 0), *map(self._scatter, in_turns.values()), strict=True)
+        self._in_turns_scatter = sum(squares), sum(freedom)
         alike = drift.alike_to(before)
         self._judge_anew(
             *(
@@ -421,6 +423,9 @@ class Observations:
                 if any(each.first > alike.get(each.host, 0) for each in trial.rounds)
             )
         )
+
+    def _scatter(self, rounds: Sequence[Round]) -> Scatter:
+        return scatter_of(_logs(rounds, self._drift, self._goal))
 
     def promote(self, promotion: Promotion) -> None:
         """What trials came to at a larger size, in the latest round there."""

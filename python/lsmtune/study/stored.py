@@ -173,8 +173,8 @@ class Round:
     deadline ended in its measure phase, is the rate up to there: what it was to do would have taken
     longer, so that its value is no better. `log_odds`: of its guards, by this round (see
     `Feasibility.log_odds`). All its runs were on one `host`, empty for the tuner's own machine.
-    `in_turns`: it shared the machine with another run in slices. It scatters as others do, and is
-    no part of the series of anchors.
+    `in_turns`: it shared the machine with another run in slices. It scatters no more than others
+    do, and is no part of the series of anchors.
     """
 
     first: int
