@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.driver.messages import Message, Reported
+from lsmtune.driver.messages import Message
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.programs.command import CommandRunner
 from lsmtune.study.build import load_spec
@@ -51,5 +51,6 @@ def test_an_example_is_a_trial(
         measurement = runner.run(request, heard.append)
         assert measurement.outcome is Outcome.OK, measurement.error
         assert measurement.reported[spec.objective.metric] > 0
-        assert [m.step for m in heard if isinstance(m, Reported)] == list(range(1, reports + 1))
+        steps = [m.step for m in heard if isinstance(m, IntermediateReport)]
+        assert steps == list(range(1, reports + 1))
         assert list((directory / "work").glob("*.db")) == []

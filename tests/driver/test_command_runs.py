@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lsmtune.driver.messages import Message, Reported
+from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError
 from lsmtune.model.command import (
     CommandSpec,
@@ -29,7 +29,7 @@ from lsmtune.model.command import (
     Results,
 )
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.command import CommandRunner
@@ -270,7 +270,7 @@ def test_intermediate_results_arrive_while_it_runs_and_a_cancel_ends_it(
 
     measurement = CommandRunner(program("stepwise")).run(request_, on_message, cancel)
     assert measurement.outcome is Outcome.CANCELLED
-    assert heard[:3] == [Reported(n, {"score": n / 2}) for n in range(3)]
+    assert heard[:3] == [IntermediateReport(n, {"score": n / 2}) for n in range(3)]
 
 
 @pytest.mark.parametrize("behaviour", ["stubborn", "child", "strays"])
@@ -419,7 +419,7 @@ def test_the_program_and_its_children_go_when_the_tuner_is_killed(tmp_path: Path
     )
     with parent:
         assert parent.stdout is not None
-        assert parent.stdout.readline().strip() == "Reported"
+        assert parent.stdout.readline().strip() == "IntermediateReport"
         tree = psutil.Process(parent.pid).children(recursive=True)
         assert len(tree) == 3  # the program, its child and the guard
         os.kill(parent.pid, signal.SIGKILL)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.driver.messages import IntervalPassed, Message, Reported
+from lsmtune.driver.messages import IntervalPassed, Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
 from lsmtune.model.command import CommandSpec
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.programs.command import CommandRunner
@@ -123,7 +123,7 @@ def test_messages_come_while_it_runs_and_a_cancel_ends_it_within_300_ms(
         asked_s: list[float] = []
 
         def on_message(message: Message) -> None:
-            if isinstance(message, IntervalPassed | Reported) and not asked_s:
+            if isinstance(message, IntervalPassed | IntermediateReport) and not asked_s:
                 asked_s.append(time.monotonic())
                 cancel.set()
 

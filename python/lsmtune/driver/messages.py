@@ -16,6 +16,7 @@ from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.codec import ProtocolError, read
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import (
+    IntermediateReport,
     Interval,
     LevelWork,
     OptionNotTaken,
@@ -172,14 +173,6 @@ class Failed:
     error: RunError
 
 
-@dataclass(frozen=True)
-class Reported:
-    """Intermediate values that a program of the user's own gave at a `step`; not the driver's."""
-
-    step: int
-    metrics: Mapping[str, float]
-
-
 Message = (
     Hello
     | Opened
@@ -190,7 +183,7 @@ Message = (
     | BackgroundWork
     | Verified
     | Probed
-    | Reported
+    | IntermediateReport  # of a program of the user's own, not of the driver
     | TraceProgress
     | TraceInspected
     | Finished

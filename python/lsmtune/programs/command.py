@@ -22,7 +22,6 @@ from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from lsmtune.driver.collect import Judgement, died, judge_death
 from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
-from lsmtune.driver.messages import Reported
 from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import check_directory, check_free_space
 from lsmtune.driver.watch import Ending, watch
@@ -50,7 +49,7 @@ class ResultError(LsmtuneError):
     """A program reported, or is to be told, what cannot be used; `str()` says what and where."""
 
 
-def read_line(line: bytes, where: str) -> Reported | dict[str, float]:
+def read_line(line: bytes, where: str) -> IntermediateReport | dict[str, float]:
     """One line of results: intermediate where it has a step, else final metrics.
 
     Raises ResultError that begins with `where` and names the field.
@@ -68,7 +67,7 @@ def read_line(line: bytes, where: str) -> Reported | dict[str, float]:
         raise ResultError(
             f"{where}: {STEP}: found {_shown(step)}; allowed: a whole number, at least 0"
         )
-    return Reported(step, metrics)
+    return IntermediateReport(step, metrics)
 
 
 def final_results(results: Results, directory: Path, stdout: Path) -> Mapping[str, float]:
@@ -278,7 +277,7 @@ class CommandRunner:
         on_message: OnMessage | None = None,
         cancel: threading.Event | None = None,
     ) -> Measurement:
-        """One run; intermediate results come to `on_message` as `Reported`.
+        """One run; intermediate results come to `on_message` as `IntermediateReport`.
 
         A program that exits with another status than 0 has crashed, whatever it reported. One that
         reports something useless, or lacks a metric, is `invalid`. Raises InputError when the
@@ -361,10 +360,10 @@ class _Reports:
         if source == 1 and not text.lstrip().startswith(b"{"):
             return False  # standard output is free for other text
         report = read_line(text, f"{_PLACES[source]}, line {self.lines[source]}")
-        if not isinstance(report, Reported):
+        if not isinstance(report, IntermediateReport):
             self.metrics.update(report)
             return False
-        self.intermediate.append(IntermediateReport(report.step, dict(report.metrics)))
+        self.intermediate.append(report)
         if self.on_message is not None:
             self.on_message(report)
         return False

@@ -12,7 +12,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted, Reported
+from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
 from lsmtune.engines.scaling import scaled
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import explained
@@ -21,7 +21,7 @@ from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
 from lsmtune.search.sampler import PROMISE, suggestion_of
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
@@ -165,7 +165,7 @@ class Watch:
 
     def __call__(self, message: Message) -> bool:
         """Whether the run is to end now that the driver, or a program, has said `message`."""
-        if isinstance(message, Reported) and self._metric in message.metrics:
+        if isinstance(message, IntermediateReport) and self._metric in message.metrics:
             return self._report(message.step, message.metrics[self._metric])
         if isinstance(message, PhaseStarted):
             # It begins anew where the run was disturbed, and is measured again.
