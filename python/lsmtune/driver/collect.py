@@ -33,13 +33,12 @@ from lsmtune.model.measurement import (
     Verification,
 )
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import Companion, Phase
+from lsmtune.model.workload import Phase
 from lsmtune.units import format_bytes
 
 _PUTS_EVERY_KEY = "filluniquerandom"
-_DELETES = frozenset({"deleterandom", "deleteuniquerandom"})
+_DELETES = frozenset({"deleterandom", "deleteuniquerandom", "delete", "delete_oldest"})
 _READS_WHAT_WAS_PUT = frozenset({"readrandom", "readhot", "readuniquerandom"})
-_DELETES_IN_MIX = frozenset({"delete", "delete_oldest"})
 _KEEPS_NOTHING = "noop"  # the engine that stores no data
 
 
@@ -118,11 +117,7 @@ def _surely_put(phase: Phase, num: int, sure: int) -> int:
 
 
 def _may_delete(phase: Phase) -> bool:
-    doing: Sequence[Phase | Companion] = (phase, *phase.companions)
-    return phase.replay is not None or any(
-        each.operation in _DELETES or (each.mix is not None and each.mix.names & _DELETES_IN_MIX)
-        for each in doing
-    )
+    return phase.replay is not None or not _DELETES.isdisjoint(phase.doing)
 
 
 # --- what the end of a run means: its outcome, and one line that says why

@@ -54,13 +54,7 @@ _WITHOUT = frozenset({"leveldb"})
 
 def merges(workload: Workload) -> bool:
     """Whether any phase of `workload`, or what works beside it, merges."""
-    mixes = [
-        mix
-        for phase in workload.phases
-        for mix in (phase.mix, *(companion.mix for companion in phase.companions))
-        if mix is not None
-    ]
-    return any(name == "merge" for mix in mixes for name, _ in mix.operations)
+    return any("merge" in phase.doing for phase in workload.phases)
 
 
 def check_workload(workload: Workload, engine_name: str, source: str, field: str = "") -> None:

@@ -401,11 +401,16 @@ class Phase:
         return shares
 
     @property
+    def doing(self) -> frozenset[str]:
+        """The operations that it and what works beside it perform; a replay's are not known."""
+        doers: tuple[Phase | Companion, ...] = (self, *self.companions)
+        loops = frozenset(doer.operation for doer in doers if doer.operation is not None)
+        return loops.union(*(doer.mix.names for doer in doers if doer.mix is not None))
+
+    @property
     def writes(self) -> bool:
         """Whether it may change the database, and so pays for a drain."""
-        beside = {each.operation for each in self.companions}
-        beside |= {name for each in self.companions if each.mix for name in each.mix.names}
-        return self.replay is not None or not WRITES.isdisjoint({*self.shares, *beside})
+        return self.replay is not None or not WRITES.isdisjoint(self.doing)
 
     @property
     def is_open_loop(self) -> bool:
