@@ -7,7 +7,6 @@ form, and taken over quantiles where there is none.
 from __future__ import annotations
 
 import math
-from bisect import bisect
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from random import Random
@@ -194,9 +193,8 @@ def size_chooser(sizes: Distribution, random: Random, source: str) -> Callable[[
         case "pareto":
             return _pareto(given, random)
         case "table":
-            shown = [size for size, _ in given["sizes"]]
-            bounds = list(accumulate(weight for _, weight in given["sizes"]))
-            return lambda: int(shown[bisect(bounds, random.random() * bounds[-1])])
+            drawn = weighted(given["sizes"], random)
+            return lambda: int(drawn())
         case "row":
             length = size_chooser(given["length"], random, source)
             fields, names = int(given["fields"]), int(given["names_bytes"])
@@ -204,10 +202,10 @@ def size_chooser(sizes: Distribution, random: Random, source: str) -> Callable[[
     raise InputError(source, "value_sizes", found=sizes.name, why="is no distribution of sizes")
 
 
-def weighted(names: tuple[tuple[str, float], ...], random: Random) -> Callable[[], str]:
-    """Draws names by their weights."""
-    bounds = list(accumulate(weight for _, weight in names))
-    return lambda: names[bisect(bounds, random.random() * bounds[-1])][0]
+def weighted(pairs: tuple[tuple[Any, float], ...], random: Random) -> Callable[[], Any]:
+    """Draws the first of a pair by its second, the weight."""
+    known, bounds = [one for one, _ in pairs], list(accumulate(weight for _, weight in pairs))
+    return lambda: random.choices(known, cum_weights=bounds)[0]
 
 
 def _sequential() -> Chooser:
