@@ -188,12 +188,14 @@ def died(outcome: Outcome, why: str, log_tail: str, kind: str = "") -> Judgement
 
     `kind` is that of the error, the outcome's name where empty.
     """
-    kind = kind or outcome.value
-    if not log_tail:
-        return Judgement(outcome, RunError(kind, why))
+    message = f"{why}{last_output(log_tail)}"
+    return Judgement(outcome, RunError(kind or outcome.value, message, found=log_tail or None))
+
+
+def last_output(log_tail: str) -> str:
+    """The last of what a process printed, for the end of a sentence; empty for nothing."""
     last_lines = " | ".join(log_tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
-    message = f"{why}; its last output: {last_lines}"
-    return Judgement(outcome, RunError(kind, message, found=log_tail))
+    return f"; its last output: {last_lines}" if log_tail else ""
 
 
 def _after_last(ending: Ending) -> tuple[str, ...]:

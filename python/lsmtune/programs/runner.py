@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lsmtune.driver.collect import Judgement
+from lsmtune.driver.collect import Judgement, last_output
 from lsmtune.driver.conversation import OnMessage
 from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
@@ -259,13 +259,9 @@ def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
 
 def _invalid(error: InputError, kind: str, tail: str = "") -> Judgement:
     shown = None if error.found is None else str(error.found)
-    message = str(error)
-    if tail and kind == "output":
-        message = f"{message}; its last output: {' | '.join(tail.splitlines()[-3:])[-400:]}"
-    field = error.field or None
-    return Judgement(
-        Outcome.INVALID, RunError(kind, message, field, found=shown, allowed=error.allowed or None)
-    )
+    field, allowed = error.field or None, error.allowed or None
+    problem = RunError(kind, f"{error}{last_output(tail)}", field, found=shown, allowed=allowed)
+    return Judgement(Outcome.INVALID, problem)
 
 
 def database_bytes(directory: Path) -> int:
