@@ -276,13 +276,6 @@ class Summary:
         ranks = {name: len(times) * p // 100 for name, p in _PERCENTS.items()}
         return {name: times[rank] for name, rank in {**ranks, "max": last}.items()}
 
-    def document(self) -> dict[str, object]:
-        """The JSON that `ekvsb summary` prints of the records so far."""
-        return _document(
-            *(self.count, self.errors, self.exists, self.absents),
-            *(self.elapsed_s, self.latency_s()),
-        )
-
 
 _PERCENTS = {"min": 0, "median": 50, "p95": 95, "p99": 99}
 
@@ -307,11 +300,14 @@ def _document(
 
 
 def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
-    """What `ekvsb summary` prints of `records`."""
+    """The JSON that `ekvsb summary` prints of `records`."""
     summary = Summary()
     for record in records:
         summary.add(record)
-    return summary.document()
+    return _document(
+        *(summary.count, summary.errors, summary.exists, summary.absents),
+        *(summary.elapsed_s, summary.latency_s()),
+    )
 
 
 def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
