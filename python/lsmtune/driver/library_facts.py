@@ -29,7 +29,7 @@ from lsmtune.engines.library import (
     snappy_place,
 )
 from lsmtune.engines.steps import Fetched, unregistered
-from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import file_lock, temporary_folder, write_whole
 from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import Build, EngineIdentity
@@ -118,9 +118,7 @@ def chosen_engine(
     Raises InputError when there is none, or when it is not that engine.
     """
     if name not in ENGINE_NAMES and (library is None or name != _own_name(library)):
-        nearest = nearest_name(name, ENGINE_NAMES)
-        allowed = ", ".join(ENGINE_NAMES)
-        raise InputError("--engine", found=name, allowed=allowed, nearest=nearest)
+        raise InputError("--engine", found=name, known=ENGINE_NAMES)
     if name in BUILT_IN_ENGINES:
         if library is not None:
             why = f"{name} is built into the driver and has no library"

@@ -178,5 +178,4 @@ def _check_condition(name: str, condition: Condition, by_name: Mapping[str, Para
     for value in condition.values:
         if not other.contains(value):
             allowed = f"{other.describe()} (the values of {other.name})"
-            nearest = nearest_name(str(value), map(str, other.choices))
-            raise FieldError(field, found=value, allowed=allowed, nearest=nearest)
+            raise FieldError(field, found=value, allowed=allowed, known=map(str, other.choices))

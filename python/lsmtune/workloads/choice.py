@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.engines.workload_options import check_workload, with_merge_operator
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.text import is_there
 from lsmtune.model.workload import Workload
@@ -120,9 +120,8 @@ def stated_workload(
     if name in FAMILIES:
         return state_workload(name, parameters, WORKLOAD_FLAG, properties)
     if not is_there(Path(name)):
-        nearest = nearest_name(name, WORKLOAD_NAMES)
         allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
-        raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
+        raise InputError("--workload", found=name, allowed=allowed, known=WORKLOAD_NAMES)
     from lsmtune.workloads.file import workload_from_file
 
     return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
