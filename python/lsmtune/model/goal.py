@@ -70,9 +70,7 @@ class Objective:
 
     def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
         """The phase that this objective looks at."""
-        measured = measurement.measured_phases
-        if self.phase is not None:
-            measured = [p for p in measured if p.name == self.phase]
+        measured = [p for p in measurement.measured_phases if self.phase in (None, p.name)]
         return measured[-1] if measured else None
 
     def phase_in(self, workload: Workload) -> Phase:
