@@ -117,12 +117,11 @@ class BenchmarkResult:
 
 @dataclass(frozen=True)
 class DbBenchOutput:
-    """What was read. `headers` are the printed pairs; `warnings` lack their `WARNING: `.
+    """What was read; `warnings` lack their `WARNING: `.
 
     `version` is the engine's; None where stderr, on which it is printed, is not in the text.
     """
 
-    headers: Mapping[str, str]
     warnings: tuple[str, ...]
     benchmarks: tuple[BenchmarkResult, ...]
     skipped: Mapping[str, str]
@@ -176,7 +175,6 @@ def parse_db_bench(text: str, source: str, dialect: Dialect) -> DbBenchOutput:
         raise InputError(source, found=text[:80], allowed=f"output of {dialect.example}")
     version = headers.get(dialect.engine)
     return DbBenchOutput(
-        headers=headers,
         warnings=tuple(warnings),
         benchmarks=tuple(benchmarks),
         skipped=skipped,

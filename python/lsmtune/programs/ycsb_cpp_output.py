@@ -17,7 +17,7 @@ import itertools
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -93,8 +93,9 @@ def parse_ycsb_log(text: str, source: str) -> YcsbLog:
         if (words := _command(line)) is not None:
             lines.take()
             # The first property file that is not named *.properties.
-            files = [file for file in _given(words, "-P") if not file.endswith(".properties")]
-            workload = PurePosixPath(files[0]).name if files else None
+            files = (file for flag, file in itertools.pairwise(words) if flag == "-P")
+            named = next((file for file in files if not file.endswith(".properties")), None)
+            workload = named and PurePosixPath(named).name
         elif _STATUS.fullmatch(line) or line.startswith(_RUNTIME):
             phases.append(_phase(lines, workload))
         elif lines.take().strip() and not line.startswith("#"):
@@ -127,10 +128,6 @@ def _command(text: str) -> list[str] | None:
         return None  # a quotation mark without its other half: prose
     is_command = {"-load", "-run", "-t"} & set(words) and {"-db", "-P"} & set(words)
     return words if is_command else None
-
-
-def _given(words: Sequence[str], flag: str) -> list[str]:
-    return [value for word, value in itertools.pairwise(words) if word == flag]
 
 
 def _phase(lines: LineReader, workload: str | None) -> YcsbPhase:
