@@ -133,7 +133,6 @@ Groups = tuple[Array, Array]
 CURVE_LIMIT, RANGES_LIMIT, HITS_LIMIT = 0.05, 0.05, 0.03
 # YCSB scatters so many ranks, whatever the number of records (its ScrambledZipfianGenerator).
 YCSB_RANKS = 1e10
-_FEWEST_RANGES = 4
 # Chance alone makes the shares of ranges differ; with so many accesses in each, by a tenth.
 _ACCESSES_EACH = 100
 _SEQUENTIAL_SHARE = 0.95
@@ -222,7 +221,7 @@ class _Observed:
     def has_ranges(self) -> bool:
         """Whether there are enough ranges for a model, and enough accesses to tell them apart."""
         ranges = len(self.counted)
-        return ranges >= _FEWEST_RANGES and float(self.counted.sum()) >= _ACCESSES_EACH * ranges
+        return ranges >= RANGES_FEWEST and float(self.counted.sum()) >= _ACCESSES_EACH * ranges
 
     def modelled(self, groups: Groups) -> Array:
         """The shares of the hottest keys that a model would show."""
