@@ -17,7 +17,7 @@ from lsmtune.model.workload import Workload
 from lsmtune.programs import command as command_results
 from lsmtune.programs import command_process as followed_file
 from lsmtune.programs.command import CommandRunner
-from lsmtune.programs.command_process import FollowedFile, UnreadableError
+from lsmtune.programs.command_process import FollowedFile, ResultError
 from troubles import why_not_ok
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
@@ -135,7 +135,7 @@ def test_much_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with path.open("ab") as added:
         added.write(b"x" * 40)
     assert file.read() == ([], True)
-    with pytest.raises(UnreadableError, match="results: a line of more than 12 bytes"):
+    with pytest.raises(ResultError, match="results: a line of more than 12 bytes"):
         file.read()
 
 

@@ -25,7 +25,7 @@ from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
 from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import check_directory, check_free_space
 from lsmtune.driver.watch import Ending, watch
-from lsmtune.errors import LsmtuneError, nearest_name
+from lsmtune.errors import nearest_name
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
@@ -38,15 +38,11 @@ from lsmtune.model.command import (
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
 from lsmtune.model.text import NotPlainError, open_plain
-from lsmtune.programs.command_process import CommandProcess, UnreadableError, Usage
+from lsmtune.programs.command_process import CommandProcess, ResultError, Usage
 
 STEP = "step"
 
 _TEXT_BYTES_MAX = 64 << 20  # of a result; more is no result but a log
-
-
-class ResultError(LsmtuneError):
-    """A program reported, or is to be told, what cannot be used; `str()` says what and where."""
 
 
 def read_line(line: bytes, where: str) -> IntermediateReport | dict[str, float]:
@@ -292,7 +288,7 @@ class CommandRunner:
         try:
             setting = make_setting(self.spec, request, self.environment)
             judgement = self._perform(request, setting, reports, cancel)
-        except (ResultError, UnreadableError) as error:
+        except ResultError as error:
             judgement = Judgement(Outcome.INVALID, RunError("result", str(error)))
         return Measurement(
             outcome=judgement.outcome,
@@ -317,7 +313,7 @@ class CommandRunner:
         reports: _Reports,
         cancel: threading.Event | None,
     ) -> Judgement:
-        """Raises ResultError and UnreadableError for what the program reported that is useless."""
+        """Raises ResultError for what the program reported that is useless."""
         stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
         process = CommandProcess(
             setting.arguments,

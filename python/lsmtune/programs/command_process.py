@@ -22,15 +22,16 @@ from lsmtune.driver.process import (
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.text import NotPlainError, open_plain
 
+
+class ResultError(LsmtuneError):
+    """A program reported, or is to be told, what cannot be used; `str()` says what and where."""
+
+
 # --- a file that a program appends lines to, read while it grows
 
 # A program that never stops talking must not keep us from its limits: this much takes some 50 ms.
 _BYTES_PER_READ = 1 << 17
 _LINE_BYTES_MAX = 1 << 20  # far above any result; bounds our memory against a garbage writer
-
-
-class UnreadableError(LsmtuneError):
-    """The file cannot be followed; `str()` says which and why."""
 
 
 class FollowedFile:
@@ -45,7 +46,7 @@ class FollowedFile:
         """Whole lines that were added since the last call, and whether more is there already.
 
         A file that became shorter was begun anew and is read from its start. Raises
-        UnreadableError for a line of absurd length, and for what stands in the file's place.
+        ResultError for a line of absurd length, and for what stands in the file's place.
         """
         try:
             with open_plain(self._path) as file:
@@ -56,14 +57,14 @@ class FollowedFile:
         except FileNotFoundError:
             return [], False
         except NotPlainError as error:
-            raise UnreadableError(f"{self._path.name}: {error}") from None
+            raise ResultError(f"{self._path.name}: {error}") from None
         except OSError as error:
-            raise UnreadableError(f"{self._path.name}: cannot be read: {error.strerror}") from None
+            raise ResultError(f"{self._path.name}: cannot be read: {error.strerror}") from None
         self._offset += len(chunk)
         *whole, self._unfinished = (self._unfinished + chunk).split(b"\n")
         if len(self._unfinished) > _LINE_BYTES_MAX:
             why = f"a line of more than {_LINE_BYTES_MAX} bytes"
-            raise UnreadableError(f"{self._path.name}: {why}")
+            raise ResultError(f"{self._path.name}: {why}")
         return [line for line in whole if line.strip()], len(chunk) == _BYTES_PER_READ
 
     def last(self) -> bytes:
