@@ -24,7 +24,6 @@ from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.expression_parse import (
-    FUNCTION_VALUES,
     FUNCTIONS,
     NUMBER,
     OPERATORS,
@@ -170,7 +169,7 @@ def make_expression(text: str, source: str, field: str) -> Expression:
     Raises `InputError`, one line that names the column, for everything that is not in the grammar
     of this module, is too long or too deep, or mixes kinds of values.
     """
-    read = read_text(text, tuple(FUNCTION_VALUES), source, field)
+    read = read_text(text, source, field)
     tree, kind = checked_tree(read)
     is_condition = kind not in (NUMBER, TEXT)
     return Expression(text, source, field, frozenset(read.names), is_condition, tree, read.names)

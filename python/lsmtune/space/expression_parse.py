@@ -242,8 +242,8 @@ class ExpressionText:
         return InputError(self.source, self.field, why=f"{why} {place}", **facts)
 
 
-def read_text(text: str, functions: tuple[str, ...], source: str, field: str) -> ExpressionText:
-    """`text` as tokens. `functions` are the names that may be called.
+def read_text(text: str, source: str, field: str) -> ExpressionText:
+    """`text` as tokens.
 
     Raises `InputError`, with the column, for characters and numbers that the grammar lacks, for
     text that is too long, and for values with nothing between them.
@@ -256,7 +256,7 @@ def read_text(text: str, functions: tuple[str, ...], source: str, field: str) ->
         raise InputError(source, field, why="is empty", allowed="an expression such as a <= 2 * b")
     names: list[str] = []
     tokens: list[Token] = []
-    for token in _tokens(whole, functions):
+    for token in _tokens(whole):
         if token.kind == "name" and token.text not in names:
             names.append(token.text)
         python = f"n{names.index(token.text)}" if token.kind == "name" else token.python
@@ -265,7 +265,7 @@ def read_text(text: str, functions: tuple[str, ...], source: str, field: str) ->
     return ExpressionText(text, source, field, tuple(tokens), tuple(names))
 
 
-def _tokens(whole: ExpressionText, functions: tuple[str, ...]) -> Iterator[Token]:
+def _tokens(whole: ExpressionText) -> Iterator[Token]:
     text, start = whole.text, _skip_blanks(whole.text, 0)
     while start < len(text):
         match, column = _TOKEN.match(text, start), start + 1
@@ -289,10 +289,10 @@ def _tokens(whole: ExpressionText, functions: tuple[str, ...]) -> Iterator[Token
             yield Token("truth", word, _TRUTHS[word], column)
         elif not text[_skip_blanks(text, end) :].startswith("("):
             yield Token("name", word, word, column)
-        elif word in functions:
+        elif word in FUNCTION_VALUES:
             yield Token("function", word, word, column)
         else:
-            allowed, nearest = ", ".join(functions), nearest_name(word, functions)
+            allowed, nearest = ", ".join(FUNCTION_VALUES), nearest_name(word, FUNCTION_VALUES)
             raise whole.error("no such function", column, allowed=allowed, nearest=nearest)
         start = _skip_blanks(text, end)
 
