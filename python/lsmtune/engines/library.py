@@ -29,6 +29,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,6 +138,8 @@ def file_sha256(path: Path) -> str:
 # Fewer than this could be a stray string of a fork (a log line that quotes a signature); both
 # builds with assertions on have more than a hundred.
 _SIGNATURES_OF_AN_ASSERTIONS_BUILD = 20
+# Of a Snappy that was compiled without optimisation.
+_NOT_INLINED = "_ZN6snappy12LittleEndian6Load32EPKv"
 
 _MACHINES = {
     "EM_X86_64": "x86_64",
@@ -154,25 +157,21 @@ def build_type(path: Path, engine_name: str) -> Build:
     """
     if engine_name not in ENGINE_KINDS:
         return Build.UNKNOWN
-    try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            section = elf.get_section_by_name(".rodata")
-            texts = set() if section is None else set(section.data().split(b"\0"))
-            # The signature of a function in the engine's namespace.
-            namespace = engine_name.encode()
-            signature = re.compile(rb"(?:[ -~]* )?[*&]*" + namespace + rb"::[ -~]*\([ -~]*\)")
-            signatures = sum(signature.match(text) is not None for text in texts)
-            if signatures >= _SIGNATURES_OF_AN_ASSERTIONS_BUILD:
-                return Build.ASSERTIONS_ON
-            if signatures == 0 and _exports(elf, f"{engine_name}_open"):
-                return _release(elf, path)
-    except (ELFError, UnicodeDecodeError):
-        return Build.UNKNOWN
+    with suppress(ELFError, UnicodeDecodeError), path.open("rb") as file:
+        elf = ELFFile(file)
+        section = elf.get_section_by_name(".rodata")
+        texts = set() if section is None else set(section.data().split(b"\0"))
+        # The signature of a function in the engine's namespace.
+        namespace = engine_name.encode()
+        signature = re.compile(rb"(?:[ -~]* )?[*&]*" + namespace + rb"::[ -~]*\([ -~]*\)")
+        signatures = sum(signature.match(text) is not None for text in texts)
+        if signatures >= _SIGNATURES_OF_AN_ASSERTIONS_BUILD:
+            return Build.ASSERTIONS_ON
+        if signatures == 0 and _exports(elf, f"{engine_name}_open"):
+            if snappy_beside(path):
+                return Build.OWN_SNAPPY
+            return Build.SLOW_SNAPPY if _exports(elf, _NOT_INLINED) else Build.RELEASE
     return Build.UNKNOWN
-
-
-_NOT_INLINED = "_ZN6snappy12LittleEndian6Load32EPKv"
 
 
 def snappy_place(library: Path) -> Path | None:
@@ -187,13 +186,6 @@ def snappy_beside(library: Path) -> Path | None:
     """That file, if it is there."""
     place = snappy_place(library)
     return place if place is not None and place.is_file() else None
-
-
-def _release(elf: ELFFile, path: Path) -> Build:
-    """Which Snappy a release build has."""
-    if snappy_beside(path):
-        return Build.OWN_SNAPPY
-    return Build.SLOW_SNAPPY if _exports(elf, _NOT_INLINED) else Build.RELEASE
 
 
 def detect_engine(path: Path, source: str) -> str:
