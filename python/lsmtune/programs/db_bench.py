@@ -26,8 +26,8 @@ from lsmtune.programs.mixgraph import ROCKSDB_NAME, mixgraph_differences, mixgra
 from lsmtune.programs.output import (
     cannot,
     check_performable,
-    leading_settle,
     performing,
+    refuse_leading_settle,
     settled_after,
 )
 from lsmtune.programs.program import (
@@ -128,8 +128,7 @@ _MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 def check_rocksdb(workload: Workload, _engine_name: str) -> None:
     """Raises InputError for the first thing in `workload` that db_bench cannot perform."""
     check_performable(ROCKSDB_NAME, workload, tuple(Durability), waves=True)
-    if leading_settle(workload):
-        raise cannot(ROCKSDB_NAME, "settle", why="nothing was written yet")
+    refuse_leading_settle(ROCKSDB_NAME, workload)
     for index, _ in performing(workload):
         _rocksdb_phase_flags(workload, index)
 
@@ -365,8 +364,7 @@ def check_leveldb(workload: Workload, _engine_name: str) -> None:
         raise cannot(LEVELDB_NAME, "key_bytes", found=workload.key_bytes, allowed=allowed)
     if workload.num > _INT_MAX:
         raise cannot(LEVELDB_NAME, "num", found=workload.num, allowed=f"at most {_INT_MAX}")
-    if leading_settle(workload):
-        raise cannot(LEVELDB_NAME, "settle", why="nothing was written yet")
+    refuse_leading_settle(LEVELDB_NAME, workload)
     for index, phase in performing(workload):
         _check_leveldb_phase(workload, index, phase)
     drawing = [phase for _, phase in performing(workload) if phase.operation not in _IN_ORDER]

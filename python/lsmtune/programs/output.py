@@ -173,6 +173,7 @@ def settled_after(workload: Workload, index: int) -> int | None:
     return None
 
 
-def leading_settle(workload: Workload) -> bool:
-    """Whether the workload begins with a settle phase, before anything was written."""
-    return bool(workload.phases) and workload.phases[0].kind is PhaseKind.SETTLE
+def refuse_leading_settle(program: str, workload: Workload) -> None:
+    """Raises InputError for a workload that begins with a settle phase."""
+    if workload.phases and workload.phases[0].kind is PhaseKind.SETTLE:
+        raise cannot(program, "settle", why="nothing was written yet")
