@@ -108,15 +108,19 @@ def fleet_verdict(
     The interval leaves a host with fewer than two complete ones out, but a failure on it decides.
     """
     goal, proof = spec.goal, spec.proof
-    effects = {host: log_ratios(known, spec) for host, known in pairs.items()}
     # A host on which a candidate failed at once has no effect, and decides all the same.
     every = [pair for known in pairs.values() for pair in known]
-    by_host = {host: pair_values(known, goal).disqualified for host, known in pairs.items()}
-    failed = [f"{text} on {host}" for host, text in by_host.items() if text]
+    by_host = {host: pair_values(known, goal) for host, known in pairs.items()}
+    failed = [f"{v.disqualified} on {host}" for host, v in by_host.items() if v.disqualified]
     values = replace(pair_values(every, goal), disqualified="".join(failed[:1]))
     if any(value <= 0.0 for value in (*values.baseline, *values.candidate)):
-        effects = {}  # no ratio: `judge` says so
-    effects = {host: ratios for host, ratios in effects.items() if len(ratios) > 1}
+        by_host = {}  # no ratio: `judge` says so
+    # Logarithms of the ratios of complete pairs.
+    effects = {
+        host: [math.log(other / one) for one, other in zip(v.baseline, v.candidate, strict=True)]
+        for host, v in by_host.items()
+        if len(v.baseline) > 1
+    }
     notes, why, interval = [], "", None
     if len(effects) > 1:
         found = random_effects(list(effects.values()), proof.confidence)
@@ -150,15 +154,6 @@ def fleet_verdict(
         notes=(*notes, *notes_on(every)),
     )
     return judged_by_price(spec, verdict, measurer, circumstances, sides)
-
-
-def log_ratios(pairs: Sequence[Pair], spec: Spec) -> list[float]:
-    """The logarithms of the ratios of the complete `pairs`; none where a value is not above 0."""
-    values = pair_values(pairs, spec.goal)
-    both = list(zip(values.baseline, values.candidate, strict=True))
-    if any(min(pair) <= 0.0 for pair in both):
-        return []
-    return [math.log(candidate / baseline) for baseline, candidate in both]
 
 
 def _hosts_text(means: Mapping[str, float]) -> str:
