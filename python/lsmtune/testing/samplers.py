@@ -146,7 +146,7 @@ class SamplerSuite:
 
     def test_a_study_that_is_stopped_goes_on_as_if_it_had_not_been(self, tmp_path: Path) -> None:
         count = self.at_most(27)
-        straight = _driven(self.searcher(RICH), count)
+        straight = asked(self.searcher(RICH), count, mixed_end)
         disk = DiskStudy(tmp_path / "study.db")
         stopped: list[Values] = []
         while len(stopped) < count:
@@ -289,15 +289,6 @@ class Chance(SamplerSuite):
     """What those that learn are compared with."""
 
     name = "random"
-
-
-def _driven(searcher: Searcher, count: int) -> list[Values]:
-    found: list[Values] = []
-    for _ in range(count):
-        proposal = searcher.ask()
-        mixed_end(proposal.number, proposal.values).tell(searcher, proposal.number)
-        found.append(dict(proposal.values))
-    return found
 
 
 def _judged_now(values: Sequence[Values]) -> dict[int, TrialJudgement]:

@@ -131,13 +131,17 @@ def make_searcher(
     return Searcher(space, name, checked, seed, directions, **more)
 
 
-def asked(searcher: Searcher, count: int) -> list[dict[str, OptionValue]]:
-    """The next `count` configurations, each told its score."""
+def asked(
+    searcher: Searcher,
+    count: int,
+    end_of: Callable[[int, Values], End] = lambda _, values: End(values=[score(values)]),
+) -> list[dict[str, OptionValue]]:
+    """The next `count` configurations, each ended as `end_of` says: told its score."""
     found = []
     for _ in range(count):
         proposal = searcher.ask()
         found.append(dict(proposal.values))
-        searcher.tell(proposal.number, TrialState.COMPLETE, [score(proposal.values)])
+        end_of(proposal.number, proposal.values).tell(searcher, proposal.number)
     return found
 
 
