@@ -17,7 +17,7 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from lsmtune.driver.native import CrashCheck, NativeRunner
+from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
@@ -289,21 +289,17 @@ class _Tester:
                 (database / name).write_bytes(content)
             request = replace(self._request, directory=directory)
             # Asked for none, the driver counts those that are there up to the first that is not.
-            check = self._checked(request, 0)
-            if not check.opened:
+            check = self._runner.check_after_crash(request, 0, self._stop)
+        if check.outcome is Outcome.CANCELLED:
+            raise _Stopped
+        if not check.opened:
+            if check.outcome is Outcome.CRASHED:
                 return Held(message=_said(check.message, directory))
+            why = f"looking at what was left ended {check.outcome.value}: {check.message}"
+            raise _NotDone(why)
         if check.keys_scanned is None:
             raise _NotDone("the engine cannot scan the database for what is there")
         return Held(check.keys_beyond, check.keys_scanned, check.keys_wrong)
-
-    def _checked(self, request: RunRequest, acknowledged: int) -> CrashCheck:
-        check = self._runner.check_after_crash(request, acknowledged, self._stop)
-        if check.outcome is Outcome.CANCELLED:
-            raise _Stopped
-        if not check.opened and check.outcome is not Outcome.CRASHED:
-            why = f"looking at what was left ended {check.outcome.value}: {check.message}"
-            raise _NotDone(why)
-        return check
 
     def _broken(self, moment: Moment, held: Held) -> Breach | None:
         acknowledged, made = self._promises.acknowledged(moment.cut), self._promises.made(moment)
