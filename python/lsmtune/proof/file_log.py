@@ -171,17 +171,8 @@ class History:
 
     def durable_to(self, file: int, point: int) -> int:
         """The number of the record up to which all of `file` is synced at `point`; -1 if none."""
-        own, everything = self.synced.get(file, ()), self.synced_all
-        last = -1
-        for syncs in (own, everything):
-            before = bisect_left(syncs, point)
-            last = max(last, syncs[before - 1] if before else -1)
-        return last
-
-    def committed_to(self, point: int) -> int:
-        """The number of the last record at which a journal was committed before `point`; or -1."""
-        before = bisect_left(self.commits, point)
-        return self.commits[before - 1] if before else -1
+        both = self.synced.get(file, ()), self.synced_all
+        return max(last_before(syncs, point) for syncs in both)
 
     def changes(
         self, file: int, point: int, synced_before: int
@@ -195,6 +186,12 @@ class History:
         """The name that `file` had last before `point`, from the folder on."""
         names = [name for at, name in self.names.get(file, ()) if at < point]
         return names[-1] if names else "."
+
+
+def last_before(records: Sequence[int], point: int) -> int:
+    """The last of `records`, numbers in rising order, before `point`; -1 without one."""
+    before = bisect_left(records, point)
+    return records[before - 1] if before else -1
 
 
 def _at(change: FileChange | EntryChange) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from lsmtune.proof.file_log import EntryChange, FileChange, History, tree_of
+from lsmtune.proof.file_log import EntryChange, FileChange, History, last_before, tree_of
 
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096
@@ -75,7 +75,7 @@ class Moment:
         before = [entry for entry in history.entries if entry.at < cut.records]
         self.entries: Sequence[EntryChange] = before
         self.unsynced = [index for index, entry in enumerate(before) if not self._synced(entry)]
-        self.committed = history.committed_to(self._synced_before)
+        self.committed = last_before(history.commits, self._synced_before)
         names, _ = tree_of(history, before)
         lost = set(self.unsynced)
         durable, _ = tree_of(history, [e for i, e in enumerate(before) if i not in lost])
@@ -191,12 +191,10 @@ def ordered_allows(moment: Moment, state: State) -> bool:
 
 
 def _on_page(moment: Moment, torn: int) -> bool:
-    for file in moment.files:
-        changes = moment.history.files[file]
-        for change in changes:
-            if change.at == moment.cut.records - 1:
-                return (change.offset + torn) % PAGE_BYTES == 0
-    return False
+    """Whether the write that is torn ends where a page does."""
+    changes = (change for file in moment.files for change in moment.history.files[file])
+    last = (change for change in changes if change.at == moment.cut.records - 1)
+    return any((change.offset + torn) % PAGE_BYTES == 0 for change in last)
 
 
 def bounds(moment: Moment, file: int, point: int) -> tuple[int, int]:
