@@ -118,9 +118,7 @@ def paired_ratio(
     return RatioInterval(ratio=ratio, low=low, high=high, confidence=confidence, pairs=pairs)
 
 
-def log_ratios_of(
-    baseline: Sequence[float], candidate: Sequence[float]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def log_ratios_of(baseline: Sequence[float], candidate: Sequence[float]) -> NDArray[np.float64]:
     """The logarithms of candidate over baseline, checked as `paired_ratio` says."""
     sides = {
         "baseline": np.asarray(baseline, dtype=np.float64),
@@ -136,14 +134,17 @@ def log_ratios_of(
         )
     if len(baseline) < MINIMUM_PAIRS:
         raise ValueError(f"an interval needs at least {MINIMUM_PAIRS} pairs, found {len(baseline)}")
-    for name, values in sides.items():
-        bad = values[~(np.isfinite(values) & (values > 0.0))]
-        if bad.size:
-            raise ValueError(f"{name} values must be finite and above zero, found {bad[0]}")
-    difference: np.ndarray[tuple[int], np.dtype[np.float64]] = np.log(sides["candidate"]) - np.log(
-        sides["baseline"]
-    )
-    return difference
+    before, after = (logs_of(values, f"{name} values") for name, values in sides.items())
+    return after - before
+
+
+def logs_of(values: NDArray[np.float64], what: str = "values") -> NDArray[np.float64]:
+    """Their logarithms. Raises ValueError for one that is not a finite number above zero."""
+    bad = values[~(np.isfinite(values) & (values > 0.0))]
+    if bad.size:
+        raise ValueError(f"{what} must be finite and above zero, found {bad[0]}")
+    logs: NDArray[np.float64] = np.log(values)
+    return logs
 
 
 # --- many tests at once

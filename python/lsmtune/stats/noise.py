@@ -24,6 +24,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from lsmtune.stats.intervals import logs_of
 from lsmtune.stats.sequential import evidence_of_more, pairs_at_least
 
 # Of fewer runs no scale can tell an outlier from the rest, nor a series its autocorrelation.
@@ -70,10 +71,7 @@ def noise_of(values: Sequence[float]) -> Noise:
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or len(row) < 2:
         raise ValueError(f"noise needs a series of at least 2 values, found shape {row.shape}")
-    bad = row[~(np.isfinite(row) & (row > 0.0))]
-    if bad.size:
-        raise ValueError(f"values must be finite and above zero, found {bad[0]}")
-    logs, runs = np.log(row), len(row)
+    logs, runs = logs_of(row), len(row)
     log_sd, freedom = _qn(logs) if runs >= _ROBUST_RUNS else (0.0, 0.0)
     if log_sd == 0.0:
         log_sd, freedom = float(np.std(logs, ddof=1)), float(runs - 1)

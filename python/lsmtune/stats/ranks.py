@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lsmtune.stats.intervals import holm_adjusted
+from lsmtune.stats.intervals import holm_adjusted, logs_of
 
 Matrix = NDArray[np.float64]
 Relation = NDArray[np.bool_]
@@ -123,11 +123,7 @@ def _logs(table: Matrix, higher_is_better: bool) -> Matrix:
     values = np.asarray(table, dtype=np.float64)
     if values.ndim != 2:
         raise ValueError(f"a table has rounds and items, found shape {values.shape}")
-    bad = values[~(np.isfinite(values) & (values > 0.0))]
-    if bad.size:
-        raise ValueError(f"values must be finite and above zero, found {bad[0]}")
-    logs: Matrix = np.log(values) if higher_is_better else -np.log(values)
-    return logs
+    return logs_of(values) if higher_is_better else -logs_of(values)
 
 
 def _p_values(logs: Matrix) -> Matrix:
