@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,11 +96,8 @@ def remember_winner(spec: Spec, result: TuneResult) -> None:
         return  # a finished study that is looked at again
     if known and not known.endswith("\n"):
         line = f"\n{line}"  # after one that a kill cut off
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(descriptor, line.encode())  # one write, so that two studies do not mix their lines
-    finally:
-        os.close(descriptor)
+    with path.open("ab", buffering=0) as file:
+        file.write(line.encode())  # one write, so that two studies do not mix their lines
 
 
 def _path() -> Path:
