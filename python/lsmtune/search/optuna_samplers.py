@@ -183,9 +183,8 @@ class GeneticSampler(PerTrialSampler):
 
     def __init__(self, kind: type[_Genetic], context: SamplerContext) -> None:
         def make(seed: int) -> _Genetic:
-            with warnings.catch_warnings():
-                # Optuna has called NSGA-III experimental since 2023.
-                warnings.simplefilter("ignore", ExperimentalWarning)
+            # Optuna has called NSGA-III experimental since 2023.
+            with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
                 return kind(
                     seed=seed,
                     population_size=context.settings["population"],

@@ -91,16 +91,14 @@ def _make_percentile(
 
 
 def _make_wilcoxon(*, p_threshold: float, startup_steps: int) -> BasePruner:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)
+    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
         return WilcoxonPruner(p_threshold=p_threshold, n_startup_steps=startup_steps)
 
 
 def _make_patient(*, wrapped: str, patience: int, min_delta: float) -> BasePruner:
     inner = PRUNERS[wrapped]
     defaults = {setting.name: setting.default for setting in inner.settings}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)
+    with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
         pruner = None if inner is NONE else inner.make(**defaults)
         return PatientPruner(pruner, patience=patience, min_delta=min_delta)
 
