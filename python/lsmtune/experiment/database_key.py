@@ -155,16 +155,13 @@ class LibraryDigests:
     """The SHA-256 of library files; a file is read again only if its size or time changed."""
 
     def __init__(self, digest: Digest = file_sha256) -> None:
-        self._digest = digest
-        self._known: dict[tuple[Path, int, int], str] = {}
+        # By size and time as well, which the file has when it is asked about.
+        self._known = functools.cache(lambda path, _size, _time_ns: digest(path))
 
     def __call__(self, path: Path) -> str:
         """The digest of the file at `path`. Raises OSError when it cannot be read."""
         status = path.stat()
-        identity = (path, status.st_size, status.st_mtime_ns)
-        if identity not in self._known:
-            self._known[identity] = self._digest(path)
-        return self._known[identity]
+        return self._known(path, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True)
