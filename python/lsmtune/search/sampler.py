@@ -300,10 +300,6 @@ class ProposingSampler(BaseSampler):
         raise RuntimeError(f"trial {trial.number}: the proposal has no value for {param_name}")
 
 
-def no_check(context: SamplerContext, source: str, field: str) -> None:
-    """The check of settings that do not depend on the space."""
-
-
 @dataclass(frozen=True)
 class SamplerKind:
     """A sampler by name.
@@ -330,5 +326,5 @@ class SamplerKind:
     make: Callable[[SamplerContext], BaseSampler]
     learns: bool = True
     listed: bool = False
-    check: Callable[[SamplerContext, str, str], None] = no_check
+    check: Callable[[SamplerContext, str, str], None] = lambda _context, _source, _field: None
     package: str = ""
