@@ -25,7 +25,6 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.goal import Direction
-from lsmtune.model.measurement import Outcome
 from lsmtune.search.grid import ConfigTable, whole_table
 from lsmtune.search.in_memory_study import (
     CONSTRAINT_PREFIX,
@@ -66,13 +65,6 @@ _RANDOM_SUGGESTIONS = 10_000
 _FAILURE = {FAILED: 1.0}  # the constraints that a failed trial breaks
 
 _Key = frozenset[tuple[str, str]]
-
-
-def state_of(outcome: Outcome) -> TrialState:
-    """How a trial ended, in Optuna's word."""
-    if outcome is Outcome.OK:
-        return TrialState.COMPLETE
-    return TrialState.PRUNED if outcome is Outcome.PRUNED else TrialState.FAIL
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
 from lsmtune.search.sampler import PROMISE, suggestion_of
-from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
+from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher
 from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
@@ -215,7 +215,9 @@ class TrialEnd:
     @property
     def state(self) -> TrialState:
         """Optuna's word for it."""
-        return state_of(self.outcome)
+        if self.outcome is Outcome.OK:
+            return TrialState.COMPLETE
+        return TrialState.PRUNED if self.outcome is Outcome.PRUNED else TrialState.FAIL
 
 
 class Trials:
