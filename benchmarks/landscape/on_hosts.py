@@ -49,7 +49,7 @@ from simulated_hosts import SimulatedRunner
 from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
-from lsmtune.fleet.head import Call, Ended, Head, Member, Step
+from lsmtune.fleet.head import Ended, Head, Member, Step
 from lsmtune.fleet.host import Answer, Host, HostFacts, Work
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.model.config import Build, EngineIdentity
@@ -170,7 +170,7 @@ class TimelineHead(Head):
         self._timeline = timeline
         self._busy = 0
         # A run that begins ends the wait for what the threads ask for.
-        timeline.wake = lambda: self._events.put(Call(-1, bool, Future()))
+        timeline.wake = lambda: self._events.put(lambda: None)
 
     def start(self, member: Member, step: Step) -> None:
         """See `Head`."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,28 +43,13 @@ _RESERVED = 1000  # tokens at once, so that a lease costs no transaction of its 
 
 
 @dataclass(frozen=True)
-class Call:
-    """A thread of a host wants the head to do something, under its lease."""
-
-    token: int
-    what: Callable[[], Any]
-    result: Future[Any]
-
-
-@dataclass(frozen=True)
 class Ended:
     """The step that a member did is over: with a result, or with an error."""
 
     member: Member
     step: Step
-    token: int
     result: Any = None
     error: BaseException | None = None
-
-
-@dataclass(frozen=True)
-class Late:
-    """A host answered after its lease had ended."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +111,8 @@ class Leases:
         self._held[token] = host
         return token
 
-    def holds(self, token: int) -> bool:
-        """Whether what comes under `token` counts."""
+    def holds(self, token: int | None) -> bool:
+        """Whether what comes under `token` counts; without one nothing does."""
         return token in self._held
 
     def end(self, token: int) -> None:
@@ -144,7 +130,8 @@ class Head:
 
     def __init__(self, folder: StudyFolder) -> None:
         self.leases = Leases(folder.measurements)
-        self._events: queue.SimpleQueue[Call | Ended | Late] = queue.SimpleQueue()
+        # What the head is to do next; it returns what ended by that, if something did.
+        self._events: queue.SimpleQueue[Callable[[], Ended | None]] = queue.SimpleQueue()
 
     def start(self, member: Member, step: Step) -> None:
         """Let an idle member do `step`."""
@@ -154,17 +141,31 @@ class Head:
 
         def perform() -> None:
             try:
-                ended = Ended(member, step, token, step.work(measurer))
+                ended = Ended(member, step, step.work(measurer))
             except BaseException as error:
-                ended = Ended(member, step, token, error=error)
-            self._events.put(ended)
+                ended = Ended(member, step, error=error)
+            self._events.put(partial(free, ended))
+
+        def free(ended: Ended) -> Ended:
+            self.leases.end(token)
+            member.token = None
+            return ended
 
         threading.Thread(target=perform, daemon=True, name=f"for {member.name}").start()
 
     def call(self, token: int | None, what: Callable[[], T]) -> T:
         """Have the head do `what`, in any thread; raises HostLostError when the lease has ended."""
         result: Future[T] = Future()
-        self._events.put(Call(-1 if token is None else token, what, result))
+
+        def answer() -> None:
+            try:
+                if not self.leases.holds(token):
+                    raise HostLostError("its lease has ended")
+                result.set_result(what())
+            except BaseException as error:
+                result.set_exception(error)
+
+        self._events.put(answer)
         return result.result()
 
     def attend(self, timeout_s: float) -> Ended | None:
@@ -173,21 +174,7 @@ class Head:
             event = self._events.get(timeout=timeout_s)
         except queue.Empty:
             return None
-        if isinstance(event, Late):
-            self.leases.discard()
-            return None
-        if isinstance(event, Ended):
-            self.leases.end(event.token)
-            event.member.token = None
-            return event
-        if not self.leases.holds(event.token):
-            event.result.set_exception(HostLostError("its lease has ended"))
-            return None
-        try:
-            event.result.set_result(event.what())
-        except BaseException as error:
-            event.result.set_exception(error)
-        return None
+        return event()
 
     def drain(self) -> None:
         """Do what was asked until now, and wait for nothing."""
@@ -206,7 +193,7 @@ class Head:
 
         def came(late: Future[Answer]) -> None:
             if not late.cancelled() and late.exception() is None:
-                self._events.put(Late())
+                self._events.put(self.leases.discard)
 
         answer.add_done_callback(came)
 
