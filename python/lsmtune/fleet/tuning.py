@@ -229,8 +229,7 @@ class FleetTuning(Tuning):
         rows = super()._resume()
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in trial_runs(rows).items()})
         self._rows = rows_by_host(rows)
-        anchors = [row.repeat for row in rows if row.role is Role.ANCHOR]
-        self._anchors_begun = 1 + max(anchors, default=-1)
+        self._anchors_begun = self._anchors
         return rows
 
     def _measure_baseline(self) -> bool:
