@@ -348,10 +348,9 @@ class Search:
             if run.outcome is Outcome.OK:
                 trial = replace(trial, violations={**trial.violations, **self._broken(values)})
             ends[number] = TrialEnd(trial.outcome, trial.values, trial.violations)
-            steps = [
-                (each.step, value) for each in run.intermediate for value in each.metrics.values()
-            ]
-            reports[number] = dict(steps)
+            reports[number] = {
+                each.step: value for each in run.intermediate for value in each.metrics.values()
+            }
             self._finished[number] = trial
         ran = {number: row.config.options for number, row in told.items()}
         self._trials.restore(ends, ran, reports, self._arguments.start)
