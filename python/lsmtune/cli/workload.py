@@ -41,9 +41,9 @@ from lsmtune.model.text import open_text, read_text
 from lsmtune.model.workload import VALUE_BYTES_MAX, Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.report.document import Document
-from lsmtune.report.workload import fit_document, show_document, show_lines
 from lsmtune.traces.summary import OnProgress, TraceSummary, inspect_trace
 from lsmtune.workloads.choice import WORKLOAD_FLAG, stated_workload
+from lsmtune.workloads.describe import show_document, show_lines
 from lsmtune.workloads.file import parse_workload_file, workload_document, workload_text
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
 from lsmtune.workloads.ycsb import properties_text
@@ -336,7 +336,7 @@ def _fit(
     as_json: JsonOption = False,
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
-    from lsmtune.report.trace import trace_document
+    from lsmtune.report.trace import fit_document, trace_document
     from lsmtune.traces.fit import FitRequest, fit_trace
 
     err = check_outputs([("--output", output), ("--html", html)], force=force, as_json=as_json)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lsmtune.report import words as text
 from lsmtune.report.chart import Axis, Chart, Form, Point, Series
@@ -27,6 +28,7 @@ from lsmtune.report.document import (
 )
 from lsmtune.traces.summary import Histogram, TraceSummary
 from lsmtune.units import format_bytes
+from lsmtune.workloads.file import workload_document
 
 if TYPE_CHECKING:
     from lsmtune.traces.fit import TraceFit
@@ -110,6 +112,28 @@ def _fitted(fit: TraceFit) -> list[Block]:
         code = f"--benchmarks=mixgraph {flags}"
         blocks.append(Paragraph("As db_bench would make it:", code=code))
     return blocks
+
+
+def fit_document(fit: TraceFit) -> dict[str, Any]:
+    """For programs: the fitted workload, and how well each part of it fits."""
+    return {
+        "fits": fit.fits,
+        "parts": [
+            {
+                "name": part.name,
+                "model": part.model,
+                "distances": dict(part.distances),
+                "limit": part.limit,
+                "fits": part.fits,
+                "curve": [{"x": x, "trace": trace, "model": y} for x, trace, y in part.curve],
+            }
+            for part in fit.parts
+        ],
+        "warnings": list(fit.warnings),
+        "workload": workload_document(fit.workload),
+        "db_bench": dict(fit.db_bench) or None,
+        "damage": None if fit.summary.damage is None else asdict(fit.summary.damage),
+    }
 
 
 def _mix(summary: TraceSummary) -> list[Block]:
