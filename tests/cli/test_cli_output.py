@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from lsmtune.cli.live import bench_view, sparkline, tune_view
-from lsmtune.cli.output import invalid
+from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import Plan, RunLine, RunProgress, TuneProgress
 from lsmtune.driver.messages import PhaseFinished, PhaseStarted, parse_message
 from lsmtune.experiment.schedule import Arm, Slot
@@ -168,7 +168,9 @@ def test_what_the_pairs_say_so_far() -> None:
     ],
 )
 def test_what_the_driver_refused_in_words_of_the_command_line(error: RunError, line: str) -> None:
-    assert str(invalid(error, "bench")) == line
+    engine = EngineIdentity("memory")
+    run = Measurement(Outcome.INVALID, engine, {}, "fillrandom", 1, 0.0, 0.0, error=error)
+    assert str(failure(run, "bench")) == line
 
 
 def text_of(view: RenderableType, width: int = 80) -> str:

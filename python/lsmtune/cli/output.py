@@ -11,7 +11,7 @@ import typer
 
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output, write_output
-from lsmtune.model.measurement import Measurement, Outcome, RunError
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 
 
@@ -115,15 +115,13 @@ def failure_line(measurement: Measurement) -> str:
 
 
 def failure(measurement: Measurement, source: str) -> LsmtuneError:
-    """The error for a run that did not end `ok`: the user's where the outcome is `invalid`."""
+    """The error for a run that did not end `ok`.
+
+    It is an InputError, in the words of the command line, for what the driver refused.
+    """
     error = measurement.error
-    if measurement.outcome is Outcome.INVALID and error is not None:
-        return invalid(error, source)
-    return LsmtuneError(f"{source}: {failure_line(measurement)}")
-
-
-def invalid(error: RunError, source: str) -> InputError:
-    """What the driver refused, in the words of the command line."""
+    if measurement.outcome is not Outcome.INVALID or error is None:
+        return LsmtuneError(f"{source}: {failure_line(measurement)}")
     field = error.field or ""
     if field.startswith("options."):
         field = f"-o {field.removeprefix('options.')}"

@@ -6,7 +6,7 @@ import time
 from contextlib import AbstractContextManager
 
 from lsmtune.cli.live import Observer, tune_display
-from lsmtune.cli.output import failure, invalid
+from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import Plan, TuneProgress
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.goal import Goal, WeightedWorkload
@@ -79,7 +79,7 @@ class MinimisationObserver(TuneProgress, StepObserver):
 
 def refuse_invalid(stored: StoredMeasurement) -> None:
     """Raises InputError, naming its flag, where the engine refused what a user named."""
-    error = stored.measurement.error
-    if stored.measurement.outcome is Outcome.INVALID and error is not None:
+    measurement = stored.measurement
+    if measurement.outcome is Outcome.INVALID and measurement.error is not None:
         flag = "--baseline" if stored.role is Role.PROOF_BASELINE else "--candidate"
-        raise invalid(error, flag)
+        raise failure(measurement, flag)
