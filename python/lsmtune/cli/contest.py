@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -267,6 +266,7 @@ def _rounds(
     given: ContestFlags, limits: Limits, cells: Sequence[Cell], runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
+    from lsmtune.cli.live import print_text
     from lsmtune.cli.rounds_progress import RoundsProgress, stored_runs
     from lsmtune.cli.verify import proof_folder
     from lsmtune.experiment.contest import FILE
@@ -275,11 +275,11 @@ def _rounds(
 
     names = {cell.name for cell in cells}
     before = () if given.directory is None else stored_runs(given.directory, names)
-    observer = RoundsProgress(cells, given.rounds, before, _say, quiet=quiet)
+    observer = RoundsProgress(cells, given.rounds, before, print_text, quiet=quiet)
     with (
         proof_folder(given.directory) as folder,
         observer.display(),
-        stop_on_interrupt(_say) as stop,
+        stop_on_interrupt(print_text) as stop,
     ):
         runs = perform(
             *(cells, given.rounds, folder, runner, limits, given.seed, observer, stop),
@@ -288,11 +288,6 @@ def _rounds(
     if stop.is_set() and len(runs) < len(cells) * given.rounds:
         raise interrupted(given.directory)
     return runs
-
-
-def _say(text: str) -> None:
-    """Beside the results."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from lsmtune.cli.commands import Group
 from lsmtune.cli.flags import JsonOption, command, option
-from lsmtune.cli.output import print_json, print_view, warn
+from lsmtune.cli.output import print_json, print_view, say, warn
 from lsmtune.engines.install import RECIPES
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def _add(
     from lsmtune.engines.install import add
 
     driver = find_driver()
-    fetched = add(path, _progress, partial(examined, driver=driver), engine)
-    _say([register_fetched(fetched, driver)], as_json)
+    fetched = add(path, say, partial(examined, driver=driver), engine)
+    _print_registered([register_fetched(fetched, driver)], as_json)
 
 
 @command(app, "install", INSTALL_EXAMPLES)
@@ -92,11 +92,11 @@ def _install(
     from lsmtune.engines.install import INSTALLABLE, install_all
 
     driver = find_driver()
-    fetched = install_all(tuple(names or INSTALLABLE), _progress, partial(examined, driver=driver))
+    fetched = install_all(tuple(names or INSTALLABLE), say, partial(examined, driver=driver))
     for each in fetched:
         if each.engine_name == "rocksdb":
             give_fast_snappy(each.path, driver)
-    _say([register_fetched(each, driver) for each in fetched], as_json)
+    _print_registered([register_fetched(each, driver) for each in fetched], as_json)
 
 
 @command(app, "remove")
@@ -129,7 +129,7 @@ def _row(library: Library) -> dict[str, object]:
     }
 
 
-def _say(libraries: list[Library], as_json: bool) -> None:
+def _print_registered(libraries: list[Library], as_json: bool) -> None:
     """Print what was registered."""
     from lsmtune.engines.libraries import library_warnings
 
@@ -140,7 +140,3 @@ def _say(libraries: list[Library], as_json: bool) -> None:
         identity = library.identity
         typer.echo(f"{identity.name} {identity.version} ({identity.build.value}): {library.path}")
         warn(library_warnings(library))
-
-
-def _progress(line: str) -> None:
-    typer.echo(f"lsmtune: {line}", err=True)

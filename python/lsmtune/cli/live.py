@@ -86,7 +86,7 @@ def tune_display(
     if quiet:
         yield observer(plan, clock, spent_before_s, on_text=_print_warning)
     elif not is_live(console, quiet=quiet):
-        yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=_print)
+        yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=print_text)
     else:
 
         def keep(text: str) -> None:
@@ -243,18 +243,19 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
         options = differences_text(line.differs, plan.engine.name, _IN_A_LOG)
         of = f"; {options}" if options and options not in told else ""
         told.add(options)
-        _print(f"{line.name}: {', '.join(facts)} ({format_duration(line.wall_s)}){of}")
+        print_text(f"{line.name}: {', '.join(facts)} ({format_duration(line.wall_s)}){of}")
 
     return print_line
 
 
-def _print(text: str) -> None:
+def print_text(text: str) -> None:
+    """A line on stderr, where there is no display."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _print_warning(text: str) -> None:
     if text.startswith(_WARNING):
-        _print(text)
+        print_text(text)
 
 
 # --- A progress bar for work of which the number of steps is known, once it takes a while

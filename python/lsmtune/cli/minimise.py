@@ -20,7 +20,7 @@ from lsmtune.cli.flags import (
     command,
     option,
 )
-from lsmtune.cli.output import check_outputs, print_json, print_view, status_of, warn
+from lsmtune.cli.output import check_outputs, print_json, print_view, say, status_of, warn
 from lsmtune.cli.verify import (
     PAIRS_FLAG,
     ComparedFlags,
@@ -106,7 +106,7 @@ def _minimise(
     if output is not None:
         write_output(output, exported(minimising, result))
         if not err:
-            typer.echo(f"lsmtune: the minimal configuration is in {output}", err=True)
+            say(f"the minimal configuration is in {output}")
 
 
 def _check_pairs(plan: ProofPlan, options: int) -> None:

@@ -72,15 +72,20 @@ def put_out(
         typer.echo(said.format(output))
 
 
+def say(text: str) -> None:
+    """A line on stderr, where it stands beside the result."""
+    typer.echo(f"lsmtune: {text}", err=True)
+
+
 def note(text: str) -> None:
     """Say on stderr what to know of what was asked for."""
-    typer.echo(f"lsmtune: note: {text}", err=True)
+    say(f"note: {text}")
 
 
 def warn(lines: Iterable[str]) -> None:
     """Say on stderr what speaks against what was asked for."""
     for line in lines:
-        typer.echo(f"lsmtune: warning: {line}", err=True)
+        say(f"warning: {line}")
 
 
 def check_new(path: Path, flag: str, *, force: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from lsmtune.cli.flags import command
+from lsmtune.cli.output import say
 from lsmtune.cli.tune import SessionFlags, TuneFlags, tune_study
 from lsmtune.errors import InputError
 from lsmtune.machine.files import write_output
@@ -26,7 +27,7 @@ def _quickstart(session: SessionFlags) -> None:
     ours = (files("lsmtune.cli") / FILE.name).read_text(encoding="utf-8")
     if not FILE.exists():
         write_output(FILE, ours)
-        typer.echo(f"lsmtune: wrote {FILE}: what is tuned, and how", err=True)
+        say(f"wrote {FILE}: what is tuned, and how")
     elif FILE.read_bytes() != ours.encode():
         why = "is there, and is not the file of this lsmtune"
         allowed = f"a folder without it, or `lsmtune tune {FILE}`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from lsmtune.cli.flags import (
     flag,
     limits_of,
 )
-from lsmtune.cli.output import failure, print_json, print_view, warn
+from lsmtune.cli.output import failure, print_json, print_view, say, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
 from lsmtune.model.request import SEED_MAX
 from lsmtune.model.text import is_there
@@ -280,9 +279,9 @@ def _perform(
 
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
     before = stored_runs(folder, {cell.name for cell in ours})
-    progress = SweepProgress(ours, sweep.repeats, before, _say, quiet=quiet)
+    progress = SweepProgress(ours, sweep.repeats, before, say, quiet=quiet)
     databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None
-    with stop_on_interrupt(_say) as stop:
+    with stop_on_interrupt(say) as stop:
         known, parent = {run.arm for run in before}, folder.absolute().parent
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:
@@ -311,10 +310,6 @@ def _refusal(sweep: Sweep, cell: GridCell, measurement: Measurement) -> LsmtuneE
         return failure(measurement, f"sweep: {cell.cell.name}")
     on_axis = f"axes.options.{option}" in [axis.field for axis in sweep.axes]
     return error.input_error(*sweep.place(f"{'axes.' if on_axis else ''}options.{option}"))
-
-
-def _say(text: str) -> None:
-    print(f"lsmtune: {text}", file=sys.stderr, flush=True)
 
 
 def _tell(

@@ -22,7 +22,7 @@ from lsmtune.cli.flags import (
     duration_of,
     flag,
 )
-from lsmtune.cli.output import print_json, print_view, status_of
+from lsmtune.cli.output import print_json, print_view, say, status_of
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
 from lsmtune.errors import ExitStatus, InputError, by_name, need_package
@@ -128,9 +128,7 @@ def tune_study(
             print_view(tune_view(spec, folder, result, files, chosen.engine), soft_wrap=True)
     if result.interrupted:
         found = "; with --trials 1 it proves the best so far" if result.best is not None else ""
-        typer.echo(
-            f"lsmtune: interrupted; the same command continues {folder.path}{found}", err=True
-        )
+        say(f"interrupted; the same command continues {folder.path}{found}")
         raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure
