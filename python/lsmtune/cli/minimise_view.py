@@ -28,6 +28,7 @@ from lsmtune.report.document import (
     Table,
     paragraphs,
 )
+from lsmtune.report.sentences import direction_words
 from lsmtune.report.terminal import blocks_view
 from lsmtune.report.verdict import verdict_blocks, verdict_line
 from lsmtune.report.words import interval, plain_ratio
@@ -92,11 +93,10 @@ def _options(asked: Minimising, minimised: Minimised) -> list[Block]:
     effects, verification = minimised.result.effects, asked.verification
     if not effects:
         return []
-    better = "lower" if verification.objective.direction == "minimize" else "higher"
     level, together = effects[0].verdict.confidence, verification.plan.confidence
     about = (
-        f"with the option over without it, {better} is better; each interval at "
-        f"{100 * level:.4g} %, so that all hold at {100 * together:.4g} %"
+        f"with the option over without it, {direction_words(verification.objective.direction)}; "
+        f"each interval at {100 * level:.4g} %, so that all hold at {100 * together:.4g} %"
     )
     columns = (
         Column("option", key="option", number=False),

@@ -17,7 +17,7 @@ from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
 from lsmtune.report.document import chart_of
 from lsmtune.report.history import share_of_range
-from lsmtune.report.sentences import guard_limit
+from lsmtune.report.sentences import direction_words, guard_limit
 from lsmtune.report.tables import (
     GAIN,
     AnchorSeries,
@@ -342,10 +342,8 @@ def front_chart(analysis: StudyAnalysis) -> Chart | None:
     ]
     axes = []
     for label, direction in zip(front.objectives[:2], front.directions, strict=False):
-        better = "higher" if direction == Direction.MAXIMIZE else "lower"
-        axes.append(
-            replace(value_axis(label), title=f"{value_axis(label).title}, {better} is better")
-        )
+        axis = value_axis(label)
+        axes.append(replace(axis, title=f"{axis.title}, {direction_words(direction)}"))
     return chart_of(axes[0], axes[1], series, height=400)
 
 

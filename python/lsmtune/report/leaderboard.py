@@ -19,7 +19,6 @@ from lsmtune.experiment.standings import (
 )
 from lsmtune.machine.files import check_output, write_output
 from lsmtune.model.codec import encode
-from lsmtune.model.goal import Direction
 from lsmtune.report import words as text
 from lsmtune.report.chart import Axis, Chart, Form, Point, Series
 from lsmtune.report.document import (
@@ -39,7 +38,7 @@ from lsmtune.report.document import (
 )
 from lsmtune.report.figures import value_axis
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
-from lsmtune.report.sentences import rank
+from lsmtune.report.sentences import direction_words, rank
 
 FORMAT_VERSION = 1
 _METHOD = (
@@ -136,8 +135,7 @@ def subtitle(board: Leaderboard) -> str:
     """What was measured, in one line."""
     parts = [] if board.engine is None else [board.engine.title]
     parts.append(board.workload if board.workload is not None else "logs of YCSB-cpp")
-    better = "higher" if board.direction is Direction.MAXIMIZE else "lower"
-    parts.append(f"{text.metric_label(board.metric)}, {better} is better")
+    parts.append(f"{text.metric_label(board.metric)}, {direction_words(board.direction)}")
     if board.standings is not None:
         parts.append(text.count(len(board.standings.rounds), "round"))
     return " · ".join(parts)
