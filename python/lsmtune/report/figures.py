@@ -30,6 +30,7 @@ from lsmtune.report.tables import (
     SlicePoint,
     TrialRow,
 )
+from lsmtune.space.parameter import Parameter
 
 _TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
 
@@ -365,10 +366,9 @@ def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
     short = _short_names([each.parameter.name for each in shown])
     lines: dict[int, list[Point]] = {}
     for plotted in shown:
-        place = _share_of_range(plotted)
         for point in plotted.points:
             value = point.option_value if point.place is SlicePlace.RANGE else None
-            y = None if value is None else place(value)
+            y = None if value is None else _share_of_range(plotted.parameter, value)
             lines.setdefault(point.trial, []).append(Point(short[plotted.parameter.name], y))
     rows = best_first(analysis)
     tuned = [row.trial for row in rows if row.is_tuned]
@@ -401,17 +401,12 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
 _LINES_MAX = 300  # of the parallel coordinates; the best ones, since more are a grey area
 
 
-def _share_of_range(plotted: Slice) -> Callable[[OptionValue], float | None]:
+def _share_of_range(parameter: Parameter, value: OptionValue) -> float | None:
     """Where a value is in its range, from 0 to 1, on the range's own scale."""
-    numbers, choices = plotted.parameter.numbers, [*plotted.parameter.choices]
-
-    def share(value: OptionValue) -> float | None:
-        if numbers is None:
-            last = max(len(choices) - 1, 1)
-            return choices.index(value) / last if value in choices else None
-        return None if isinstance(value, str | bool) else share_of_range(numbers, value)
-
-    return share
+    choices = parameter.choices
+    if parameter.numbers is None:
+        return choices.index(value) / max(len(choices) - 1, 1) if value in choices else None
+    return None if isinstance(value, str | bool) else share_of_range(parameter.numbers, value)
 
 
 def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Chart | None:
