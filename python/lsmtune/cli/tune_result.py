@@ -26,9 +26,7 @@ from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneResult, result_document
 from lsmtune.study.spec import Spec
 
-REPORT = "report.html"
 PARAMETERS = "parameters.json"
-
 _FRONT_ROWS = 8
 
 
@@ -51,7 +49,7 @@ def write_result_files(
         return ResultFiles()
     files = _write_deployable(folder, spec, result, engine)
     try:
-        report, _ = write_as(folder, "html", folder.result_path / REPORT)
+        report, _ = write_as(folder, "html")
         return replace(files, report=report)
     except LsmtuneError as error:
         # Hours of measuring must not end without their verdict because a page cannot be written.
