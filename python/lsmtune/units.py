@@ -45,6 +45,11 @@ DIGITS_MAX = 30  # more than any size or count has; one of 400 becomes no float
 _FLOAT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
+def is_digits(text: str) -> bool:
+    """Whether `text` is a whole number from 0: `int` refuses "²", a digit, and 4,301 of them."""
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+
+
 SHARE_ALLOWED = "a share above 0 and below 100%, such as 5% or 0.05"
 
 

@@ -68,7 +68,11 @@ def test_a_study_names_its_best_and_each_of_its_trials(study: Path) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "message"),
-    [("#9", "no such trial.*between 0 and 2"), ("#x", "a trial's number after #")],
+    [
+        ("#9", "no such trial.*between 0 and 2"),
+        ("#x", "a trial's number after #"),
+        ("#²", "a trial's number after #"),
+    ],
 )
 def test_a_trial_that_does_not_exist_is_refused(study: Path, suffix: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

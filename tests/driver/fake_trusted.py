@@ -136,6 +136,10 @@ def misbehave(what: str) -> None:
     if what == "nonsense":
         say("all is well\n")
         sys.exit(0)
+    if what == "status":  # one that cannot be, while it goes on
+        figures = "Count=5 Max=nan Min=1 Avg=1 90=1 99=1 99.9=1 99.99=1"
+        say(f"2026-01-01 00:00:01 1 sec: 5 operations; [READ: {figures}]\n")
+        time.sleep(60)
     if what == "hang":
         subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
         time.sleep(60)

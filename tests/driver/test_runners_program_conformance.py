@@ -9,11 +9,12 @@ import pytest
 from trusted_parts import engine_for, workload_for, write_fake
 
 from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.program import FoundProgram, StepOutput
 from lsmtune.programs.registry import PROGRAMS
-from lsmtune.testing.programs import LIMITS, ProgramSuite
+from lsmtune.testing.programs import LIMITS, ProgramSuite, Run
 
 
 class _Fake(ProgramSuite):
@@ -37,6 +38,13 @@ class TestLeveldbDbBench(_Fake):
 class TestYcsbCpp(_Fake):
     name = "ycsb-cpp"
     engine = engine_for(name)
+
+    def test_a_status_that_cannot_be_makes_the_run_invalid(self, run: Run) -> None:
+        """It ended the command: only what a program leaves at its end was expected to be odd."""
+        measurement = run("status")
+        assert measurement.outcome is Outcome.INVALID
+        assert measurement.error is not None
+        assert "allowed: [TYPE: Count=N" in measurement.error.message
 
 
 class TestEkvsb(_Fake):

@@ -239,6 +239,8 @@ def test_rocksdb_properties_use_the_words_of_ycsb() -> None:
         ("rocksdb", {"num_levels": 5}, "rocksdb.optionsfile"),
         ("rocksdb", {"write_buffer_size": 1 << 31}, "1 to 2147483647"),
         ("rocksdb", {f"{TABLE_OPTION}.filter_policy": "ribbonfilter:10:-1"}, "bloomfilter:BITS"),
+        # A digit that is no number was an unexpected error, of `int`.
+        ("rocksdb", {f"{TABLE_OPTION}.filter_policy": "bloomfilter:²:false"}, "bloomfilter:BITS"),
     ],
 )
 def test_what_properties_cannot_say_is_refused(

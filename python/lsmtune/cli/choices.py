@@ -22,6 +22,7 @@ from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.text import is_file, is_there
+from lsmtune.units import is_digits
 from lsmtune.workloads.choice import options_of, pieces_of
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
     if path.is_file() and path.suffix not in STUDY_SUFFIXES:
         why = "only a study has trials"
         raise InputError(source, found=f"{path}#{trial}", why=why, allowed=ALLOWED)
-    if trial and not trial.isdigit():
+    if trial and not is_digits(trial):
         raise InputError(source, found=f"{path}#{trial}", allowed="a trial's number after #")
     from lsmtune.report.source import spec_of
 

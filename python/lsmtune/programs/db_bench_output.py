@@ -335,23 +335,24 @@ def _known(text: str) -> float | None:
 
 # --- the file of `--report_interval_seconds`, by RocksDB's `ReporterAgent`
 
-_REPORT_HEADING = "secs_elapsed,interval_qps"
+_REPORT_LINE = re.compile(r"(?P<elapsed>[0-9]+),(?P<rate>[0-9]+)")
 
 
 def follow_report() -> Callable[[str], Interval | None]:
     """Reads the lines of `--report_file`: seconds, and the operations of a step by its length.
 
-    The program's memory at that moment is not in them.
+    The program's memory at that moment is not in them. A line is skipped that the end of the
+    program, or of the disk, cut off.
     """
     done = 0
     before_s = 0.0
 
     def follow(line: str) -> Interval | None:
         nonlocal done, before_s
-        if line in ("", _REPORT_HEADING):
+        match = _REPORT_LINE.fullmatch(line)
+        if match is None:
             return None
-        elapsed, _, rate = line.partition(",")
-        elapsed_s = float(elapsed)
+        elapsed_s, rate = float(match["elapsed"]), match["rate"]
         interval_s = elapsed_s - before_s
         operations = round(int(rate) * interval_s)
         done, before_s = done + operations, elapsed_s

@@ -19,7 +19,7 @@ from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
 from lsmtune.programs.command import judge_program
-from lsmtune.programs.command_process import CommandProcess
+from lsmtune.programs.command_process import CommandProcess, ResultError
 from lsmtune.programs.find import PROGRAM_FLAG, check_arguments, find_program, introduced
 from lsmtune.programs.output import nearest_flag, refused_flag
 from lsmtune.programs.program import FoundProgram, Observed, Plan, Program, Step, StepOutput
@@ -169,10 +169,14 @@ class ProgramRunner:
                 state.passed(step.phases[0], replace(interval, rss_bytes=rss_bytes))
             return False
 
-        with process:
-            ending = watch(process, request.directory, limits, take, cancel, time.monotonic)
-        state.cpu_s += process.usage.cpu_s
-        state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
+        try:
+            with process:
+                ending = watch(process, request.directory, limits, take, cancel, time.monotonic)
+        except (InputError, ResultError) as error:
+            return _invalid(error, "output", tail_of(stderr))
+        finally:
+            state.cpu_s += process.usage.cpu_s
+            state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
         output = StepOutput(
             stdout=stdout,
             stderr=stderr,
@@ -257,11 +261,13 @@ def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _invalid(error: InputError, kind: str, tail: str = "") -> Judgement:
+def _invalid(error: InputError | ResultError, kind: str, tail: str = "") -> Judgement:
+    message = f"{error}{last_output(tail)}"
+    if isinstance(error, ResultError):
+        return Judgement(Outcome.INVALID, RunError(kind, message))
     shown = None if error.found is None else str(error.found)
     field, allowed = error.field or None, error.allowed or None
-    problem = RunError(kind, f"{error}{last_output(tail)}", field, found=shown, allowed=allowed)
-    return Judgement(Outcome.INVALID, problem)
+    return Judgement(Outcome.INVALID, RunError(kind, message, field, found=shown, allowed=allowed))
 
 
 def database_bytes(directory: Path) -> int:

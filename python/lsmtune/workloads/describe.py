@@ -158,7 +158,7 @@ def show_lines(stated: Stated, family: WorkloadFamily | None) -> list[str]:
     settings = [
         f"{name}={'(not set)' if value is None else value}" for name, value in values.items()
     ]
-    width = max(map(len, settings))
+    width = max(map(len, settings), default=0)
     about = (parameter.description for parameter in family.parameters.values())
     lines += [f"  {each:{width}}  {text}" for each, text in zip(settings, about, strict=True)]
     if family.figures:

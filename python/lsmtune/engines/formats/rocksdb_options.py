@@ -49,7 +49,7 @@ from lsmtune.engines.option_names import (
 )
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.units import DIGITS_MAX, UnitError, option_text_allowed, option_value
+from lsmtune.units import UnitError, is_digits, option_text_allowed, option_value
 
 ENGINE = "rocksdb"
 
@@ -136,7 +136,7 @@ def options_of(
     dropped = 0
     for name, value in _taken_apart(stated).items():
         text = value.text
-        if name == _WRITTEN_TOO_WIDE and text.isdigit() and len(text) <= DIGITS_MAX:
+        if name == _WRITTEN_TOO_WIDE and is_digits(text):
             text = str(int(text) % (1 << 32))
             if text != value.text:
                 told = f"read as {text}: RocksDB wrote the bytes behind it, too"

@@ -16,7 +16,7 @@ from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.option_names import whole_size, written_options
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.units import whole_number
+from lsmtune.units import is_digits, whole_number
 
 SOURCE = "export"  # of errors in what is to be written
 
@@ -75,7 +75,7 @@ def filter_bits(name: str, text: str) -> tuple[str, int]:
     kind, _, rest = text.partition(":")
     bits, _, tail = rest.partition(":")
     known = _FILTER_KINDS.get(kind)
-    if known is None or not bits.isdigit() or int(bits) == 0 or tail not in _FILTER_TAILS[known]:
+    if known is None or not is_digits(bits) or int(bits) == 0 or tail not in _FILTER_TAILS[known]:
         raise InputError(SOURCE, name, found=text, allowed=FILTER_ALLOWED)
     return known, int(bits)
 
