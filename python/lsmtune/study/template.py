@@ -28,12 +28,14 @@ _LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given
 # What is searched unless `init` is told, with the kinds of workload for which each option counts.
 # The ranges hold the engine's default, and do not go where a run of seconds could not tell.
 _WRITING, _MIXED, _READING, _CONCURRENT = "writing", "mixed", "reading", "concurrent writing"
+# Without any writes a memtable decides but how a load leaves the tree, and the next load pays.
+_ANY_WRITES = "any writes"
 _ALL = (_WRITING, _MIXED, _READING)
 _WITH_READS, _WITH_WRITES = (_MIXED, _READING), (_WRITING, _MIXED)
 _SPACES = {
     "rocksdb": (
         (
-            _ALL,
+            (_ANY_WRITES,),
             """\
   # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
   write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 64MiB}
@@ -89,7 +91,7 @@ _SPACES = {
     ),
     "leveldb": (
         (
-            _WITH_WRITES,
+            (_ANY_WRITES,),
             """\
   # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
   write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 4MiB}
@@ -287,6 +289,8 @@ def _space_for(workload: Workload, engine: str, memory_bytes: int) -> str:
     high_bytes = useful_bytes // _CACHE_STEP_BYTES * _CACHE_STEP_BYTES
     several = any(phase.threads > 1 for phase in workload.measured_phases)
     wanted = {kind, _CONCURRENT} if several and kind != _READING else {kind}
+    if any(phase.writes for phase in workload.measured_phases):
+        wanted.add(_ANY_WRITES)
     text = "".join(lines for kinds, lines in _SPACES[engine] if wanted.intersection(kinds))
     jobs = str(max(4, len(usable_cores())))
     return text.replace("CACHE_HIGH", _size(high_bytes)).replace("JOBS_HIGH", jobs)
