@@ -45,6 +45,7 @@ class TestYcsbCpp(_Fake):
         assert measurement.outcome is Outcome.INVALID
         assert measurement.error is not None
         assert "allowed: [TYPE: Count=N" in measurement.error.message
+        assert "its last output: 2026-01-01" in measurement.error.message
 
 
 class TestEkvsb(_Fake):

@@ -180,6 +180,9 @@ def test_the_lines_of_a_report_are_intervals() -> None:
         (3.0, 2.0, 18, 25),
     ]
     assert [step.throughput_ops_s for step in steps] == [7.0, 9.0]
+    part = follow_report()("1.5,8")
+    assert part is not None
+    assert (part.elapsed_s, part.operations) == (1.5, 12)
 
 
 @given(st.text(max_size=200))

@@ -221,11 +221,15 @@ def not_started(program: str, error: OSError, hint: str = "") -> InputError:
     return InputError(what, why=f"cannot be used: {reason}{hint}")
 
 
-def tail_of(log: Path) -> str:
-    """The last LOG_TAIL_BYTES of a file that a child printed to."""
-    with log.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
-        return file.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+def tail_of(*logs: Path) -> str:
+    """The last LOG_TAIL_BYTES of the first of `logs` that a child printed to; empty for none."""
+    for log in logs:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+            tail = file.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+        if tail:
+            return tail
+    return ""
 
 
 # --- the driver as a child process, with a pipe of its own for messages

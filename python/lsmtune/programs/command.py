@@ -330,7 +330,7 @@ class CommandRunner:
                 )
         finally:
             reports.usage = process.usage
-        log_tail = tail_of(stderr) or tail_of(stdout)
+        log_tail = tail_of(stderr, stdout)
         judgement = judge_program(ending, setting.arguments[0], log_tail)
         if judgement.outcome is Outcome.OK:
             results = final_results(self.spec.results, setting.directory, stdout)

@@ -335,7 +335,7 @@ def _known(text: str) -> float | None:
 
 # --- the file of `--report_interval_seconds`, by RocksDB's `ReporterAgent`
 
-_REPORT_LINE = re.compile(r"(?P<elapsed>[0-9]+),(?P<rate>[0-9]+)")
+_REPORT_LINE = re.compile(r"(?P<elapsed>[0-9]+(?:\.[0-9]+)?),(?P<rate>[0-9]+)")
 
 
 def follow_report() -> Callable[[str], Interval | None]:
@@ -352,9 +352,9 @@ def follow_report() -> Callable[[str], Interval | None]:
         match = _REPORT_LINE.fullmatch(line)
         if match is None:
             return None
-        elapsed_s, rate = float(match["elapsed"]), match["rate"]
+        elapsed_s, rate = float(match["elapsed"]), int(match["rate"])
         interval_s = elapsed_s - before_s
-        operations = round(int(rate) * interval_s)
+        operations = round(rate * interval_s)
         done, before_s = done + operations, elapsed_s
         return Interval(elapsed_s, interval_s, operations, done, float(rate), None)
 

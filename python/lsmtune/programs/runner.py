@@ -173,7 +173,7 @@ class ProgramRunner:
             with process:
                 ending = watch(process, request.directory, limits, take, cancel, time.monotonic)
         except (InputError, ResultError) as error:
-            return _invalid(error, "output", tail_of(stderr))
+            return _invalid(error, "output", tail_of(stderr, stdout))
         finally:
             state.cpu_s += process.usage.cpu_s
             state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
@@ -197,7 +197,7 @@ class ProgramRunner:
             why = f"{self.program.name} refused its command line: unknown flag {flag}{hint}"
             nearest = (near,) if near else ()
             return Judgement(Outcome.INVALID, RunError("flag", why, flag, nearest=nearest))
-        tail = tail_of(output.stderr) or tail_of(output.stdout)
+        tail = tail_of(output.stderr, output.stdout)
         judgement = judge_program(ending, str(self.executable.path), tail)
         if judgement.outcome is not Outcome.OK:
             return judgement

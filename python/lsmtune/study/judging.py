@@ -320,7 +320,7 @@ class Observations:
         self._drift = Drift()
         self._series: Kept = {}
         self._anchors_scatter: list[Scatter] = []
-        self._in_turns_scatter: Scatter = (0.0, 0)
+        self._in_turns_scatter: list[Scatter] = []
         # What is known of each trial, and was told of it with the noise of a run of `_told_log_sd`;
         # without those that are to be judged anew.
         self._judged: dict[int, JudgedTrial] = {}
@@ -413,8 +413,7 @@ class Observations:
             elif segment is not None:
                 groups.setdefault((anchor.host, segment), []).append(anchor)
         self._anchors_scatter = [self._scatter(group) for group in groups.values()]
-        squares, freedom = zip((0.0, 0), *map(self._scatter, in_turns.values()), strict=True)
-        self._in_turns_scatter = sum(squares), sum(freedom)
+        self._in_turns_scatter = [self._scatter(group) for group in in_turns.values()]
         alike = drift.alike_to(before)
         self._judge_anew(
             *(

@@ -25,11 +25,7 @@ from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.space import Space
-from lsmtune.study.budget import (
-    PATIENCE_FACTOR,
-    PROMOTED_MAX,
-    PROOF_RUNS_LEAST,
-)
+from lsmtune.study.budget import PATIENCE_FACTOR, PROMOTED_MAX, PROOF_RUNS_LEAST
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Judgement, Promotion
 from lsmtune.study.size import RunSize

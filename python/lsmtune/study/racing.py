@@ -61,7 +61,13 @@ def scatter_of(group: Sequence[float]) -> Scatter:
     return sum((value - middle) ** 2 for value in group), len(group) - 1
 
 
-def run_log_sd(scatters: Iterable[Scatter], in_turns: Scatter = (0.0, 0)) -> float:
+def pooled(scatters: Iterable[Scatter]) -> Scatter:
+    """That of all groups, each about its own mean."""
+    known = list(scatters)
+    return sum(squares for squares, _ in known), sum(freedom for _, freedom in known)
+
+
+def run_log_sd(scatters: Iterable[Scatter], in_turns: Iterable[Scatter] = ()) -> float:
     """The standard deviation of a run: pooled over groups of runs of one thing in one state.
 
     Together with a guess (`PRIOR_LOG_SD`) that counts as one degree of freedom, since at the
@@ -71,13 +77,9 @@ def run_log_sd(scatters: Iterable[Scatter], in_turns: Scatter = (0.0, 0)) -> flo
     Runs `in_turns` share their moment, and some of them their database: they scatter less than the
     runs of a search do (3.5 and 12 % in a quickstart), so that they can only raise the guess.
     """
-    guess = PRIOR_LOG_SD
-    if in_turns[1]:
-        guess = max(guess, math.sqrt(in_turns[0] / in_turns[1]))
-    squares, freedom = PRIOR_FREEDOM * guess**2, float(PRIOR_FREEDOM)
-    for of_group, degrees in scatters:
-        squares += of_group
-        freedom += degrees
+    squares, freedom = pooled(in_turns)
+    guess = max(PRIOR_LOG_SD, math.sqrt(squares / freedom) if freedom else 0.0)
+    squares, freedom = pooled([(PRIOR_FREEDOM * guess**2, PRIOR_FREEDOM), *scatters])
     return math.sqrt(squares / freedom)
 
 
