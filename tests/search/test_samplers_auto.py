@@ -25,7 +25,14 @@ from lsmtune.search.cost_models import (
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.search.optuna_samplers import FewerTrials
 from lsmtune.search.sampler import AmplificationGuard, Problem, SamplerContext
-from lsmtune.search.starts import cheapest_first, model_optima, preset_starts, projected
+from lsmtune.search.starts import (
+    at_no_price,
+    cheapest_first,
+    model_optima,
+    preset_starts,
+    projected,
+    textbook_starts,
+)
 from lsmtune.search.unit_space import OptionColumns, make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.testing.search import MIB, choice, make_searcher, number, space_of, when
@@ -278,6 +285,47 @@ def test_optima_keep_away_from_the_guard_of_the_write_amplification() -> None:
     assert chances[ratios < 1.0].min() > 0.5
     assert chances[ratios > 3.0].max() < 0.2
     assert not Coordinates(UNIT, replace(context, problem=about)).log_chance(points).any()
+
+
+def test_what_writes_more_goes_back_to_the_baseline_and_the_rest_stays() -> None:
+    """On YCSB D nobody tried a filter and LZ4 with the memtables of the baseline.
+
+    All trials with a filter had smaller ones, and broke the guard that models held for far away.
+    """
+    workload = make_workload("ycsb-d", {"recordcount": 1_000_000, "compression_ratio": 0.5}, "test")
+    guard = AmplificationGuard("write_amplification <= 1.5 * baseline", 1.5)
+    workloads = [WeightedWorkload("ycsb-d", workload, 1.0)]
+    known = catalogue_defaults("rocksdb")
+    about = Problem("rocksdb", workloads, known, 768 * MIB, 2, guard=guard)
+    space = space_of(
+        number(BUFFER, MIB, 64 * MIB, log=True, step=MIB),
+        number(CACHE, 8 * MIB, 384 * MIB, log=True, step=8 * MIB),  # of which presets take most
+        choice(FILTER, "nullptr", "bloomfilter:10:false"),
+        choice("compression", "kSnappyCompression", "kLZ4Compression"),
+    )
+    unit_space, origin = make_unit_space(space), space.point_of({}, known)
+    free = {**origin, FILTER: "bloomfilter:10:false", "compression": "kLZ4Compression"}
+    smaller = {**free, BUFFER: 37 * MIB}
+    assert at_no_price(about, unit_space, smaller, origin, 1) == free
+    assert at_no_price(about, unit_space, free, origin, 1) == free
+    starts = textbook_starts(about, unit_space, lambda _: "", origin, 1)
+    assert free in starts
+    assert origin not in starts
+    unguarded = replace(about, guard=None)
+    assert free not in textbook_starts(unguarded, unit_space, lambda _: "", origin, 1)
+    assert free not in textbook_starts(about, unit_space, lambda values: values == free, origin, 1)
+
+
+def test_a_filter_of_a_preset_is_that_of_the_space_in_other_words() -> None:
+    """`init` writes `bloomfilter:10:false`, which old versions want; presets began without it."""
+    space = space_of(
+        number(BUFFER, MIB, 64 * MIB, log=True, step=MIB),
+        choice(FILTER, "nullptr", "bloomfilter:10:false"),
+    )
+    reads = dict(preset_starts(problem("readrandom"), make_unit_space(space)))
+    assert reads["rocksdb-basic-tuning"][FILTER] == "bloomfilter:10:false"
+    mine = space.point_of({FILTER: "bloomfilter:10", BUFFER: 64 * MIB})
+    assert mine == {FILTER: "bloomfilter:10:false", BUFFER: 64 * MIB}
 
 
 def test_presets_become_points_of_the_space() -> None:

@@ -157,7 +157,17 @@ def test_a_step_is_refused_exactly_when_high_is_out_of_reach(
         assert reaches
 
 
-@pytest.mark.parametrize("choices", [["a", "a"], [1, True], [1, 1.0], ["true", True], [8, "8"]])
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["a", "a"],
+        [1, True],
+        [1, 1.0],
+        ["true", True],
+        [8, "8"],
+        ["bloomfilter:10", "bloomfilter:10:false"],
+    ],
+)
 def test_choices_that_an_engine_reads_alike_are_repeats(choices: list[OptionValue]) -> None:
     with pytest.raises(InputError, match=r"space\.c\.choices\[1\]: the same choice twice"):
         make_categorical("c", choices)

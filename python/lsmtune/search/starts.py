@@ -37,13 +37,22 @@ def textbook_starts(
     """What a search begins with: optima of cost models, and presets that suit the workload.
 
     They take turns, as now the one kind is better, now the other. Of the optima those come first of
-    which all models together expect the most. Of each kind there are at most `each`: so few that a
-    model of the trials proposes soon. The other arguments are those of `model_optima`.
+    which all models together expect the most; where the write amplification has a guard, the first
+    one is followed by what it is at no price (`at_no_price`). Of each kind there are at most `each`: so few that a model of the trials
+    proposes soon. The other arguments are those of `model_optima`.
     """
-    presets = [point for _, point in preset_starts(problem, unit_space) if not accepts(point)]
+    presets = [
+        point
+        for _, point in preset_starts(problem, unit_space)
+        if point != origin and not accepts(point)
+    ]
     optima = model_optima(problem, unit_space, accepts, origin, seed)
-    optima = cheapest_first(problem, unit_space, optima, seed)[:each]
-    turns = zip_longest(optima, presets[:each])
+    optima = cheapest_first(problem, unit_space, optima, seed)
+    if optima and origin is not None and problem.guard is not None:
+        free = at_no_price(problem, unit_space, optima[0], origin, seed)
+        if free not in (origin, *optima) and not accepts(free):
+            optima.insert(1, free)
+    turns = zip_longest(optima[:each], presets[:each])
     return [point for turn in turns for point in turn if point is not None]
 
 
@@ -84,7 +93,7 @@ def projected(
             continue
         wanted = [options.get(parameter.name), defaults.get(parameter.name), parameter.default]
         given = [value for value in wanted if value is not None]
-        value = next((value for value in given if parameter.contains(value)), None)
+        value = next((parameter.spelled(each) for each in given if parameter.contains(each)), None)
         numbers = parameter.numbers
         first = given[0] if given else None
         is_number = isinstance(first, int | float) and not isinstance(first, bool)
@@ -189,6 +198,41 @@ def cheapest_first(
     columns = OptionColumns(unit_space, problem.defaults)
     costs = np.log(_costs(problem, columns, rows, machines)).mean(axis=1)
     return [points[index] for index in np.argsort(costs, kind="stable")]
+
+
+# A value goes back to the baseline's where that lowers the write amplification by this share.
+_PRICE = 0.02
+
+
+def at_no_price(
+    problem: Problem,
+    unit_space: UnitSpace,
+    point: Mapping[str, OptionValue],
+    origin: Mapping[str, OptionValue],
+    seed: int,
+) -> dict[str, OptionValue]:
+    """`point` with the values of `origin` wherever those write less; `point` if it has no price.
+
+    A filter and a codec cost no write amplification, a smaller memtable does. Models err on how
+    much, and a guard may be nearer than they think: then half of a gain is worth more than all.
+    """
+    rng = np.random.default_rng(seed)
+    machines = [draw_constants(rng) for _ in range(_ORDERED_BY)]
+    columns, space = OptionColumns(unit_space, problem.defaults), unit_space.space
+
+    def written(points: Sequence[Mapping[str, OptionValue]]) -> FloatArray:
+        rows = unit_space.encode([space.variables_of(each) for each in points])
+        ratios: FloatArray = amplification_ratios(problem, columns, rows, machines).mean(axis=1)
+        return ratios
+
+    found = dict(point)
+    for name in sorted(found.keys() & origin.keys()):
+        back = {**found, name: origin[name]}
+        if back != found and space.contains(back):
+            with_it, without = written([found, back])
+            if without < (1.0 - _PRICE) * with_it:
+                found = back
+    return found
 
 
 def _costs(

@@ -33,12 +33,29 @@ def is_option_name(name: str) -> bool:
     return _OPTION_NAME.fullmatch(name) is not None
 
 
+# What RocksDB adds when it writes an object: to a Bloom filter its builder, which versions before
+# 7.0 want to be told; prefixes by their class names.
+_LONG_FORMS = (
+    (re.compile(r"(bloomfilter:[\d.]+):false"), r"\1"),
+    (re.compile(r"rocksdb\.FixedPrefix\.(\d+)"), r"fixed:\1"),
+    (re.compile(r"rocksdb\.CappedPrefix\.(\d+)"), r"capped:\1"),
+)
+
+
+def short_form(text: str) -> str:
+    """A value's `text` as people write it: `bloomfilter:10:false` is `bloomfilter:10`."""
+    for long, short in _LONG_FORMS:
+        text = long.sub(short, text)
+    return text
+
+
 def same_value(one: OptionValue, other: OptionValue) -> bool:
     """Whether an engine would read both as the same value: `1` and `1.0`, `true` and `"true"`.
 
     `1` and `true` count as the same too: Optuna looks choices up with Python's equality.
     """
-    return one == other or option_text(one) == option_text(other)
+    texts = (short_form(option_text(value)) for value in (one, other))
+    return one == other or next(texts) == next(texts)
 
 
 # --- conditions
@@ -221,6 +238,10 @@ class Parameter:
             return False
         special = any(special.value == value for special in self.specials)
         return special or self._scale.contains(value)
+
+    def spelled(self, value: OptionValue) -> OptionValue:
+        """`value` as the parameter's own choices spell it; as it is where it is none of them."""
+        return next((choice for choice in self.choices if same_value(choice, value)), value)
 
     def describe(self) -> str:
         """What `contains` accepts, in words, for messages."""

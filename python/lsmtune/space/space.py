@@ -125,7 +125,7 @@ class Space:
             default = defaults.get(parameter.name, parameter.default)
             value = options.get(parameter.name, default)
             if value is not None:
-                values[parameter.name] = value
+                values[parameter.name] = parameter.spelled(value)
         return values
 
 

@@ -49,6 +49,7 @@ from lsmtune.engines.option_names import (
 )
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.parameter import short_form
 from lsmtune.units import UnitError, is_digits, option_text_allowed, option_value
 
 ENGINE = "rocksdb"
@@ -94,12 +95,6 @@ _MEMTABLES = {
     "HashLinkListRepFactory": "hash_linkedlist",
 }
 _TABLE_KIND = "table_factory"
-# A filter with its builder (always the new one since 7.0), prefixes by their class names.
-_LONG_FORMS = (
-    (re.compile(r"(bloomfilter:[\d.]+):false"), r"\1"),
-    (re.compile(r"rocksdb\.FixedPrefix\.(\d+)"), r"fixed:\1"),
-    (re.compile(r"rocksdb\.CappedPrefix\.(\d+)"), r"capped:\1"),
-)
 _FILTER = f"{TABLE_OPTION}.filter_policy"
 # As versions before 7.0 wrote every filter of their own.
 _FILTERS_WITHOUT_BITS = frozenset({"rocksdb.BuiltinBloomFilter", "rocksdb.BuiltinFilter"})
@@ -147,10 +142,7 @@ def options_of(
         elif why is None and whole and not keep_defaults and is_default_everywhere(name, text):
             dropped += 1
         elif why is None:
-            if whole:  # as people write an object: without what RocksDB adds when it writes one
-                for long, short in _LONG_FORMS:
-                    text = long.sub(short, text)
-            options[name] = option_value(text)
+            options[name] = option_value(short_form(text) if whole else text)
     if dropped:
         what = "1 option" if dropped == 1 else f"{dropped} options"
         text = f"{what} with the engine's default left out (see --keep-defaults)"
