@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import MemoryModel, memory_model
-from lsmtune.engines.option_names import split_parts
+from lsmtune.engines.option_names import split_parts, whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
 from lsmtune.model.request import Limits
@@ -47,6 +47,8 @@ class UnsafeOption:
         unsafe, known = [], [value.lower() for value in self.values]
         for value in values:
             text, number = option_text(value).strip().lower(), -math.inf
+            if (whole := whole_size(text)) is not None:
+                text = str(whole)  # an engine's own `1k` is 1024
             with suppress(ValueError):
                 number = float(text)
             if text in known or number >= self.at_least:
