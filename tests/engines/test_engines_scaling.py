@@ -53,6 +53,18 @@ def test_defaults_that_nobody_set_shrink_too() -> None:
     assert CACHE not in scaled("rocksdb", {"block_based_table_factory.no_block_cache": True}, 0.5)
 
 
+def test_a_size_in_rocksdbs_own_spelling_shrinks_as_any_other_does() -> None:
+    """`1G` stayed as it was: a model of a sixteenth of the data had the cache of all of them."""
+    small = scaled("rocksdb", {"write_buffer_size": "64M", CACHE: "1G"}, 1 / 16)
+    assert (small["write_buffer_size"], small[CACHE]) == (4 * MIB, 64 * MIB)
+    assert scaled("rocksdb", {CACHE: "nullptr"}, 1 / 16)[CACHE] == "nullptr"
+    # LevelDB's options have no such letters, and its driver says so.
+    assert scaled("leveldb", {"write_buffer_size": "64M"}, 1 / 16)["write_buffer_size"] == "64M"
+    # `0` is false to the engine, so that the cache is there.
+    no_cache = "block_based_table_factory.no_block_cache"
+    assert scaled("rocksdb", {no_cache: 0}, 1 / 16)[CACHE] == 2 * MIB
+
+
 def test_what_a_size_means_beside_its_number_stays() -> None:
     options = {"max_total_wal_size": 0, "bytes_per_sync": 0, "max_open_files": -1}
     small = scaled("rocksdb", options, 0.01)
@@ -109,6 +121,8 @@ def test_what_an_engine_collects_before_it_flushes_and_compacts() -> None:
     trigger = {"level0_file_num_compaction_trigger": 9}
     assert write_cycle("rocksdb", {**merged, **trigger}, known) == (96 * MIB, 9)
     assert write_cycle("leveldb", {}, catalogue_defaults("leveldb", None)) == (4 * MIB, 4)
-    for never in ({"level0_file_num_compaction_trigger": -1}, {"disable_auto_compactions": True}):
+    assert write_cycle("rocksdb", {"write_buffer_size": "8M"}, known) == (8 * MIB, 4)
+    off = "disable_auto_compactions"
+    for never in ({"level0_file_num_compaction_trigger": -1}, {off: True}, {off: 1}):
         assert write_cycle("rocksdb", never, known) == (64 * MIB, sys.maxsize)
     assert write_cycle("own-program", {"write_buffer_size": MIB}, {}) == (1, 1)

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.engines.option_names import whole_size
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import same_value
 
 # Sizes are multiples of a page, as direct I/O and arenas want them.
 PAGE_BYTES = 4096
@@ -50,9 +52,17 @@ def scaled(
         value = options.get(name)
         if value is None and _is_default(engine, info, options, version):
             value = info.default if version is None else info.default_in(version)
-        if isinstance(value, int | float) and _scaled(info, value, scale) != value:
-            found[name] = _scaled(info, value, scale)
+        size = _number(engine, value)
+        if size is not None and _scaled(info, size, scale) != size:
+            found[name] = _scaled(info, size, scale)
     return found
+
+
+def _number(engine: str, value: OptionValue | None) -> int | float | None:
+    """`value` where it is a number to `engine`: RocksDB's own `64M` is one, too; None elsewhere."""
+    if isinstance(value, str):
+        return whole_size(value.strip()) if engine == "rocksdb" else None
+    return value
 
 
 def scaling_options(engine: str) -> dict[str, OptionInfo]:
@@ -86,12 +96,11 @@ def write_cycle(
         return 1, 1
 
     def number(name: str, other: int) -> int:
-        value = options.get(name, defaults.get(name, other))
-        return max(1, int(value)) if isinstance(value, int | float) else other
+        value = _number(engine, options.get(name, defaults.get(name, other)))
+        return other if value is None else max(1, int(value))
 
-    trigger = options.get(_TRIGGER, 0)
-    never = isinstance(trigger, int | float) and trigger < 0
-    if never or options.get(_NO_COMPACTION, False) is True:
+    never = (_number(engine, options.get(_TRIGGER, 0)) or 0) < 0
+    if never or same_value(options.get(_NO_COMPACTION, False), True):
         return number(_BUFFER, 1) * number(_MERGED, 1), sys.maxsize
     return number(_BUFFER, 1) * number(_MERGED, 1), number(_TRIGGER, _TRIGGER_USUAL)
 
@@ -112,7 +121,7 @@ def _is_default(
     known = option_catalogue(engine)
     for name, values in info.condition.items():
         value = options.get(name, known[name].default)
-        if value is None or option_text(value) not in map(option_text, values):
+        if value is None or not any(same_value(value, each) for each in values):
             return False
     return True
 
