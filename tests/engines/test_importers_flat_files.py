@@ -55,6 +55,21 @@ def test_zero_leaves_the_engines_default_but_for_the_filter() -> None:
     assert properties(text)[f"{TABLE}.filter_policy"] == "nullptr"
 
 
+def test_less_than_a_bit_is_no_filter_to_ycsb() -> None:
+    """`bloomfilter:-1` was made of it, which RocksDB refuses."""
+    text = "rocksdb.bloom_bits=-1\nrocksdb.compression=snappy"
+    assert properties(text)[f"{TABLE}.filter_policy"] == "nullptr"
+    assert properties("leveldb.filter_bits=-1")["filter_bits"] == 0
+
+
+@pytest.mark.parametrize("value", ["1", "yes", "TRUE", "t"])
+def test_what_is_no_truth_to_ycsb_is_none_here(value: str) -> None:
+    """YCSB-cpp compares with `true` alone: its run had no direct reads, and the import had."""
+    with pytest.raises(InputError, match=rf"use_direct_reads: found '{value}'; allowed: true, fal"):
+        properties(f"rocksdb.use_direct_reads={value}")
+    assert properties("rocksdb.use_direct_reads=true")["use_direct_reads"] is True
+
+
 def test_an_options_file_stands_for_all_other_options(tmp_path: Path) -> None:
     (tmp_path / "o.ini").write_text(export("rocksdb-options", "rocksdb", {"num_levels": 5}))
     path = tmp_path / "a.properties"

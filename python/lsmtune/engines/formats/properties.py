@@ -5,8 +5,9 @@ around names and values do not count, the last of two lines for one name wins, a
 passed over), `leveldb/leveldb_db.cc` and `rocksdb/rocksdb_db.cc` (a size or count of 0 leaves the
 engine's default, and so does -1 for compaction_pri; without a line for compression there is none,
 unlike in the engines themselves, so it is always written; to LevelDB every word but `snappy` means
-none; RocksDB's numbers are read as 32-bit integers; with rocksdb.optionsfile all other options are
-ignored).
+none; less than a bit per key is no filter; RocksDB's numbers are read as 32-bit integers, and every
+truth but `true` as false, of which all but `false` are refused here; with rocksdb.optionsfile all
+other options are ignored).
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ def _number(name: str, low: int, high: int, without: int | None = None) -> Spell
     return number(name, low, high, " in a .properties file", without=without)
 
 
+def _filter_bits(name: str) -> Spelling:
+    plain = _number(name, 0, _INT_MAX)
+    return replace(plain, read=lambda text: max(0, int(plain.read(text))))
+
+
 def _bloom_bits(name: str) -> Spelling:
     def say(option: str, text: str) -> str:
         kind, bits = filter_bits(option, text)
@@ -63,9 +69,18 @@ def _bloom_bits(name: str) -> Spelling:
         return str(bits)
 
     def read(text: str) -> OptionValue:
-        return filter_policy(BLOOM, int(number(name).read(text)))
+        return filter_policy(BLOOM, int(_filter_bits(name).read(text)))
 
     return Spelling(name, say, read)
+
+
+def _truth(name: str) -> Spelling:
+    def read(text: str) -> bool:
+        if text not in ("true", "false"):
+            raise ValueError("true, false")
+        return text == "true"
+
+    return replace(boolean(name), read=read)
 
 
 _ROCKSDB_NUMBERS = (
@@ -88,15 +103,15 @@ PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
         "max_open_files": _number("max_open_files", 1, _INT_MAX),
         "block_size": _number("block_size", 1, _INT_MAX),
         "block_restart_interval": _number("block_restart_interval", 1, _INT_MAX),
-        "filter_bits": _number("filter_bits", 0, _INT_MAX),
+        "filter_bits": _filter_bits("filter_bits"),
         "compression": word("compression", {"none": "no", "no": "no", "snappy": "snappy"}),
     },
     "rocksdb": {
         **{name: _number(name, 1, _INT_MAX) for name in _ROCKSDB_NUMBERS},
-        "use_direct_reads": boolean("use_direct_reads"),
-        "allow_mmap_writes": boolean("allow_mmap_writes"),
-        "allow_mmap_reads": boolean("allow_mmap_reads"),
-        "use_direct_io_for_flush_and_compaction": boolean("use_direct_io_for_flush_compaction"),
+        "use_direct_reads": _truth("use_direct_reads"),
+        "allow_mmap_writes": _truth("allow_mmap_writes"),
+        "allow_mmap_reads": _truth("allow_mmap_reads"),
+        "use_direct_io_for_flush_and_compaction": _truth("use_direct_io_for_flush_compaction"),
         # 0 is the engine's default there, as it is not in RocksDB.
         "max_open_files": _number("max_open_files", -1, _INT_MAX, without=0),
         "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
