@@ -48,6 +48,7 @@ _FIELDS = {
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "default": (lambda value: isinstance(value, str | int | float | bool), "one value"),
     "values": (lambda values: isinstance(values, list) and bool(values), "a list of values"),
+    "meta": (lambda value: value is None or isinstance(value, dict), "an object"),
     "log": (lambda value: isinstance(value, bool), "true, false"),
     "quantization_bins": (
         lambda bins: bins is None or (type(bins) is int and bins >= 2),

@@ -417,7 +417,11 @@ def _add_pruner(reading: _Reading) -> None:
         reading.note((name,), f"left out: no pruner here does what {algorithm} does")
         return
     pruner: dict[str, Any] = {"name": "median"}
-    for argument, value in (assessor.get("classArgs") or {}).items():
+    arguments = assessor.get("classArgs") or {}
+    if not isinstance(arguments, dict):
+        place = (name, "classArgs")
+        raise reading.document.error(place, found=arguments, allowed="a mapping")
+    for argument, value in arguments.items():
         if argument == "start_step" and isinstance(value, int) and value >= 0:
             pruner["warmup_steps"] = value
         elif argument != "optimize_mode":
