@@ -405,6 +405,17 @@ def test_benchmark_sh_is_told_of_all_that_it_would_set_otherwise() -> None:
     assert "--write_buffer_size=1000000" in odd["BENCHMARK_FLAGS"]
 
 
+@pytest.mark.parametrize("on", [True, 1, "1", "true"])
+def test_benchmark_sh_is_told_a_truth_however_it_is_spelled(on: OptionValue) -> None:
+    """`allow_trivial_move=1` was left out, and nothing said so."""
+    style: OptionValue = "kCompactionStyleUniversal"
+    moves = {"compaction_options_universal.allow_trivial_move": on, "compaction_style": style}
+    assert shell(said_of("benchmark.sh", moves).text)["UNIVERSAL_ALLOW_TRIVIAL_MOVE"] == "1"
+    # What benchmark.sh sets itself in leveled compaction, which is then no loss.
+    dynamic = said_of("benchmark.sh", {"level_compaction_dynamic_level_bytes": on})
+    assert "level_compaction_dynamic_level_bytes" not in str(dynamic.left_out)
+
+
 @pytest.mark.engine
 def test_db_bench_takes_the_flags_for_benchmark_sh(tmp_path: Path) -> None:
     flags = shell(said_of("benchmark.sh", ROCKSDB).text)["BENCHMARK_FLAGS"].strip("'")

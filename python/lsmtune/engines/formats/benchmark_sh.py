@@ -19,6 +19,8 @@ from lsmtune.engines.formats.spelling import COMPRESSION_IN_DB_BENCH, number, wo
 from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.parameter import same_value
+from lsmtune.units import option_value
 
 _MIB = 1 << 20
 _UNIVERSAL = "compaction_options_universal"
@@ -84,7 +86,7 @@ def write(request: ExportRequest) -> Exported:
     flags: dict[str, OptionValue] = {}
     for name, value in values.items():
         fixed = _FIXED.get(style or "leveled", {}).get(name)
-        if name == _STYLE or (fixed is not None and value.lower() == fixed):
+        if name == _STYLE or (fixed is not None and _same(value, fixed)):
             continue
         if fixed is not None:
             left_out.append(LeftOut(name, value, f"benchmark.sh sets {fixed}"))
@@ -111,12 +113,18 @@ def write(request: ExportRequest) -> Exported:
     return Exported("\n".join(lines) + "\n", (*left_out, *without))
 
 
+def _same(value: str, fixed: str) -> bool:
+    """Whether both are one value to RocksDB: `1` and `true` are."""
+    return same_value(option_value(value.lower()), option_value(fixed))
+
+
 def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, str] | None:
     """The variable of an option; None where a flag has to say it."""
     if name == "compression":
         return {_COMPRESSION.name: _COMPRESSION.say(name, value)}
     if name == _TRIVIAL_MOVE and name in universal:
-        return {"UNIVERSAL_ALLOW_TRIVIAL_MOVE": "1"} if value == "true" else {}
+        said = ROCKSDB_FLAGS[name].say(name, value)
+        return {"UNIVERSAL_ALLOW_TRIVIAL_MOVE": "1"} if said == "true" else {}
     if name in universal:
         return {_UNIVERSAL_VARIABLES[name]: ROCKSDB_FLAGS[name].say(name, value)}
     if name in _VARIABLES:
