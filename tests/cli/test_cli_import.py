@@ -183,6 +183,16 @@ def test_an_unsafe_option_is_allowed_aloud(lsmtune: Any, home: Path, options: Pa
     assert list(load_spec(home / "s.yaml").unsafe_options) == ["compaction_style"]
 
 
+def test_a_range_that_ends_at_an_unsafe_number_is_allowed_aloud(lsmtune: Any, home: Path) -> None:
+    """It was refused as a study that does not load, with nothing written that could be mended."""
+    spec = {"_type": "randint", "_value": [20, 4097]}
+    (home / "s.json").write_text(json.dumps(SPACE | {"level0_stop_writes_trigger": spec}))
+    said = lsmtune("import", "s.json", "--engine", "rocksdb", "--output", "s.yaml")
+    assert said.status == 0, said.err
+    assert "allow_unsafe: level0_stop_writes_trigger is allowed, as the file has it" in said.err
+    assert list(load_spec(home / "s.yaml").unsafe_options) == ["level0_stop_writes_trigger"]
+
+
 BAD = [
     ([], "missing argument"),
     (["SPACE", "--format", "nni-spac"], "did you mean nni-space"),
