@@ -33,6 +33,13 @@ def test_leveldb_cannot_go_past_the_page_cache() -> None:
         with_page_cache(GIVEN, "leveldb", PageCache.DIRECT, "-w")
 
 
+@pytest.mark.parametrize("value", [True, "true", 1])
+def test_an_option_that_says_the_same_in_other_words_is_no_opposite(value: bool | str) -> None:
+    """`use_direct_reads=1` was refused, which is true to RocksDB."""
+    config = with_page_cache(Config({"use_direct_reads": value}), "rocksdb", PageCache.DIRECT, "-w")
+    assert config.options["use_direct_reads"] is True
+
+
 @pytest.mark.parametrize("value", [False, "false"])
 def test_an_option_that_says_the_opposite_is_refused(value: bool | str) -> None:
     config = Config({"use_direct_reads": value})

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.workload import PageCache, Workload
+from lsmtune.space.parameter import same_value
 
 # rocksdb/options.h: both are off by default. LevelDB maps its tables and has nothing of the kind.
 _DIRECT: Mapping[str, Mapping[str, OptionValue]] = {
@@ -34,7 +35,7 @@ def with_page_cache(
         raise InputError(source, field, found=page_cache.value, allowed=allowed)
     for name, value in wanted.items():
         given = config.options.get(name, value)
-        if option_text(given) != option_text(value):
+        if not same_value(given, value):
             allowed = f"{option_text(value)}, because page_cache is direct"
             raise InputError(source, name, found=option_text(given), allowed=allowed)
     return Config({**config.options, **wanted}, config.label)
