@@ -166,11 +166,20 @@ def test_a_step_is_refused_exactly_when_high_is_out_of_reach(
         ["true", True],
         [8, "8"],
         ["bloomfilter:10", "bloomfilter:10:false"],
+        ["ribbonfilter:10", "ribbonfilter:10:0"],
     ],
 )
 def test_choices_that_an_engine_reads_alike_are_repeats(choices: list[OptionValue]) -> None:
     with pytest.raises(InputError, match=r"space\.c\.choices\[1\]: the same choice twice"):
         make_categorical("c", choices)
+
+
+def test_a_baseline_as_rocksdb_writes_its_filter_lies_in_the_space() -> None:
+    """Of `ribbonfilter:10` an OPTIONS file has `ribbonfilter:10:0`, and was outside of it."""
+    policy = make_categorical("p", ["nullptr", "bloomfilter:10", "ribbonfilter:10"])
+    assert policy.spelled("ribbonfilter:10:0") == "ribbonfilter:10"
+    for other in ("ribbonfilter:10:1", "ribbonfilter:10:-1", "ribbonfilter:1", "bloomfilter:10:0"):
+        assert not policy.contains(other)
 
 
 def test_a_name_that_could_be_an_optuna_variable_is_refused() -> None:
