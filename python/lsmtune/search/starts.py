@@ -38,8 +38,8 @@ def textbook_starts(
 
     They take turns, as now the one kind is better, now the other. Of the optima those come first of
     which all models together expect the most; where the write amplification has a guard, the first
-    one is followed by what it is at no price (`at_no_price`). Of each kind there are at most `each`: so few that a model of the trials
-    proposes soon. The other arguments are those of `model_optima`.
+    one is followed by the same `at_no_price`. Of each kind there are at most `each`: so few that a
+    model of the trials proposes soon. The other arguments are those of `model_optima`.
     """
     presets = [
         point
