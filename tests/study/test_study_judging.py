@@ -207,6 +207,17 @@ def test_what_was_rejected_at_a_larger_size_is_not_the_best() -> None:
     assert nothing.rejected == set(range(4))
 
 
+def test_a_promoted_trial_that_breaks_what_is_asked_by_now_is_not_the_best() -> None:
+    """It was the best there, and the session ended: every trial was said to break a constraint."""
+    broken = ok(3, 120.0, violations={"write_buffer_size <= 4MiB": 1.0})
+    trials = [trial(1, ok(1, 100.0)), trial(2, ok(2, 110.0)), trial(3, broken)]
+    larger, search = {1: 90.0, 2: 80.0, 3: 130.0}, beliefs({1: 0.1, 2: 0.0})
+    found = judge(trials, [], GOAL, Promotion(100.0, larger, search))
+    assert found.best == found.best_of_promotion == 1
+    assert found.rejected == set()
+    assert judge(trials, [], GOAL, Promotion(100.0, {3: 130.0})).best == 2
+
+
 def test_one_lucky_run_at_a_larger_size_does_not_decide_alone() -> None:
     """A quickstart proved the trial that had 1.34x there, and 1.05x in the search: 1.26x.
 

@@ -92,9 +92,11 @@ class Judgement:
         self.log_sd = log_sd
         self._goal = goal
         self._promotion = promotion
-        self._promoted = {n: each for n, each in promotion.values.items() if each is not None}
-        self.rejected = promotion.values.keys() - self._promoted.keys()
+        self.rejected = {n for n, each in promotion.values.items() if each is None}
         known = {n: each for n, each in self.trials.items() if each.value is not None}
+        # One that was promoted may break what is asked by now, or have failed when run again.
+        values = promotion.values
+        self._promoted = {n: v for n, v in values.items() if v is not None and n in known}
         self._values = {number: each.value or 0.0 for number, each in known.items()}
         self._sign = _sign(goal)
         standings = {n: each.standing for n, each in known.items() if each.standing is not None}
