@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from study_parts import make_spec
 
-from lsmtune.study.budget import SearchBudget
+from lsmtune.errors import InputError
+from lsmtune.study.budget import SearchBudget, refuse_short
+from lsmtune.study.build import parse_spec
 
 walls = st.lists(st.floats(0.1, 100.0), min_size=1, max_size=20)
 
@@ -119,3 +123,18 @@ def test_a_search_that_promises_nothing_that_matters_ends(
     why = budget.trials_end(50, [5.0, 5.0], promise, effect)
     assert why.startswith("the next tenth of the budget promises a gain of") is ends
     assert bool(why) is ends
+
+
+@pytest.mark.parametrize("operations", [20_000, 0])
+def test_a_time_that_only_limits_a_phase_refuses_no_budget(operations: int, tmp_path: Path) -> None:
+    """An hour was refused for YCSB B, as runs of a second may take ten minutes at the most."""
+    text = make_spec(tmp_path, budget="{time: 1h}").text
+    size = f"operationcount: {operations}, maxexecutiontime: 600"
+    ycsb = f"workload: {{name: ycsb-b, recordcount: 1000, {size}}}\n"
+    text = text.replace("workload:\n  name: fillrandom\n  num: 1000\n", ycsb)
+    spec = parse_spec(text, tmp_path / "small.yaml")
+    if operations:
+        refuse_short(spec, "--budget")
+        return
+    with pytest.raises(InputError, match="by the durations of its phases a run takes 10m"):
+        refuse_short(spec, "--budget")

@@ -191,11 +191,12 @@ class SearchBudget:
 def refuse_short(spec: Spec, place: str) -> None:
     """Raises InputError, which names `place`, where the time budget is too short for any search.
 
-    That is known before a run where phases have durations: a baseline, a trial, and a proof.
+    That is known before a run where durations alone end phases: a baseline, a trial, and a proof.
     """
     phases = [phase for each in spec.workloads for phase in each.workload.phases]
-    # A database that is loaded once serves all runs.
-    run_s = sum(p.duration_s or 0.0 for p in phases if p.kind is not PhaseKind.LOAD)
+    # A database that is loaded once serves all runs, and one with operations may end before.
+    lasting = [p for p in phases if p.kind is not PhaseKind.LOAD and p.operations_whole is None]
+    run_s = sum(phase.duration_s or 0.0 for phase in lasting if phase.replay is None)
     least_s = (2 + 2 * PAIRS_KEPT_LEAST) * run_s
     if spec.budget.time_s is not None and spec.budget.time_s < least_s:
         raise InputError(
