@@ -95,6 +95,18 @@ def test_more_trials_than_the_study_file_says(tmp_path: Path) -> None:
     assert result.trials == 11
 
 
+def test_less_time_that_was_asked_for_is_not_the_time_of_the_study_file(tmp_path: Path) -> None:
+    """The next session had its hour, and said that it was used up after half a minute."""
+    folder, hour = tmp_path / "s", make_spec(tmp_path, budget="{trials: 40, time: 1h}")
+    short = tuned(hour, folder, FakeRunner(), Asking(folder, 2, Requests(time_s=30.0)))
+    assert 3 <= short.trials < 40
+    ended = Recorder()
+    tuned(replace(hour, budget=replace(hour.budget, time_s=30.0)), folder, FakeRunner(), ended)
+    used_up = "the time of the search was used up in an earlier session"
+    assert ("search_finished", used_up) in ended.told
+    assert tuned(hour, folder, FakeRunner()).trials == 40
+
+
 def test_stopping_from_outside_is_stopping_in_order(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     observer = Asking(folder, 2, Requests(stop=True))

@@ -127,7 +127,7 @@ class Tuning(Session):
         while True:
             self._attend()
             if reason := self._budget.time_ends(*self._spent):
-                self._folder.measurements.set_fact(_TIME_ENDED, time_s)
+                self._folder.measurements.set_fact(_TIME_ENDED, self._budget.time_s)
                 return reason
             if self._stop.is_set():
                 return None
