@@ -12,6 +12,7 @@ from size_parts import Buffering, mixed
 from study_parts import Recorder, make_spec, tuned
 
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
 from lsmtune.report.source import read_study
 from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
 from lsmtune.search.searcher import Searcher
@@ -47,6 +48,19 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
     assert not free_best.eligible
     again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
     assert again.best == free.best
+
+
+def test_what_was_put_back_and_breaks_a_new_constraint_is_not_tried_again(tmp_path: Path) -> None:
+    """It was the first to run, and cost a trial; what breaks such a constraint is to cost none."""
+    observer, runner = Recorder(), LargerIsFaster()
+    observer.stop_at = ("run_started", Role.TRIAL, 2)
+    assert tuned(session(tmp_path, "", 6), tmp_path / "s", runner, observer).interrupted
+    cut_off = int(str(runner.requests[-1].config.options["write_buffer_size"]))
+    again = LargerIsFaster()
+    other = f"constraints: [write_buffer_size != {cut_off}]"
+    assert tuned(session(tmp_path, other, 6), tmp_path / "s", again).trials == 6
+    tried = [r.config.options["write_buffer_size"] for r in again.requests if r.trial is not None]
+    assert cut_off not in tried
 
 
 def test_when_every_trial_breaks_a_new_constraint_that_is_the_reason(tmp_path: Path) -> None:

@@ -353,7 +353,7 @@ class Search:
             }
             self._finished[number] = trial
         ran = {number: row.config.options for number, row in told.items()}
-        self._trials.restore(ends, ran, reports, self._arguments.start)
+        self._trials.restore(ends, ran, reports, self._arguments.start, self._refusal)
 
     def _store_told(self, folder: StudyFolder, told: FinishedTrial, running: _Running) -> None:
         """Keep what was told of a trial as the measurement of a run."""

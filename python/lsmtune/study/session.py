@@ -158,7 +158,8 @@ class Session:
         reports = {number: trial.reports for number, trial in judged.items()}
         ran = {number: trial.config.options for number, trial in runs.items()}
         first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
-        outcomes = self._trials.restore(ends, ran, reports, first_points)
+        accepts = self._feasibility.refusal
+        outcomes = self._trials.restore(ends, ran, reports, first_points, accepts)
         for number in outcomes.keys() - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)

@@ -23,7 +23,7 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
-from lsmtune.search.sampler import PROMISE, suggestion_of
+from lsmtune.search.sampler import PROMISE, Accepts, suggestion_of
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher
 from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
@@ -248,12 +248,14 @@ class Trials:
         ran: Mapping[int, Mapping[str, OptionValue]],
         reports: Mapping[int, Mapping[int, float]],
         start: Sequence[Mapping[str, OptionValue]],
+        accepts: Accepts,
     ) -> dict[int, str]:
         """Bring disk and Searcher to the same state; how each trial ended that was not put back.
 
         By number: `ends` are the trials that have stored runs, None for those that lack some; `ran`
         the options they ran with; `reports` what a pruner was told of them, step to value. `start`
-        are configurations of the space to try first.
+        are configurations of the space to try first; what was put back comes before them, unless
+        today's constraints no longer let it run: `accepts` says why.
 
         Raises LsmtuneError when one of the two databases is not the one that belongs to the other.
         """
@@ -270,8 +272,9 @@ class Trials:
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:
             if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in retried:
-                suggestion = suggestion_of(self._space, trial.params)
-                self._queue.append((suggestion.values, (RETRY_OF, trial.number)))
+                values = suggestion_of(self._space, trial.params).values
+                if not accepts(values):
+                    self._queue.append((values, (RETRY_OF, trial.number)))
         # By values: a place in the list means another configuration once the list has changed.
         queued = [values for values, _ in self._queue]
         for index, values in enumerate(start):
