@@ -250,6 +250,27 @@ def test_what_is_best_on_a_model_alone_is_not_what_is_proved(tmp_path: Path) -> 
     assert candidates >= {result.best_trial}
 
 
+def test_a_search_that_goes_on_is_not_bound_to_what_was_promoted_before_it(tmp_path: Path) -> None:
+    """Its best trial was that of the session before, whatever it found.
+
+    Where no time was left to run its best on more data, that one was proved once more.
+    """
+    spec, observer = large(tmp_path, "{time: 20m}"), Recorder()
+    before = run_large(spec, tmp_path / "study", FoldsWhenLarge(1_000_000), Recorder())
+    observer.stop_at = ("trial_finished",)
+    more = replace(spec, budget=replace(spec.budget, time_s=7200.0))
+    now = run_large(more, tmp_path / "study", FoldsWhenLarge(1_000_000), observer)
+    assert now.interrupted
+    searched = {
+        row.trial: row.measurement.phases[-1].sustained_throughput_ops_s or 0.0
+        for row in stored(tmp_path / "study")
+        if row.role is Role.TRIAL
+    }
+    assert now.best_trial == max(searched, key=lambda trial: searched[trial]) != before.best_trial
+    with StudyFolder.open(tmp_path / "study") as folder:
+        assert read_study(folder).best == now.best_trial, "the report says the same"
+
+
 def is_baseline_of_large(request: RunRequest) -> bool:
     """Whether it runs the default memtable, at the scale of the request."""
     memtable_bytes = float(str(request.config.options.get("write_buffer_size", 64 << 20)))

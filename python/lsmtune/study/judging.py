@@ -72,6 +72,10 @@ class Promotion:
     values: Mapping[int, float | None] = field(default_factory=dict)
     believed: Mapping[int, NormalDist] = field(default_factory=dict)
 
+    def outdated(self) -> Promotion:
+        """What it says once the search has gone on: of trials that failed there, that they did."""
+        return Promotion(values={n: None for n, value in self.values.items() if value is None})
+
 
 class Judgement:
     """All trials by number, what is known of the machine, and the race for the best.
@@ -432,6 +436,10 @@ class Observations:
         """What trials came to at a larger size, in the latest round there."""
         self._promotion = promotion
         self._judgement = None
+
+    def search_goes_on(self) -> None:
+        """Trials that come now have not been where those of an earlier round were."""
+        self.promote(self._promotion.outdated())
 
     def anchor_due(self, every: int, next_s: float, host: str = "") -> bool:
         """Whether an anchor is to be run now on `host`: `every` trials after the last attempt.

@@ -228,6 +228,7 @@ class Tuning(Session):
         if not self._search_begun:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
+            self._observations.search_goes_on()
             self._search_begun = True
             few = self._budget.few_trials(*self._spent)
             if few and not self._observations.trials:

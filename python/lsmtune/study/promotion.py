@@ -64,7 +64,7 @@ def promote(
     that run. A run is expected to take `run_s` seconds. `deadline_s` is what search and proof have
     left, None for no end: of that, the least proof is left alone. `defaults` are the engine's.
     """
-    searched = max((row.id for row in rows if row.role is Role.TRIAL), default=0)
+    searched = _searched(rows)
     rounds = [row for row in rows if row.role is Role.PROMOTION]
     last = rounds[-1] if rounds else None
     done: list[StoredMeasurement] = []
@@ -152,6 +152,11 @@ def kinds_first(
     return [numbers[place] for place in (*firsts, *others)][:count]
 
 
+def _searched(rows: Sequence[StoredMeasurement]) -> int:
+    """The last row of the search."""
+    return max((row.id for row in rows if row.role is Role.TRIAL), default=0)
+
+
 def _round_of(row: StoredMeasurement) -> tuple[int, str]:
     """The round that a run at the size of the proof belongs to: its number and its host."""
     return row.repeat, row.measurement.host
@@ -170,7 +175,10 @@ def promotion_of(
     defaults: Mapping[str, OptionValue] | None,
     believed: Mapping[int, NormalDist],
 ) -> Promotion:
-    """What the latest round among the `rows` of a study came to; an empty one without any."""
+    """What the latest round among the `rows` of a study came to; an empty one without any.
+
+    Of one that is older than the search, which trials failed there.
+    """
     rounds = [row for row in rows if row.role is Role.PROMOTION]
     by_trial: dict[int | None, list[StoredMeasurement]] = {}
     for row in rounds:
@@ -196,7 +204,8 @@ def promotion_of(
             continue  # it was cut off, and goes on
         if trial is not None:
             values[trial] = found
-    return Promotion(value([run.measurement for run in of_baseline]), values, believed)
+    found = Promotion(value([run.measurement for run in of_baseline]), values, believed)
+    return found if rounds and rounds[-1].id > _searched(rows) else found.outdated()
 
 
 def notes_on_sizes(
