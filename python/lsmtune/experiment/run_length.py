@@ -225,6 +225,13 @@ def longer_by(workload: Workload, factor: float) -> Workload:
 _OTHER_RECORDS = frozenset({"insert", "delete_oldest", "delete", "deleterandom"})
 
 
+def can_warm(workload: Workload) -> bool:
+    """Whether what it measures leaves it the same records, so that it can do it before, too."""
+    measured = workload.measured_phases
+    keeps = all(phase.shares and _OTHER_RECORDS.isdisjoint(phase.shares) for phase in measured)
+    return keeps and can_last(workload)
+
+
 def warmed_by(workload: Workload, share: float) -> Workload:
     """`workload` that first does `share` of what it measures, and does not measure that.
 
@@ -233,9 +240,7 @@ def warmed_by(workload: Workload, share: float) -> Workload:
     """
     if share <= 0.0:
         return workload
-    measured = workload.measured_phases
-    keeps = all(phase.shares and _OTHER_RECORDS.isdisjoint(phase.shares) for phase in measured)
-    if not keeps or not can_last(workload):
+    if not can_warm(workload):
         return longer_by(workload, 1.0 + share)
 
     def of(whole: int | None) -> int | None:

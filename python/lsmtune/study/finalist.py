@@ -11,6 +11,7 @@ from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import (
     can_last,
+    can_warm,
     flushes_missing,
     has_trend,
     longer_by,
@@ -132,8 +133,10 @@ def for_proof(
         measured = min(measured, factor)
         proofs = {**proofs, str(trial): [measured, share * size.proof_scale, factor / measured - 1]}
         store.set_fact(_PROOF_FACT, proofs)
-        if measured > 1.0:
-            for line in for_their_length(spec, measured * max(size.longer, default=1.0)):
+        # What cannot be warmed up is measured for as much longer.
+        longer = measured if all(map(can_warm, measurer.workloads)) else factor
+        if longer > 1.0:
+            for line in for_their_length(spec, longer * max(size.longer, default=1.0)):
                 measurer.observer.warning(f"in the proof {line}")
     # Proofs of earlier versions have no warmup.
     measured, scale, *warmups = proofs[str(trial)]
