@@ -17,8 +17,9 @@ from study_parts import Recorder, make_spec, stored, tuned
 from lsmtune.driver.messages import Message
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import can_change, longer_by, scaled_num
-from lsmtune.experiment.schedule import Arm
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
@@ -33,9 +34,10 @@ from lsmtune.space.space import make_space
 from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import engine_defaults
+from lsmtune.study.finalist import for_proof
 from lsmtune.study.observer import verdict_document
 from lsmtune.study.promotion import kinds_first, promote
-from lsmtune.study.size import RunSize, lengths, stored_size
+from lsmtune.study.size import RunSize, at_scale, lengths, stored_size
 from lsmtune.study.start import baseline_config, candidate_config
 
 
@@ -640,6 +642,43 @@ def test_a_finalist_whose_rate_moves_has_a_proof_that_does_not_measure_the_begin
     assert kinds == [*(phase.kind for phase in searched.phases[:-1]), "warmup", "measure"]
     each = [(w.phases[-1].operations_per_thread or 0) / w.num for w in (searched, proved)]
     assert each[0] == pytest.approx(each[1], rel=0.05), "what is measured is as long"
+
+
+class FallingAtFirst(Buffering):
+    """The rate of the baseline alone falls."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if request.config.options["write_buffer_size"] != 2 << 20:
+            return found
+        steps = (Interval(n / 4, 0.25, 25, 25 * n, 100.0 - n, None) for n in range(1, 41))
+        series = tuple(steps)
+        return replace(found, phases=tuple(replace(p, intervals=series) for p in found.phases))
+
+
+def test_a_rate_that_moves_is_warmed_up_also_where_the_finalist_has_longer_runs(
+    tmp_path: Path,
+) -> None:
+    """Its own runs were twice as long, which was all that the baseline's moving rate asked for."""
+    spec, runner, observer = mixed(tmp_path), FallingAtFirst(), Recorder()
+    finalist = candidate_config(spec, 7, {"write_buffer_size": 4 << 20})
+    with StudyFolder.create_or_resume(tmp_path / "study", spec) as folder:
+        measurer = Measurer(
+            *(folder, runner, *at_scale(spec, 1.0), observer, observer.stop, runner.clock),
+            lengths=lambda config: 2.0 if config == finalist else 1.0,
+        )
+        (longer,) = (longer_by(workload, 2.0) for workload in measurer.workloads)
+        measurer.measure(Arm(ROCKSDB, baseline_config(spec)), 1, Slot(Role.BASELINE, 0))
+        slot = Slot(Role.TRIAL, 7, trial=7)
+        measurer.measure(Arm(ROCKSDB, finalist), 1, slot, workload=longer)
+        proof = for_proof(spec, measurer, RunSize(), 7, None)
+        folder.measurements.set_fact("proof_lengths", {})
+        short = for_proof(spec, measurer, RunSize(), 7, 30.0)
+    names = ["load", "settle", "run-warmup", "run"]
+    assert [phase.name for phase in proof.workloads[0].phases] == names
+    assert [phase.operations for phase in proof.workloads[0].phases[2:]] == [12_000, 12_000]
+    # Where there is no time for both, what is measured comes first.
+    assert short.workloads == [longer]
 
 
 @pytest.mark.parametrize("asked", ["metric: total_elapsed_s", "guards: [stall_s <= 2 * baseline]"])

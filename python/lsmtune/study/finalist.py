@@ -10,6 +10,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import (
+    TREND_FACTOR,
     can_last,
     can_warm,
     flushes_missing,
@@ -176,12 +177,17 @@ def _proof_length(
         )
         for row in newest
     ]
+    flushes = (x * (1.0 + (flushes_missing(m, spec.goal) or 0.0)) for m, _, x, _ in sides)
+    measured = max(flushes, default=1.0)
+    moving = any(has_trend(m, w, spec.goal) for m, w, *_ in sides)
     factor, room = 1.0, 1.0
     for least in (False, True):
         factor = max(
             (x * steady_factor(m, w, spec.goal, least=least) for m, w, x, _ in sides),
             default=1.0,
         )
+        if moving and not least:  # as much again that is not measured
+            factor = max(factor, TREND_FACTOR * measured)
         runs_s = [g * (m.elapsed_s + more_s(m, factor / x)) for m, _, x, g in sides]
         pair_s = sum(runs_s)
         room = DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9])
@@ -189,10 +195,7 @@ def _proof_length(
             room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
         if room >= 1.0:
             break
-    if not any(has_trend(m, w, spec.goal) for m, w, *_ in sides):
-        return factor, room, factor
-    flushes = (x * (1.0 + (flushes_missing(m, spec.goal) or 0.0)) for m, _, x, _ in sides)
-    return factor, room, max(flushes)
+    return factor, room, measured if moving else factor
 
 
 # --- The proof
