@@ -204,8 +204,8 @@ def promotion_of(
             continue  # it was cut off, and goes on
         if trial is not None:
             values[trial] = found
-    found = Promotion(value([run.measurement for run in of_baseline]), values, believed)
-    return found if rounds and rounds[-1].id > _searched(rows) else found.outdated()
+    promotion = Promotion(value([run.measurement for run in of_baseline]), values, believed)
+    return promotion if rounds and rounds[-1].id > _searched(rows) else promotion.outdated()
 
 
 def notes_on_sizes(
