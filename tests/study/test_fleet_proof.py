@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 from statistics import NormalDist
 from types import SimpleNamespace
@@ -9,16 +10,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, phase
-from fleet_parts import LocalFleet, LocalHost, fleet_of, speed, tuned_on
+from fleet_parts import LocalFleet, LocalHost, fleet_of, local_host, speed, tuned_on
 from simulated_hosts import SimulatedRunner
 from size_parts import Buffering, mixed
-from study_parts import make_spec, stored
+from study_parts import Recorder, make_spec, stored
 
 from lsmtune.driver.messages import Hello, Message
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.head import HostRunner
-from lsmtune.fleet.host import HostLostError, Work, Worker
+from lsmtune.fleet.host import Answer, HostLostError, Work, Worker
 from lsmtune.fleet.proof import fleet_verdict, is_unstable
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -214,6 +215,34 @@ def test_a_fleet_of_one_host_proves_as_one_machine_does(tmp_path: Path) -> None:
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
     assert "measured on one host" in result.verdict.notes[0]
+
+
+def test_a_host_that_is_lost_in_the_proof_and_comes_back_runs_the_rest_of_its_pairs(
+    tmp_path: Path,
+) -> None:
+    """It never became ready again: after a short cut of the network the verdict was final."""
+
+    class Lost(LocalHost):
+        works = 0
+
+        def submit(self, token: int, work: Work) -> Future[Answer]:
+            self.works += 1
+            self.alive = self.works < 8  # the baseline, four trials, and one whole pair
+            return super().submit(token, work)
+
+    fleet = LocalFleet([Lost("a", local_host(tmp_path, "a", run_s=0.02)._worker)])
+
+    class Returns(Recorder):
+        def warning(self, text: str) -> None:
+            super().warning(text)
+            if "a is given up" in text:
+                fleet.add(LocalHost("a", local_host(tmp_path / "again", "a", run_s=0.02)._worker))
+
+    spec = make_spec(tmp_path, budget="{trials: 4}", pairs=8)
+    result, _ = tuned_on(spec, tmp_path / "s", fleet, Returns())
+    assert result.verdict is not None
+    assert result.verdict.pairs == 8
+    assert result.verdict.outcome is VerdictOutcome.BETTER
 
 
 def test_a_second_worker_on_a_host_is_refused(

@@ -413,7 +413,9 @@ class FleetTuning(Tuning):
         self._observer.proof_started(each * len(self._members))
 
         def assign(member: Member) -> Step | None:
-            if not member.ready or member.name in proved:
+            if not member.ready:  # one that was lost, and came back
+                return self._admission(member)
+            if member.name in proved:
                 return None
             proved[member.name] = None
             return Step(
