@@ -245,6 +245,25 @@ def test_a_host_that_is_lost_in_the_proof_and_comes_back_runs_the_rest_of_its_pa
     assert result.verdict.outcome is VerdictOutcome.BETTER
 
 
+def test_a_proof_that_goes_on_has_as_many_pairs_on_each_host_as_it_began_with(
+    tmp_path: Path,
+) -> None:
+    """Most hosts come a moment after the first, which alone had all pairs of the proof then."""
+
+    class Stops(Recorder):
+        def proof_started(self, pairs: int) -> None:
+            self.stop.set()
+            self.pairs = pairs
+
+    spec, observer = make_spec(tmp_path, budget="{trials: 4}", pairs=12), Stops()
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 2), observer)
+    assert result.interrupted
+    assert observer.pairs == 2 * 6
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
+    assert result.verdict is not None
+    assert result.verdict.pairs == 6
+
+
 def test_a_second_worker_on_a_host_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,8 @@ from lsmtune.study.start import is_baseline, stored_baseline
 from lsmtune.study.stored import trial_runs
 from lsmtune.study.trials import Rounds
 
-_ELAPSED = "fleet_elapsed_s"  # a stored fact
+# Stored facts; the second: how many pairs each host has, by finalist and `proof.pairs`.
+_ELAPSED, _PAIRS_EACH = "fleet_elapsed_s", "fleet_pairs_each"
 _TICK_S = 0.5
 
 
@@ -404,12 +405,21 @@ class FleetTuning(Tuning):
                 return None
         return results[0]
 
+    def _pairs_each(self, finalist: int) -> int:
+        """How many pairs each host has: fixed once, whichever hosts a proof goes on with."""
+        store, proof = self._folder.measurements, f"{finalist} {self._spec.proof.pairs}"
+        known: dict[str, int] = store.fact(_PAIRS_EACH) or {}
+        if proof not in known:
+            known[proof] = pairs_each(self._spec, sum(m.ready for m in self._members))
+            store.set_fact(_PAIRS_EACH, known)
+        return known[proof]
+
     def _proved(
         self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float | None
     ) -> Survived | None:
         spec, finalist = self._spec, Arm(self._engine, best.config)
         proved: dict[str, Any] = {}
-        each = pairs_each(spec, sum(m.ready for m in self._members))
+        each = self._pairs_each(best.number)
         self._observer.proof_started(each * len(self._members))
 
         def assign(member: Member) -> Step | None:
