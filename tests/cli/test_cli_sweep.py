@@ -179,5 +179,7 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(
     assert said.status == 130
     assert len(read_rounds(home / "sweep.lsmtune")) == said.json()["runs"] == 6
     assert "interrupted; 6 of 12 runs are kept in sweep.lsmtune" in said.err
+    said = lsmtune(*SWEEP, *AXES, "--repeat", "1", "--json")
+    assert (said.status, said.json()["runs"]) == (0, 6), "fewer rounds than were begun"
     said = lsmtune(*SWEEP, *AXES, "--repeat", "2", "--json")
     assert (said.status, said.json()["runs"]) == (0, 8)

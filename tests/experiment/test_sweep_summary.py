@@ -141,6 +141,14 @@ def test_what_is_unfinished_has_the_tables_that_it_can_have() -> None:
     assert summarise(SWEEP, CELLS, []).tables[0].best is None
 
 
+def test_a_round_that_was_begun_and_is_not_asked_for_any_more_is_not_unfinished() -> None:
+    """After Ctrl-C in round 2 of 3, fewer rounds ended as interrupted (130), again and again."""
+    result = summarise(replace(SWEEP, repeats=1), CELLS, runs_of(CELLS, 2)[:11])
+    assert (result.runs, result.runs_wanted, result.repeats) == (11, 11, 2)
+    result = summarise(replace(SWEEP, repeats=1), CELLS, runs_of(CELLS, 1)[:5])
+    assert (result.runs, result.runs_wanted) == (5, 9)
+
+
 def test_programs_that_know_no_drain_are_compared_by_what_they_know() -> None:
     result = summarise(SWEEP, CELLS, runs_of(CELLS, 2, drain_s=None))
     (table,) = result.tables

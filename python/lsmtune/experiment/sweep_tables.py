@@ -311,7 +311,8 @@ def summarise(
         repeats=repeats,
         seed=sweep.seed,
         runs=len(done),
-        runs_wanted=len(cells) * repeats,
+        # Of rounds that an earlier command began, nothing more is wanted.
+        runs_wanted=len(cells) * sweep.repeats + sum(run.round >= sweep.repeats for run in done),
         runs_s=sum(run.wall_s for run in done),
         confidence=CONFIDENCE,
         tables=tuple(tables),
