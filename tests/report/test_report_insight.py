@@ -11,6 +11,7 @@ from page import read
 from sample_study import STUDY, SampleStudy, analysed, changed, fill, speed_of
 
 from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
@@ -21,6 +22,7 @@ from lsmtune.report.figures import (
     history_chart,
     importance_chart,
     parallel_chart,
+    series_chart,
     slice_chart,
 )
 from lsmtune.report.sentences import rung_name
@@ -229,6 +231,37 @@ def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
     assert not any("front" in label for label in page.plots)
     assert json.loads(FORMATS["json"].render(pruned))["front"] is None
     assert "# Front" not in FORMATS["md"].render(pruned)
+
+
+def test_throughput_over_time_is_drawn_for_each_workload_by_itself(tmp_path: Path) -> None:
+    """Runs under all workloads had one median together, which is a rate of none of them."""
+    sample = SampleStudy(
+        tmp_path,
+        STUDY.replace(
+            "workload: {name: fillrandom, num: 1e6, key_bytes: 20, value_bytes: 100}",
+            "workloads: [{name: fillrandom, num: 1e6}, {name: fillseq, num: 1e6}]\nguards: []",
+        ),
+    )
+    options = sample.draw()
+    for workload, speed in enumerate((1.0, 0.1)):
+        run = sample.measured({}, speed)
+        sample.add(Role.BASELINE, run, sample.baseline, workload=workload)
+        config = Config(options, "study.yaml#0")
+        sample.add(Role.TRIAL, sample.measured(options, speed), config, trial=0, workload=workload)
+    found = analysed(sample)
+    sample.close()
+    for workload, speed in (("fillrandom", 1.0), ("fillseq", 0.1)):
+        lines = series_of(series_chart(found, workload))
+        assert list(lines) == [
+            f"{arm}: median, and the middle 80 % of 1 run" for arm in ("baseline", "tuned")
+        ]
+        rates = [point.y for line in lines.values() for point in line.points]
+        assert all(isinstance(y, float) and 0.5 < y / (320_000.0 * speed) < 2.0 for y in rates)
+    plots = read(FORMATS["html"].render(found)).plots
+    assert {label for label in plots if "over time of both" in label} == {
+        "Throughput over time of both under fillrandom",
+        "Throughput over time of both under fillseq",
+    }
 
 
 def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_path: Path) -> None:

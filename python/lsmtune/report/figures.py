@@ -169,15 +169,17 @@ def _slower(percentile: float) -> float:
     return 100.0 / max(100.0 - percentile, 1e-4)
 
 
-def series_chart(analysis: StudyAnalysis) -> Chart | None:
+def series_chart(analysis: StudyAnalysis, workload: str = "") -> Chart | None:
     """Throughput over time: the median of each arm's runs, in a band from the lowest tenth up.
 
+    Of the runs under one of several workloads, whose rates say nothing of each other's.
     Runs of different lengths are cut into `_STEPS_OF_TIME` parts of the longest one's time.
     """
     series: list[Series] = []
-    longest_s = max((row["points"][-1]["elapsed_s"] for row in analysis.series), default=0.0)
+    runs = [row for row in analysis.series if row["workload"] == workload]
+    longest_s = max((row["points"][-1]["elapsed_s"] for row in runs), default=0.0)
     for arm in Arm:
-        rows = [row["points"] for row in analysis.series if row["arm"] == arm]
+        rows = [row["points"] for row in runs if row["arm"] == arm]
         bins: list[list[float]] = [[] for _ in range(_STEPS_OF_TIME)]
         for point in (point for points in rows for point in points):
             place = int(_STEPS_OF_TIME * point["elapsed_s"] / longest_s) if longest_s else 0

@@ -133,16 +133,26 @@ _OPTIONS = (
 
 def compared_section(analysis: StudyAnalysis) -> Section:
     """Both configurations beside each other: over time, latencies, stalls, costs, pair by pair."""
-    plot = plot_blocks("Throughput over time of both", figures.series_chart(analysis))
-    source = Paragraph(f"{text.sentence(_source(analysis))}.", "quiet")
     blocks = [
-        *([Heading("Throughput over time"), source, *plot] if plot else []),
+        *_series_blocks(analysis),
         *_latency_blocks(analysis),
         *_performance_blocks(analysis),
         *_workload_blocks(analysis),
         *_pair_blocks(analysis),
     ]
     return Section("compared", "Tuned against baseline", blocks, "Compared")
+
+
+def _series_blocks(analysis: StudyAnalysis) -> list[Block]:
+    """Throughput over time, under each workload."""
+    source = Paragraph(f"{text.sentence(_source(analysis))}.", "quiet")
+    blocks: list[Block] = []
+    for workload in dict.fromkeys(row["workload"] for row in analysis.series):
+        under = f" under {workload}" if workload else ""
+        chart = figures.series_chart(analysis, workload)
+        plot = plot_blocks(f"Throughput over time of both{under}", chart)
+        blocks += [Heading(f"Throughput over time{under}"), source, *plot] if plot else []
+    return blocks
 
 
 def _workload_blocks(analysis: StudyAnalysis) -> list[Block]:
