@@ -16,6 +16,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.study.build import load_spec
+from lsmtune.study.session import FLEET_ELAPSED
 from made_up import add_run
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
@@ -102,6 +103,12 @@ def test_a_study_without_a_verdict_shows_its_best_and_how_to_go_on(
         "verdict none yet: what the search found is a promise, not a proof",
         "next lsmtune tune small.yaml",
     ]
+
+
+def test_the_time_of_a_fleet_is_that_of_the_clock(lsmtune: Any, study: Path) -> None:
+    with StudyFolder.create_or_resume(default_folder(study), load_spec(study)) as folder:
+        folder.measurements.set_fact(FLEET_ELAPSED, 1.0)
+    assert "budget 1h or 2 trials; 1s and 2 trials so far" in shown(lsmtune, study)
 
 
 def test_the_price_stands_beside_the_verdict_broken_guards_first(lsmtune: Any, study: Path) -> None:

@@ -16,10 +16,12 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
+from lsmtune.report.sentences import statistics_facts
 from lsmtune.report.source import read_study
 from lsmtune.report.tables import GAIN, SlicePlace
 from lsmtune.search.searcher import PUT_BACK
-from lsmtune.study.session import REFUSED
+from lsmtune.study.session import FLEET_ELAPSED, REFUSED
+from made_up import add_run
 
 Make = Callable[[str], SampleStudy]
 
@@ -135,6 +137,18 @@ def test_statistics_count_as_the_trials_ended(make: Make) -> None:
         sum(row["total_s"] for row in statistics["roles"])
     )
     assert (statistics["budget_trials"], statistics["budget_s"]) == (40, None)
+
+
+def test_the_time_budget_of_a_fleet_is_compared_with_the_clock(make: Make) -> None:
+    """Four hosts, which work at once, had used 400 % of it."""
+    study = make(STUDY.replace("{trials: 40}", "{time: 1h}"))
+    store, run = study.folder.measurements, study.measured({})
+    add_run(store, Role.BASELINE, run, config=Config(), wall_s=7200.0)
+    assert ("time", "2h of 1h (200 %)") in statistics_facts(analysed(study).statistics)
+    store.set_fact(FLEET_ELAPSED, 1800.0)
+    facts = statistics_facts(analysed(study).statistics)
+    assert ("time", "30m of 1h (50 %)") in facts
+    assert ("time of all hosts together", "2h") in facts
 
 
 def test_a_trial_pruned_between_two_sizes_has_smaller_runs_only(make: Make) -> None:

@@ -49,9 +49,10 @@ def _show(
     from lsmtune.report.history import history
     from lsmtune.report.source import chosen, read_study
     from lsmtune.report.terminal import blocks_view
+    from lsmtune.study.session import time_spent_s
 
     with StudyFolder.open(directory or study_folder(study, "show")) as folder:
-        records, spent_s = read_study(folder), folder.measurements.spent_s()
+        records, spent_s = read_study(folder), time_spent_s(folder.measurements)
     runs = records.measurements
     engine = runs[-1].measurement.engine if runs else EngineIdentity(records.spec.engine_name)
     overview = Overview(records, history(records), chosen(records), engine, spent_s)

@@ -232,6 +232,7 @@ def _search_and_prove(
     from lsmtune.cli.tune_progress import Plan, TuneProgress
     from lsmtune.machine.interrupts import stop_on_interrupt
     from lsmtune.study.loop import tune
+    from lsmtune.study.session import time_spent_s
     from lsmtune.study.start import baseline_config
 
     budget, baseline = spec.budget, baseline_config(spec)
@@ -239,7 +240,7 @@ def _search_and_prove(
         *(baseline, chosen.engine, spec.goal, spec.workloads),
         *(budget.trials, budget.time_s, spec.proof.pairs),
     )
-    spent_s = folder.measurements.spent_s()
+    spent_s = time_spent_s(folder.measurements)
     with (
         clock.beating(),
         tune_display(plan, clock, spent_s, observer=TuneProgress, quiet=quiet) as observer,

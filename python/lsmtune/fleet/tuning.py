@@ -44,13 +44,13 @@ from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneResult
-from lsmtune.study.session import FLEET_HOSTS
+from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS
 from lsmtune.study.start import is_baseline, stored_baseline
 from lsmtune.study.stored import trial_runs
 from lsmtune.study.trials import Rounds
 
-# Stored facts; the second: how many pairs each host has, by finalist and `proof.pairs`.
-_ELAPSED, _PAIRS_EACH = "fleet_elapsed_s", "fleet_pairs_each"
+# The stored fact: how many pairs each host has, by finalist and `proof.pairs`.
+_PAIRS_EACH = "fleet_pairs_each"
 _TICK_S = 0.5
 
 
@@ -81,7 +81,7 @@ class FleetTuning(Tuning):
         self._members: list[Member] = []
         self._rows: dict[str, list[StoredMeasurement]] = {}  # by host, for its HostStore
         self._clock = self._measurer.clock
-        elapsed_s = self._folder.measurements.fact(_ELAPSED)
+        elapsed_s = self._folder.measurements.fact(FLEET_ELAPSED)
         self._before_s, self._began_s = float(elapsed_s or 0.0), self._clock()
         self._looked_s = -math.inf
         self._running: dict[int, Member] = {}  # trials
@@ -213,7 +213,7 @@ class FleetTuning(Tuning):
     def _take(self, ended: Ended) -> None:
         """A host has nothing to do any more."""
         member, step, error = ended.member, ended.step, ended.error
-        self._folder.measurements.set_fact(_ELAPSED, self._spent_s)
+        self._folder.measurements.set_fact(FLEET_ELAPSED, self._spent_s)
         if error is None:
             step.ended(ended.result)
         elif isinstance(error, HostLostError) or (

@@ -198,7 +198,8 @@ def statistics(records: StudyRecords) -> Row:
     neither have one nor were pruned; `without_pruning` is `finished` less `pruned`. `put_back`
     were cut off by an interruption and tried again; `refused` counts, by reason, the configurations
     that were refused before they cost a run; `broken` the trials that broke each constraint on
-    outcomes. A budget that is None is open.
+    outcomes. A budget that is None is open. `elapsed_s` is None but for a fleet, whose hosts work
+    at once: its time by the clock, which the budget is of.
     """
     trials = records.trials
     spent_s = sum(stored.wall_s for stored in records.measurements)
@@ -249,6 +250,7 @@ def statistics(records: StudyRecords) -> Row:
             for role, walls in roles.items()
         ],
         "spent_s": spent_s,
+        "elapsed_s": records.elapsed_s,
         "budget_s": records.spec.budget.time_s,
         "budget_trials": records.spec.budget.trials,
     }

@@ -183,11 +183,15 @@ def statistics_facts(study: Row) -> list[tuple[str, str]]:
     facts.append(("refused before a run", f"{sum(study['refused'].values()):,}"))
     facts += [(f"refused: {reason}", f"{count:,}") for reason, count in study["refused"].items()]
     facts += [(f"broke {broken}", f"{count:,}") for broken, count in study["broken"].items()]
-    spent, budget_s = text.seconds(study["spent_s"]), study["budget_s"]
+    elapsed_s, budget_s = study["elapsed_s"], study["budget_s"]
+    spent_s = study["spent_s"] if elapsed_s is None else elapsed_s
+    spent = text.seconds(spent_s)
     if budget_s is not None:
-        used = text.share(study["spent_s"] / budget_s) if budget_s > 0 else ""
+        used = text.share(spent_s / budget_s) if budget_s > 0 else ""
         spent = f"{spent} of {text.seconds(budget_s)} ({used})"
     facts.append(("time", spent))
+    if elapsed_s is not None:
+        facts.append(("time of all hosts together", text.seconds(study["spent_s"])))
     if study["budget_trials"] is not None:
         of_budget = f"{study['finished']:,} of {study['budget_trials']:,}"
         facts.append(("trials of the budget", of_budget))

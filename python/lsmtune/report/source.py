@@ -33,7 +33,7 @@ from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
-from lsmtune.study.session import REFUSED
+from lsmtune.study.session import FLEET_ELAPSED, REFUSED
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
@@ -92,7 +92,7 @@ class StudyRecords:
     `put_back` counts the trials that an interruption cut off, `refused` the configurations that
     were refused before they cost a run, by reason. `result_files` are those of the study's
     `result/` folder that an engine or a program reads. `machine` is what the tuner noted of the
-    machine it ran on, if it did.
+    machine it ran on, if it did. `elapsed_s` is how long a fleet worked by the clock.
     """
 
     spec: Spec
@@ -109,6 +109,7 @@ class StudyRecords:
     verdict: Verdict | None = None
     result_files: tuple[Path, ...] = ()
     machine: Mapping[str, str] = field(default_factory=dict)
+    elapsed_s: float | None = None
     crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
     power_tests: tuple[tuple[Mapping[str, Any], PowerTest], ...] = ()
 
@@ -154,6 +155,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
             sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
         ),
         machine={name: str(value) for name, value in machine.items() if value is not None},
+        elapsed_s=store.fact(FLEET_ELAPSED),
         crash_tests=tuple(kept_tests(store, CRASH_TESTS, CrashTest)),
         power_tests=tuple(kept_tests(store, POWER_TESTS, PowerTest)),
     )

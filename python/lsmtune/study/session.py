@@ -10,7 +10,7 @@ from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm
-from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
+from lsmtune.experiment.store import OF_BASELINE, MeasurementStore, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement
@@ -39,6 +39,13 @@ from lsmtune.study.trials import Rounds, Trials
 
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 FLEET_HOSTS = "fleet_hosts"  # the stored fact: the hosts of a fleet, by name
+FLEET_ELAPSED = "fleet_elapsed_s"  # the stored fact: how long the sessions of a fleet took
+
+
+def time_spent_s(store: MeasurementStore) -> float:
+    """Seconds of a study's time so far: of a fleet by the clock, as its hosts work at once."""
+    elapsed_s = store.fact(FLEET_ELAPSED)
+    return store.spent_s() if elapsed_s is None else float(elapsed_s)
 
 
 class Session:
