@@ -17,6 +17,7 @@ from lsmtune.model.workload import Durability, Phase, PhaseKind, Replay
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.history import RUNS_LEAST, repeat_rows
+from lsmtune.report.sentences import proof_lines
 from lsmtune.report.tables import Arm, Ended, NoiseSource, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
@@ -187,6 +188,18 @@ def test_why_a_proof_stopped(
     found = analysed(study).proof
     assert found is not None
     assert (found.ended, found.pairs_max, found.pairs_least_each) == (ended, 30, None)
+
+
+def test_no_interval_stopped_the_proof_of_a_fleet(study: SampleStudy) -> None:
+    """It was said to have stopped as soon as the interval excluded no difference."""
+    run = replace(study.measured({}), host="a")
+    study.add(Role.PROOF_BASELINE, run, study.baseline, pair=0)
+    better = verdict(outcome=VerdictOutcome.BETTER, ratio_low=1.001)
+    study.folder.measurements.set_verdict(better)
+    found = analysed(study)
+    assert found.proof is not None
+    assert found.proof.ended is None
+    assert not any(line.startswith("It stopped") for line in proof_lines(better, found.proof))
 
 
 def test_corrected_intervals_need_more_pairs(study: SampleStudy) -> None:

@@ -388,7 +388,8 @@ class ProofFacts:
 
     `pairs_max` and `smallest_effect` are those of the study file. `pairs_least_each` is how many
     pairs the intervals of the other metrics need at the least, None where these were not corrected.
-    `ended` is None for a verdict without a pair.
+    `ended` is None for a verdict without a pair, and for a fleet: what it saw ended nothing, as the
+    number of pairs of each host was fixed before.
     """
 
     ended: Ended | None
