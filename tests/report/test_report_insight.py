@@ -226,6 +226,24 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert document["metric"] == "gain"
 
 
+def test_a_trial_that_ended_well_did_not_fail_where_an_objective_is_zero(tmp_path: Path) -> None:
+    sample = SampleStudy(tmp_path, SEVERAL.replace("metric: rss_bytes_max", "metric: stall_s"))
+    sample.add_baseline()
+    options = sample.draw()
+    for number, stall_s in enumerate((1.0, 0.0)):
+        run = sample.measured(options)
+        run = replace(run, phases=(replace(run.phases[0], stall_s=stall_s),))
+        sample.add_trial(number, options, run)
+    found = analysed(sample)
+    sample.close()
+    drawn = series_of(history_chart(found))
+    assert [point.x for point in drawn["without a value"].points] == [1]
+    assert "failed" not in drawn
+    chart = slice_chart(found, found.slices[0])
+    assert chart is not None
+    assert Form.CROSS not in {series.form for series in chart.series}
+
+
 def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"].render(pruned))
     assert not any("front" in label for label in page.plots)

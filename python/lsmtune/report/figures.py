@@ -258,6 +258,8 @@ def _trial_mark(analysis: StudyAnalysis, row: TrialRow) -> tuple[_Mark, float | 
         if row.broken:
             return (Form.RING, "tuned", "breaks a constraint", ""), row.value
         return (Form.DOT, "tuned", "trial", "faint"), row.value
+    if row.outcome is Outcome.OK:  # an objective of 0 leaves the product of several without one
+        return (Form.RING, "muted", "without a value", ""), None
     if row.outcome is not Outcome.PRUNED:
         return (Form.CROSS, "bad", "failed", ""), None
     at, rates = row.censored, analysis.direction == Direction.MAXIMIZE
@@ -423,8 +425,8 @@ def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Chart | None:
         form = Form.STAR if point.is_tuned else Form.DOT
         kind = (form, "tuned", "" if point.is_tuned else "faint")
         if point.value is None:
-            pruned = point.outcome is Outcome.PRUNED
-            kind = (Form.DIAMOND, "muted", "") if pruned else (Form.CROSS, "bad", "")
+            failed = point.outcome not in (Outcome.OK, Outcome.PRUNED)
+            kind = (Form.CROSS, "bad", "") if failed else (Form.DIAMOND, "muted", "")
         y = BOTTOM if point.value is None else point.value
         hover = _point_hover(analysis, plotted, point)
         marks.setdefault(kind, []).append(Point(place(point), y, hover))

@@ -149,7 +149,7 @@ def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
         "The objective over each parameter, one mark per trial; the star is the candidate, the "
         "dashed line the baseline. Special values and trials in which the parameter was inactive "
         "stand to the left; those at the bottom have no value: red ones failed, grey ones were "
-        "pruned."
+        "pruned, or ended well with an objective of 0, of which several make no number."
     )
     groups: list[list[Block]] = []
     for plotted in analysis.slices:
