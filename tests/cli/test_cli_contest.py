@@ -121,6 +121,7 @@ def test_the_rules_are_shown_as_a_file_to_start_from(lsmtune: Any, home: Path) -
         (("a=default", "b=nothing"), "neither options, nor a preset"),
         (("a=default", "b=default", "--metric", "stalls"), "--metric: found 'stalls'"),
         (("a=default", "b=default", "--rounds", "0"), "--rounds: found '0'"),
+        (("a=default", "b=default", "--seed", str(2**53 - 1)), "--seed: found '9007199254740991'"),
         (("a=default", "b=default", "--output", "b.pdf"), "--output: found 'b.pdf'"),
         (("a=default", "b=default", "--confidence", "2%"), "--confidence: found '2%'"),
         (("a=default", "b=default", "--rules", "no.yaml"), "no.yaml: no such file"),

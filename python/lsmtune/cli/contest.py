@@ -17,7 +17,6 @@ from lsmtune.cli.flags import (
     LimitFlags,
     QuietOption,
     RunsDirOption,
-    SeedOption,
     WorkloadOption,
     WorkloadSetOption,
     command,
@@ -30,6 +29,7 @@ from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
+from lsmtune.model.request import SEED_MAX
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
@@ -96,7 +96,8 @@ class ContestFlags:
     confidence: str = flag(
         "--confidence SHARE", "That every separation of teams is right; 95%.", CONFIDENCE_DEFAULT
     )
-    seed: SeedOption = 1
+    # That of each round is one more, of at most 1,000.
+    seed: int = flag("--seed N", "All randomness follows from it.", 1, number=(0, SEED_MAX - 1000))
     directory: RunsDirOption = None
     output: list[Path] | None = flag(
         "--output FILE",

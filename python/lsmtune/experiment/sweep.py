@@ -194,7 +194,8 @@ class SweepFile:
         described("a mapping with workload, options, or both"),
     ]
     repeats: Annotated[int, described("rounds; 1 to 1000", ge=1, le=1000)] = 3
-    seed: Annotated[int, described("all randomness follows from it", ge=0, le=SEED_MAX)] = 1
+    # That of each round is one more, of at most 1,000.
+    seed: Annotated[int, described("all randomness follows from it", ge=0, le=SEED_MAX - 1000)] = 1
     limits: Annotated[Limits, described("when a run is killed")] = LIMITS_DEFAULT
     databases: Annotated[DatabaseSpec, described("loaded once, copied for each run")] = _DATABASES
 
