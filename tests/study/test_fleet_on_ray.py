@@ -17,10 +17,11 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.fleet.host import Answer, HostLostError, Work
 from lsmtune.fleet.on_ray import NAME, SLOT, RayFleet
 from lsmtune.machine.files import Clock
+from lsmtune.model.config import EngineIdentity
 
 
 class _RayError(Exception):
-    pass
+    actor_init_failed = False
 
 
 class FakeRay:
@@ -30,6 +31,7 @@ class FakeRay:
 
     def __init__(self) -> None:
         self.dies = self.silent = False
+        self.broken: _RayError | None = None
         self.asked: list[Future[Answer]] = []
 
     def init(self, **_: object) -> None:
@@ -44,7 +46,10 @@ class FakeRay:
         assert timeout == 0
         return awaited, []
 
-    def get(self, answer: object) -> object:
+    def get(self, answer: object, timeout: float) -> object:
+        assert timeout > 0
+        if self.broken is not None:
+            raise self.broken
         return answer
 
     def kill(self, _actor: object, *, no_restart: bool) -> None:
@@ -53,6 +58,7 @@ class FakeRay:
     def remote(self, **_: object) -> Any:
         actor = SimpleNamespace(
             ready=SimpleNamespace(remote=lambda: None),
+            facts=SimpleNamespace(remote=lambda _: None),
             perform=SimpleNamespace(remote=self._perform),
         )
         made = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: actor))
@@ -120,6 +126,23 @@ def test_a_host_that_is_lost_now_and_then_in_a_long_study_is_not_left_alone(
         (host,) = fleet.hosts()
         assert host.submit(1, Work(())).result(timeout=10) == Answer(1, ())
         host.give_up()
+
+
+def test_a_host_that_cannot_begin_says_why(ray: FakeRay, head: socket.socket) -> None:
+    """It was tried five times and left alone; "no host has a free slot" was all that was said."""
+    ray.broken = _RayError(
+        "The actor died because of an error raised in its creation task, ray::_Actor.__init__()\n"
+        '  File "host.py", line 1, in __init__\n'
+        "lsmtune.fleet.host.HostLostError: /w/a: another worker measures here\n"
+    )
+    ray.broken.actor_init_failed = True
+    fleet = fleet_at(head)
+    for _ in range(5):
+        (host,) = fleet.hosts()
+        with pytest.raises(HostLostError, match=r"^/w/a: another worker measures here$"):
+            host.facts(EngineIdentity("memory"))
+        host.give_up()
+    assert fleet.hosts() == []
 
 
 @pytest.mark.usefixtures("ray")

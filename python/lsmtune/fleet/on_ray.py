@@ -213,16 +213,15 @@ class RayFleet:
         self._taken.add(node)
 
     def _started(self, alive: set[str]) -> list[RayHost]:
-        """Those whose actors answer now; one whose slot is taken by another study waits for it."""
+        """Those whose actors answer now; one whose slot is taken by another study waits for it.
+
+        One whose actor could not begin says why when it is asked what it is.
+        """
         started = []
         for node, (name, actor, ready) in list(self._actors.items()):
             if self._ray.wait([ready], timeout=0)[0]:
                 del self._actors[node]
-                try:
-                    self._ray.get(ready)
-                    started.append(RayHost(name, node, actor, self, self._clock))
-                except self._error:
-                    self._lost(node, actor)
+                started.append(RayHost(name, node, actor, self, self._clock))
             elif node not in alive:
                 del self._actors[node]
                 self._lost(node, actor)
@@ -239,4 +238,6 @@ def _line(error: BaseException) -> str:
     if isinstance(cause, LsmtuneError):
         return str(cause)
     lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    if lines and getattr(cause, "actor_init_failed", False):  # a traceback, which ends with it
+        return lines[-1].partition(": ")[2] or lines[-1]
     return f"{type(cause).__name__}: {lines[0]}" if lines else type(cause).__name__
