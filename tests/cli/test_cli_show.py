@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import optuna
 import pytest
 
+from lsmtune.cli import ls
 from lsmtune.driver.messages import PhaseFinished, parse_message
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role
+from lsmtune.machine.files import is_owned
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
@@ -167,3 +170,22 @@ def test_studies_are_listed_with_what_they_came_to(
         f"no study in {tmp_path / 'here' / 'other'}; next step: lsmtune init\n"
     )
     assert "no such folder" in lsmtune("ls", "nowhere").refusal
+
+
+def test_a_folder_that_cannot_be_looked_into_hides_no_other_study(
+    lsmtune: Any, study: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`lsmtune ls` ended with `Permission denied` where one folder was another user's."""
+    (home / "theirs").mkdir()
+
+    def refused(path: Path) -> bool:
+        if path.name == "theirs":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path / ".lsmtune-owned"))
+        return is_owned(path)
+
+    monkeypatch.setattr(ls, "is_owned", refused)
+    said = lsmtune("ls", "--json")
+    assert said.status == 0, said.err
+    ours, theirs = said.json()["studies"]
+    assert (ours["path"], ours["error"]) == (default_folder(study).name, "")
+    assert (theirs["path"], theirs["error"]) == ("theirs", "cannot be read (Permission denied)")

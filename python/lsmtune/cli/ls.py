@@ -47,7 +47,7 @@ def _ls(
     if not directory.is_dir():
         raise InputError("ls", "DIR", found=str(directory), why="no such folder")
     folders = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
-    listed = [_listed(each) for each in folders if is_owned(each) and (each / STUDY_FILE).is_file()]
+    listed = [line for each in folders if (line := _listed(each)) is not None]
     if as_json:
         print_json({"studies": [asdict(each) for each in listed]})
     elif not listed:
@@ -56,28 +56,35 @@ def _ls(
         _print(listed)
 
 
-def _listed(path: Path) -> Listed:
+def _listed(path: Path) -> Listed | None:
+    """A line for the study in `path`; None where there is none."""
+    try:
+        return _read(path) if is_owned(path) and (path / STUDY_FILE).is_file() else None
+    except PermissionError as error:  # of another user: whether it is a study is not known either
+        return Listed(str(path), error=f"cannot be read ({error.strerror})")
+    except LsmtuneError as error:
+        return Listed(str(path), error=str(error))
+
+
+def _read(path: Path) -> Listed:
     """A line for the study in `path`, which a tuner may be working on."""
     from lsmtune.experiment.folder import StudyFolder
     from lsmtune.model.files import read_text
     from lsmtune.study.build import parse_stored_spec
 
-    try:
-        with StudyFolder.open(path) as folder:
-            spec = parse_stored_spec(read_text(path / STUDY_FILE), folder.origin)
-            store, verdict = folder.measurements, folder.measurements.verdict()
-            return Listed(
-                path=str(path),
-                name=spec.name,
-                engine=spec.engine_name,
-                workload=", ".join(each.label for each in spec.workloads),
-                trials=store.trials_begun(),
-                verdict=None if verdict is None else verdict.outcome.value,
-                ratio=None if verdict is None else verdict.ratio,
-                changed_unix_s=store.changed_unix_s(),
-            )
-    except LsmtuneError as error:
-        return Listed(str(path), error=str(error))
+    with StudyFolder.open(path) as folder:
+        spec = parse_stored_spec(read_text(path / STUDY_FILE), folder.origin)
+        store, verdict = folder.measurements, folder.measurements.verdict()
+        return Listed(
+            path=str(path),
+            name=spec.name,
+            engine=spec.engine_name,
+            workload=", ".join(each.label for each in spec.workloads),
+            trials=store.trials_begun(),
+            verdict=None if verdict is None else verdict.outcome.value,
+            ratio=None if verdict is None else verdict.ratio,
+            changed_unix_s=store.changed_unix_s(),
+        )
 
 
 def _print(listed: list[Listed]) -> None:
