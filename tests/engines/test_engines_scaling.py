@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.scaling import PAGE_BYTES, least_of, scaled, scaling_options, write_cycle
+from lsmtune.model.config import OptionValue
 
 MIB = 2**20
 CACHE = "block_based_table_factory.block_cache"
@@ -63,6 +64,36 @@ def test_a_size_in_rocksdbs_own_spelling_shrinks_as_any_other_does() -> None:
     # `0` is false to the engine, so that the cache is there.
     no_cache = "block_based_table_factory.no_block_cache"
     assert scaled("rocksdb", {no_cache: 0}, 1 / 16)[CACHE] == 2 * MIB
+
+
+@pytest.mark.parametrize(
+    ("options", "shrunk"),
+    [
+        ({f"{CACHE}.capacity": "1G"}, {f"{CACHE}.capacity": 64 * MIB}),
+        (
+            {CACHE: "{capacity=1G;num_shard_bits=4;}"},
+            {f"{CACHE}.capacity": 64 * MIB, f"{CACHE}.num_shard_bits": "4"},
+        ),
+        (
+            {"block_based_table_factory": "{block_cache={capacity=1G};block_size=16K}"},
+            {f"{CACHE}.capacity": 64 * MIB, "block_based_table_factory.block_size": "16K"},
+        ),
+        ({"block_based_table_factory": "{block_cache=1G;}"}, {CACHE: 64 * MIB}),
+        (
+            {"block_based_table_factory": "{block_size=16K}"},
+            {CACHE: 2 * MIB, "block_based_table_factory.block_size": "16K"},
+        ),
+        ({CACHE: f"{{{CACHE}"}, {CACHE: f"{{{CACHE}"}),
+    ],
+)
+def test_a_cache_in_the_text_of_an_object_shrinks_as_any_other_does(
+    options: dict[str, OptionValue], shrunk: dict[str, OptionValue]
+) -> None:
+    """The cache of a model was that of the target, or had the default's size beside its own."""
+    small = scaled("rocksdb", options, 1 / 16)
+    table = "block_based_table_factory"
+    assert {name: value for name, value in small.items() if name.startswith(table)} == shrunk
+    assert scaled("rocksdb", options, 1.0) == options
 
 
 def test_what_a_size_means_beside_its_number_stays() -> None:

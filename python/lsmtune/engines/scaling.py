@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.option_names import whole_size
+from lsmtune.engines.option_names import TABLE_OPTION, split_structure, whole_size
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import same_value
 
@@ -28,6 +29,10 @@ PAGE_BYTES = 4096
 # target lacks: with 48 MiB it held 1.28 of its database, the target 0.84.
 PROCESS_BYTES, THREAD_BYTES = 13 << 20, 1 << 20
 
+# `{capacity=1G}` is another way to state the size of the cache.
+_CACHE = f"{TABLE_OPTION}.block_cache"
+_CAPACITY = f"{_CACHE}.capacity"
+
 
 def scaled(
     engine: str,
@@ -39,22 +44,43 @@ def scaled(
 
     The engine's defaults scale, too, so that they come to be stated: a memtable of 64 MiB that
     nobody set would else hold all of a small database. Special values (no limit, off) stay as they
-    are, and so does what the catalogue does not know. A size is rounded to whole pages, and is at
+    are, and so does what the catalogue does not know. The text of an object that has sizes
+    (`{block_cache=1G;}`) comes back as its parts. A size is rounded to whole pages, and is at
     least what the engine takes (`least`), where it was not smaller before. Without a catalogue
     nothing scales. `version` is the engine's; None stands for the newest that the catalogue knows.
     """
     if not 0.0 < scale <= 1.0:
         raise ValueError(f"a scale is above 0 and at most 1, not {scale}")
-    found = dict(options)
     if scale == 1.0 or engine not in ENGINE_KINDS:
-        return found
-    for name, info in scaling_options(engine).items():
-        value = options.get(name)
-        if value is None and _is_default(engine, info, options, version):
+        return dict(options)
+    sizes = scaling_options(engine)
+    if _CACHE in sizes:
+        sizes[_CAPACITY] = sizes[_CACHE]
+    found = _taken_apart(options, sizes)
+    for name, info in sizes.items():
+        value = found.get(name)
+        if value is None and name == info.name and _is_default(engine, info, found, version):
             value = info.default if version is None else info.default_in(version)
         size = _number(engine, value)
         if size is not None and _scaled(info, size, scale) != size:
             found[name] = _scaled(info, size, scale)
+    return found
+
+
+def _taken_apart(
+    options: Mapping[str, OptionValue], sizes: Iterable[str]
+) -> dict[str, OptionValue]:
+    """`options` with the parts of an object by dotted name where it may have one of `sizes`."""
+    found: dict[str, OptionValue] = {}
+    for name, value in options.items():
+        parts: dict[str, str] | None = None
+        if isinstance(value, str) and value.strip().startswith("{"):
+            with suppress(ValueError):  # the engine says what is wrong with it
+                parts = split_structure(value)
+        if parts is not None and any(size.startswith(f"{name}.") for size in sizes):
+            found |= _taken_apart({f"{name}.{part}": text for part, text in parts.items()}, sizes)
+        else:
+            found[name] = value
     return found
 
 
@@ -116,7 +142,8 @@ def _is_default(
     """Whether an option that is not set is there, at a default of its own, and does something."""
     if info.name in _DERIVED or (version is not None and not info.exists_in(version)):
         return False
-    if info.name.rpartition(".")[0] in options:  # the whole object is stated as one text
+    # The whole object is stated as one text that has no parts, or the cache by its capacity.
+    if info.name.rpartition(".")[0] in options or f"{info.name}.capacity" in options:
         return False
     known = option_catalogue(engine)
     for name, values in info.condition.items():
