@@ -447,6 +447,16 @@ def test_no_option_is_ever_left_out_in_silence(options: dict[str, OptionValue]) 
         assert values <= set(re.findall(r"=(\S+)", text))
 
 
+def test_a_size_in_rocksdbs_own_spelling_differs_from_its_number_elsewhere_only() -> None:
+    def told(engine: str) -> list[str]:
+        here: dict[str, OptionValue] = {"write_buffer_size": "16M"}
+        found = differences(engine, None, here, {"write_buffer_size": 16 << 20})
+        return [each.option for each in found]
+
+    assert told("rocksdb") == []
+    assert told("own-program") == ["write_buffer_size"]
+
+
 def test_unknown_formats_and_engines_are_refused() -> None:
     with pytest.raises(InputError, match="did you mean properties"):
         export("propertys", "leveldb", {})

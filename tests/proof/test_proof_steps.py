@@ -401,6 +401,8 @@ ROCKSDB = EngineIdentity("rocksdb", "10.2.1")
             {"max_background_jobs": 4},
             ("write_buffer_size",),
         ),
+        # RocksDB reads `64M` as the number that it stands for.
+        ({}, {"write_buffer_size": "64M"}, {}, ("write_buffer_size",)),
         # Of what no catalogue knows, nothing is known to be the default.
         ({}, {"unheard_of": 1}, {"unheard_of": 1}, ()),
     ],

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError, check_names, nearest_name
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.parameter import same_value
 from lsmtune.units import DIGITS_MAX
 
 
@@ -157,6 +158,20 @@ def whole_size(text: str) -> int | None:
     """The whole number that `text` is to RocksDB (`8M`); None for anything else."""
     match = _SIZE.fullmatch(text)
     return None if match is None else int(match[1]) << _SUFFIX_SHIFT[match[2].lower()]
+
+
+def number_to(engine: str, value: OptionValue | None) -> int | float | None:
+    """`value` where it is a number to `engine`: RocksDB's own `64M` is one, too; None elsewhere."""
+    if isinstance(value, str):
+        return whole_size(value.strip()) if engine == "rocksdb" else None
+    return value
+
+
+def same_to(engine: str, one: OptionValue, other: OptionValue) -> bool:
+    """Whether `engine` reads both as the same value: `64M` and 67108864 are to RocksDB."""
+    number = number_to(engine, one)
+    same_number = number is not None and number == number_to(engine, other)
+    return same_number or same_value(one, other)
 
 
 def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.option_names import TABLE_OPTION, split_structure, whole_size
+from lsmtune.engines.option_names import TABLE_OPTION, number_to, split_structure
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import same_value
 
@@ -61,7 +61,7 @@ def scaled(
         value = found.get(name)
         if value is None and name == info.name and _is_default(engine, info, found, version):
             value = info.default if version is None else info.default_in(version)
-        size = _number(engine, value)
+        size = number_to(engine, value)
         if size is not None and _scaled(info, size, scale) != size:
             found[name] = _scaled(info, size, scale)
     return found
@@ -82,13 +82,6 @@ def _taken_apart(
         else:
             found[name] = value
     return found
-
-
-def _number(engine: str, value: OptionValue | None) -> int | float | None:
-    """`value` where it is a number to `engine`: RocksDB's own `64M` is one, too; None elsewhere."""
-    if isinstance(value, str):
-        return whole_size(value.strip()) if engine == "rocksdb" else None
-    return value
 
 
 def scaling_options(engine: str) -> dict[str, OptionInfo]:
@@ -122,10 +115,10 @@ def write_cycle(
         return 1, 1
 
     def number(name: str, other: int) -> int:
-        value = _number(engine, options.get(name, defaults.get(name, other)))
+        value = number_to(engine, options.get(name, defaults.get(name, other)))
         return other if value is None else max(1, int(value))
 
-    never = (_number(engine, options.get(_TRIGGER, 0)) or 0) < 0
+    never = (number_to(engine, options.get(_TRIGGER, 0)) or 0) < 0
     if never or same_value(options.get(_NO_COMPACTION, False), True):
         return number(_BUFFER, 1) * number(_MERGED, 1), sys.maxsize
     return number(_BUFFER, 1) * number(_MERGED, 1), number(_TRIGGER, _TRIGGER_USUAL)

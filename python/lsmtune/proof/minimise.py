@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
+from lsmtune.engines.option_names import same_to
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
@@ -25,7 +26,6 @@ from lsmtune.proof.pairs import Pair, Side, ended, measurements, seconds_each, s
 from lsmtune.proof.standalone import Verification, measuring, qualified
 from lsmtune.proof.survival import UNTESTED, Survival, survived
 from lsmtune.proof.verdict import not_proven
-from lsmtune.space.parameter import same_value
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.units import format_duration
 
@@ -364,7 +364,7 @@ def told_apart(
     same = []
     for option in differing_options(baseline, candidate):
         one, other = value(baseline, option), value(candidate, option)
-        if one is not None and other is not None and same_value(one, other):
+        if one is not None and other is not None and same_to(engine.name, one, other):
             same.append(option)
             candidate = without(candidate, option, baseline)
     return candidate, tuple(same)

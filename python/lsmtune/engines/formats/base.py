@@ -25,6 +25,7 @@ from lsmtune.engines.formats.spelling import SOURCE, Spelling
 from lsmtune.engines.option_names import (
     check_leveldb_options,
     find_written,
+    same_to,
     settings,
     split_structure,
 )
@@ -32,7 +33,6 @@ from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.files import Document, FileKind, lines_of, parse_document
 from lsmtune.model.yaml_text import BoundedLoader, RefusedError
-from lsmtune.space.parameter import same_value
 from lsmtune.units import option_value, whole_number
 
 TO_IMPORT = "a file to import"
@@ -382,7 +382,7 @@ def differences(
         default = default_of(engine, version, name)
         one = option_value(ours[name]) if name in ours else default
         other = option_value(theirs[name]) if name in theirs else default
-        if one is None or other is None or not same_value(one, other):
+        if one is None or other is None or not same_to(engine, one, other):
             unit = infos[name].unit if name in infos else ""
             found.append(Difference(name, one, other, name in ours, name in theirs, unit))
     return tuple(found)
