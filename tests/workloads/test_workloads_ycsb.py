@@ -133,7 +133,8 @@ def test_a_histogram_of_field_lengths(tmp_path: Path) -> None:
     mix = run_mix(**given)
     assert mix.value_sizes is not None
     assert mix.value_sizes.get("length") == Distribution.of("table", sizes=((10, 3), (30, 7)))
-    for wrong in ("Blocks\t10\n", "BlockSize\t0\n1\t3\n", "BlockSize\t10\n-5\t3\n"):
+    long = f"BlockSize\t10\n0\t{'9' * 400}\n"  # no float holds it
+    for wrong in ("Blocks\t10\n", "BlockSize\t0\n1\t3\n", "BlockSize\t10\n-5\t3\n", long):
         path.write_text(wrong)  # a bucket of -5 made fields of -40 bytes
         with pytest.raises(InputError, match=r"fieldlengthhistogram: .*allowed: BlockSize"):
             run_mix(**given)

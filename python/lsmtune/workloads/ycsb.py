@@ -28,6 +28,7 @@ from lsmtune.model.workload import (
     Workload,
     YcsbKeys,
 )
+from lsmtune.units import whole_number
 from lsmtune.workloads.distributions import largest_size, mean_size
 from lsmtune.workloads.parameter import AGING, Given, WorkloadFamily, aged, by_name
 from lsmtune.workloads.ycsb_properties import (
@@ -177,8 +178,9 @@ def _histogram(path: Path, source: str) -> Distribution:
         word, block = head.split("\t")
         if word != "BlockSize":
             raise ValueError(head)
-        counts = [(int(bucket), int(count)) for bucket, count in (x.split("\t") for x in lines)]
-        size = int(block)
+        parts = (line.split("\t") for line in lines)
+        counts = [(whole_number(bucket), whole_number(count)) for bucket, count in parts]
+        size = whole_number(block)
         if size < 1 or any(bucket < 0 or count < 0 for bucket, count in counts):
             raise ValueError(head)
         pairs = tuple(((bucket + 1) * size, count) for bucket, count in counts if count)
