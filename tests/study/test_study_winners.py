@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,26 @@ def test_a_winner_is_kept_once_and_a_torn_line_is_passed_over(
     remember_winner(other, proved[1])
     assert len(begun(spec_of(tmp_path / "next"), tmp_path / "next" / "study")) == 1
     assert str(other.path) in path.read_text().splitlines()[-1]
+
+
+def test_damaged_lines_are_passed_over_with_one_warning(
+    tmp_path: Path, proved: tuple[Spec, TuneResult], lsmtune_home: Path
+) -> None:
+    """`tune` ended in a traceback at its start for a `data_share` of 0, and for other bytes."""
+    path = lsmtune_home / "winners.jsonl"
+    line = json.loads(path.read_text())
+    wrong = [json.dumps({**line, "data_share": share}).encode() for share in (0, -1, 10**400)]
+    with path.open("ab") as file:
+        file.write(b"\n".join([*wrong, b"\xff", b"[" * 100_000]))
+    spec = spec_of(tmp_path / "new")
+    with StudyFolder.create_or_resume(tmp_path / "new" / "study", spec) as opened:
+        found = with_winners(spec, opened, None)
+    assert len(found.start) == 1
+    (warning,) = (note for note in found.notes if "damaged" in note)
+    assert warning.startswith(f"{path}: 5 damaged lines passed over")
+    other = spec_of(tmp_path / "other")
+    remember_winner(other, proved[1])
+    assert str(other.path) in path.read_bytes().splitlines()[-1].decode()
 
 
 def test_other_samplers_begin_as_their_file_says(

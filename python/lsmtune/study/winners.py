@@ -61,16 +61,21 @@ class Winner:
 def with_winners(spec: Spec, folder: StudyFolder, version: str | None) -> Spec:
     """`spec` with the nearest winners at the end of its `start`, where `auto` searches.
 
-    They are moved into the space where they lie outside. `version` is the engine's.
+    They are moved into the space where they lie outside. `version` is the engine's. A note says how
+    many lines of the file are damaged, and so no help.
     """
     if spec.sampler.name != AUTO.name or spec.engine_name not in ENGINE_KINDS:
         return spec
+    start, notes = [*spec.start], [*spec.notes]
     fact = folder.measurements.fact(_FACT)
     if fact is None:
-        fact = encode(_nearest(spec))
+        nearest, damaged = _nearest(spec)
+        if damaged:
+            lines = f"{damaged} damaged line{'s' if damaged > 1 else ''}"
+            notes.append(f"{_path()}: {lines} passed over: what earlier studies proved")
+        fact = encode(nearest)
         folder.measurements.set_fact(_FACT, fact)
     unit_space, defaults = make_unit_space(spec.space), engine_defaults(spec, version)
-    start, notes = [*spec.start], [*spec.notes]
     for winner in (decode(Winner, each) for each in fact):
         point = projected(unit_space, {**defaults, **winner.options}, defaults)
         if point is not None:
@@ -91,13 +96,14 @@ def remember_winner(spec: Spec, result: TuneResult) -> None:
     winner = replace(_about(spec), options=best.options, ratio_low=low)
     path = _path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    line, known = json.dumps(encode(winner)) + "\n", path.read_text() if path.exists() else ""
+    line = f"{json.dumps(encode(winner))}\n".encode()
+    known = path.read_bytes() if path.exists() else b""
     if line in known:
         return  # a finished study that is looked at again
-    if known and not known.endswith("\n"):
-        line = f"\n{line}"  # after one that a kill cut off
+    if known and not known.endswith(b"\n"):
+        line = b"\n" + line  # after one that a kill cut off
     with path.open("ab", buffering=0) as file:
-        file.write(line.encode())  # one write, so that two studies do not mix their lines
+        file.write(line)  # one write, so that two studies do not mix their lines
 
 
 def _path() -> Path:
@@ -114,23 +120,29 @@ def _about(spec: Spec) -> Winner:
     return Winner(spec.engine_name, shares, size / memory_bytes, record_bytes, {}, 1.0, study)
 
 
-def _nearest(spec: Spec) -> tuple[Winner, ...]:
-    """The winners that are near, the nearest first; of each study the latest, and none twice."""
+def _nearest(spec: Spec) -> tuple[tuple[Winner, ...], int]:
+    """The winners that are near, the nearest first, and how many lines are damaged.
+
+    Of each study it has the latest, and none twice.
+    """
     about = _about(spec)
     try:
-        lines = _path().read_text().splitlines()[-_LINES_READ:]
+        lines = _path().read_bytes().splitlines()[-_LINES_READ:]
     except FileNotFoundError:
-        return ()
+        return (), 0
     latest: dict[str, Winner] = {}
+    damaged = 0
     for line in lines:
         try:
             winner = decode(Winner, json.loads(line))
-        except ValueError:  # a kill in the middle of its write
+            is_near = winner.distance(about) <= _NEAR
+        except (ValueError, ArithmeticError, RecursionError):
+            damaged += 1  # a kill in the middle of its write, or a size of 0 or less
             continue
-        if winner.engine == about.engine and winner.distance(about) <= _NEAR:
+        if winner.engine == about.engine and is_near:
             latest[winner.study] = winner
     nearest: list[Winner] = []
     for winner in sorted(latest.values(), key=about.distance):
         if winner.options not in [known.options for known in nearest]:
             nearest.append(winner)
-    return tuple(nearest[:_TAKEN_MAX])
+    return tuple(nearest[:_TAKEN_MAX]), damaged
