@@ -172,6 +172,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"constraints": ["m < 1"]}, r"constraints\[0\]: no such option, metric or fact"),
     ({"start": [{"n": 9}]}, r"start\[0\]: found {'n': 9}; allowed: a configuration of the space"),
+    ({"start": [{"n": 3}], "constraints": ["n < 3"]}, r"start\[0\]: breaks n < 3; found {'n': 3}"),
     ({"seed": -1}, "seed: found -1; allowed: at least 0"),
     ({"seed": "7"}, "seed: found '7'; allowed: a whole number"),
 ]

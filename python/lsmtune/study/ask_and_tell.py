@@ -120,7 +120,8 @@ class Search:
     and `pruner` are names, or mappings of a name and settings. `direction` is maximize or minimize;
     a mapping of metric to direction names the objectives, and several of them are searched for a
     front. `constraints` are texts on parameters, on the objectives and on `metrics`, further names
-    that `tell` gives. `start` are configurations of the space that are tried first.
+    that `tell` gives. `start` are configurations of the space that are tried first, and break no
+    constraint on parameters.
 
     With a `folder` the search is on the disk, locked for this process until `close`, and another
     Search with the same arguments goes on with it. Without one it is forgotten in the end.
@@ -156,7 +157,7 @@ class Search:
             arguments.sampler.settings,
             arguments.seed,
             ways,
-            accepts=self._refusal,
+            accepts=arguments.refusal,
             pruner=make_pruner(arguments.pruner, arguments.pruner_settings, ways),
         )
         self._running: dict[int, _Running] = {}
@@ -318,12 +319,6 @@ class Search:
         objectives = tuple(metrics[name] for name in self._arguments.objectives)
         return FinishedTrial(number, options, outcome, objectives, metrics, violations)
 
-    def _refusal(self, values: Mapping[str, OptionValue]) -> str:
-        """The first constraint on parameters that `values` break; those after it need no value."""
-        known = self._arguments.known(values)
-        before = self._arguments.of_kind(ConstraintKind.OPTIONS)
-        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
-
     def _broken(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
         """The constraints on parameters that `values` break; of a stored trial, new ones."""
         known = self._arguments.known(values)
@@ -353,7 +348,8 @@ class Search:
             }
             self._finished[number] = trial
         ran = {number: row.config.options for number, row in told.items()}
-        self._trials.restore(ends, ran, reports, self._arguments.start, self._refusal)
+        start, accepts = self._arguments.start, self._arguments.refusal
+        self._trials.restore(ends, ran, reports, start, accepts)
 
     def _store_told(self, folder: StudyFolder, told: FinishedTrial, running: _Running) -> None:
         """Keep what was told of a trial as the measurement of a run."""

@@ -76,6 +76,12 @@ class Arguments:
         own = {p.name: p.default for p in self.space.parameters if p.default is not None}
         return {**catalogue_defaults(self.engine), **own, **self.options(values)}
 
+    def refusal(self, values: Mapping[str, OptionValue]) -> str:
+        """The first constraint on parameters that `values` break; those after it need no value."""
+        known = self.known(values)
+        before = self.of_kind(ConstraintKind.OPTIONS)
+        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
+
     @property
     def directions(self) -> tuple[Direction, ...]:
         """Which way each objective is better."""
@@ -157,7 +163,7 @@ def _checked(
             names = ", ".join(p.name for p in space.parameters)
             allowed = f"a configuration of the space, with every active parameter of {names}"
             raise FieldError(f"start[{index}]", found=dict(values), allowed=allowed)
-    return Arguments(
+    arguments = Arguments(
         space=space,
         engine=engine,
         fixed=fixed,
@@ -169,6 +175,10 @@ def _checked(
         start=tuple(model.start),
         seed=model.seed,
     )
+    for index, values in enumerate(arguments.start):
+        if refusal := arguments.refusal(values):
+            raise FieldError(f"start[{index}]", found=dict(values), why=refusal)
+    return arguments
 
 
 def _check_texts(field: str, names: Iterable[object]) -> None:
