@@ -17,7 +17,7 @@ import yaml
 
 from lsmtune.cli.choices import resolve_named
 from lsmtune.cli.gate import Entry, History, changes, commit_here
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, disk_full
 
 pytestmark = pytest.mark.usefixtures("fake_driver")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ci"
@@ -105,6 +105,24 @@ def test_what_cannot_be_kept_is_refused_before_any_run(
     assert refusal in said.err
     assert "pair" not in said.err
     assert (home / "h.jsonl").read_text() == text
+
+
+@pytest.mark.parametrize("flags", [("--history", "kept"), ("--markdown", "/dev/full")])
+def test_a_verdict_that_cannot_be_written_is_told_all_the_same(
+    lsmtune: Any, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, str]
+) -> None:
+    """The disk was full when the history was written, and a proof of hours was lost."""
+
+    def refuse(path: Path, _content: object) -> Path:
+        raise disk_full(path)
+
+    monkeypatch.setattr("lsmtune.cli.gate.write_output", refuse)
+    said = lsmtune(*GATE, *SLOW, *flags, "--json")
+    assert said.status == 1
+    assert said.json()["verdict"]["outcome"] == "worse"
+    assert f"{flags[1]}: the disk is full" in said.json()["error"]["message"]
+    assert f"lsmtune: {flags[1]}: the disk is full" in said.err.splitlines()[-1]
+    assert "worse: 0.50x the baseline" in lsmtune(*GATE, *SLOW, *flags).out
 
 
 def test_the_commit_is_that_of_the_system_that_runs_it() -> None:

@@ -40,7 +40,7 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.gate import GateFlags, kept
 from lsmtune.cli.output import note, print_json, print_view, status_of, warn
-from lsmtune.errors import InputError, by_name, check_name
+from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
@@ -301,13 +301,20 @@ def _verify(
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _prove(timed, builds[1].runner, proof.directory, quiet=quiet)
-    told = Told(asked, result, tuple(refused), tuple(warnings), kept(gate, asked, result.verdict))
-    if gate.markdown is not None:
-        write_output(gate.markdown, markdown(told))
+    told = Told(asked, result, tuple(refused), tuple(warnings))
+    failure: LsmtuneError | None = None
+    try:
+        told = replace(told, history=kept(gate, asked, result.verdict))
+        if gate.markdown is not None:
+            write_output(gate.markdown, markdown(told))
+    except LsmtuneError as error:  # what hours went to is told all the same
+        failure = error
     if as_json:
-        print_json(document(told) | {"notes": notes})
+        print_json(document(told) | {"notes": notes}, failure)
     else:
         print_view(view(told), soft_wrap=True, err=err)
+    if failure is not None:
+        raise failure
     raise typer.Exit(status_of(result.verdict, equivalent=gate.equivalent_is_enough))
 
 
