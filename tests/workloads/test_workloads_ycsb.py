@@ -267,6 +267,10 @@ def test_what_ycsb_cannot_say_is_not_exported() -> None:
     aged = state_workload("ycsb-b", {"aging": 1}, "-w")
     with pytest.raises(InputError, match="aging: found 1; allowed: 0, without which"):
         properties_text("ycsb-b", aged.parameters, "export")
+    for name in ("target", "maxexecutiontime"):  # YCSB does not read them, YCSB-cpp cuts them off
+        split = state_workload("ycsb", {name: 1.5}, "-w")
+        with pytest.raises(InputError, match=rf"export: {name}: found 1.5; allowed: a whole numb"):
+            properties_text("ycsb", split.parameters, "export")
     writes = {"readproportion": 0, "updateproportion": 1, "aging": 1}
     assert [p.name for p in make_workload("ycsb", writes, "-w").phases][2:] == ["age", "run"]
     with pytest.raises(InputError, match="aging: has no effect in contest: its four phases"):

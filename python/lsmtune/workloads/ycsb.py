@@ -313,6 +313,8 @@ YCSB_FAMILIES = (
 _ALWAYS = {"recordcount", "operationcount", "requestdistribution"} | {
     parameter.name for parameter in PROPORTIONS.values()
 }
+# Both programs take these in whole operations a second, and whole seconds.
+_WHOLE = {"target", "maxexecutiontime"}
 # YCSB-cpp has another name for some; each program passes over the other's.
 _OTHER_NAMES = {name: alias for alias, name in ALIASES.items()}
 
@@ -338,7 +340,10 @@ def properties_text(name: str, parameters: Mapping[str, Any], source: str) -> st
         if key in own or (key not in _ALWAYS and value == parameter.default):
             continue
         if isinstance(value, float) and value == int(value):
-            value = int(value)  # both programs read the target with a reader of whole numbers
+            value = int(value)
+        if key in _WHOLE and isinstance(value, float):
+            allowed = "a whole number, which is what YCSB reads; --format yaml for all"
+            raise InputError(source, key, found=value, allowed=allowed)
         names = (key, _OTHER_NAMES[key]) if key in _OTHER_NAMES else (key,)
         lines += [f"{name}={value}" for name in names]
     return "\n".join(lines) + "\n"
