@@ -172,6 +172,11 @@ def test_compaction_buffers() -> None:
         ("rocksdb", {"use_direct_reads": "yes"}, "use_direct_reads: found 'yes'"),
         ("rocksdb", {"memtable_factory.id": "skiplist"}, "did you mean skip_list?"),
         ("rocksdb", {"memtable_factory": "cuckoo"}, "memtable_factory: found 'cuckoo'"),
+        (
+            "rocksdb",
+            {"memtable_factory": f"prefix_hash:{'9' * 5000}", "prefix_extractor": "fixed:8"},
+            "allowed: prefix_hash:NUMBER",
+        ),
         ("rocksdb", {"compaction_style": "kCompactionStyleFifo"}, "did you mean kCompaction"),
         ("rocksdb", {f"{TABLE}.filter_policy": "bloom:10"}, "filter_policy: found 'bloom:10'"),
         ("rocksdb", {f"{TABLE}.filter_policy": "bloomfilter"}, "found 'bloomfilter'"),

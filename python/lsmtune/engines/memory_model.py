@@ -79,7 +79,7 @@ from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES, version_key
 from lsmtune.engines.option_names import parts_of, whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.units import UnitError, option_value
+from lsmtune.units import UnitError, is_digits, option_value
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
 
@@ -277,7 +277,7 @@ def _bucket_bytes(options: ModelOptions) -> int:
         return 0
     if "memtable_factory.bucket_count" in options.given:
         return _POINTER_BYTES * options.whole("memtable_factory.bucket_count")
-    if buckets and not buckets.isdecimal():
+    if buckets and not is_digits(buckets):
         raise InputError(options.source, name, found=f"{kind}:{buckets}", allowed=f"{kind}:NUMBER")
     return _POINTER_BYTES * int(buckets or _HASH_BUCKETS[kind])
 
