@@ -12,6 +12,7 @@ from study_parts import make_spec
 from lsmtune.errors import InputError
 from lsmtune.study.budget import SearchBudget, refuse_short
 from lsmtune.study.build import parse_spec
+from lsmtune.units import parse_duration
 
 walls = st.lists(st.floats(0.1, 100.0), min_size=1, max_size=20)
 
@@ -49,6 +50,14 @@ def test_a_budget_without_room_for_a_search_says_what_would_do() -> None:
     assert "--budget 3m4s or more" in short
     assert SearchBudget(None, 184.0, 6).too_short(10.0 + 18.4, [10.0]) == ""
     assert SearchBudget(9, None, 5).too_short(10.0, [10.0]) == ""
+
+
+@pytest.mark.parametrize("spent_s", [10.0, 190.0, 300.0, 1000.0])
+def test_the_budget_that_would_do_does_whatever_was_spent_before(spent_s: float) -> None:
+    """After thirty runs it named one of 8m26s, of which ten pairs and not six are kept."""
+    budget = SearchBudget(None, 20.0, 10)
+    told = budget.too_short(spent_s, [10.0]).split("--budget ")[1].split()[0]
+    assert replace(budget, time_s=parse_duration(told)).too_short(spent_s, [10.0]) == ""
 
 
 def test_time_that_goes_to_neither_search_nor_proof_is_left_for_neither() -> None:

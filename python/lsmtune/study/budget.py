@@ -178,7 +178,10 @@ class SearchBudget:
             return ""
         run_s = _median(run_walls_s)
         proof_s = PROOF_RUNS_LEAST * run_s * self.proof_factor
-        needed_s = (spent_s + run_s + proof_s + self.other_s) / (1 - SHARE_MAX)
+        kept_s = proof_s
+        for _ in range(PAIRS_KEPT):  # until it is steady: of a longer budget more pairs are kept
+            needed_s = (spent_s + run_s + kept_s + self.other_s) / (1 - SHARE_MAX)
+            kept_s = max(proof_s, replace(self, time_s=needed_s).reserve_s(run_walls_s))
         return (
             f"nothing was tried: a time budget of {format_duration(self.time_s)} leaves nothing "
             f"for the search, as a run takes {format_duration(run_s)} and the proof needs "
