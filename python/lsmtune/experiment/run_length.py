@@ -129,11 +129,16 @@ def flushes_made(measurement: Measurement, goal: Goal) -> int:
     return flushes if flushes and compactions else 0
 
 
-def ended_by_time(measurement: Measurement, workload: Workload) -> list[PhaseMeasurement]:
-    """The phases of a run that a duration ended, and not their operations."""
+def ended_by_time(
+    measurement: Measurement, workload: Workload, *, scale: float = 1.0
+) -> list[PhaseMeasurement]:
+    """The phases of a run that a duration ended, and not their operations.
+
+    Of a run at `scale`, those that a duration would end where they have the target's operations.
+    """
     durations_s = {phase.name: phase.duration_s for phase in workload.phases if phase.duration_s}
     timed = [phase for phase in measurement.phases if phase.name in durations_s]
-    return [phase for phase in timed if phase.elapsed_s >= 0.99 * durations_s[phase.name]]
+    return [phase for phase in timed if phase.elapsed_s >= 0.99 * scale * durations_s[phase.name]]
 
 
 def data_held(measurement: Measurement, workload: Workload, goal: Goal, flushes: int) -> float:

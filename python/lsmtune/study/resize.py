@@ -254,7 +254,7 @@ def _round(
             held = data_held(run, workload, spec.goal, flushes_for(trigger))
             most = min(most, size.scale * held)
     flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
-    lasts = any(phase.duration_s for workload in workloads for phase in workload.phases)
+    lasts = any(ended_by_time(run, w, scale=size.scale) for run, w in pairs)
     if lasts and _scale_least(spec, MODEL_BYTES_LEAST) < 1.0:
         flushes = 0  # on more data, with larger memtables, it is fewer in the same time
     whole = _Takes(sum(w.lasting_s for w in walls), sum(w.scaled_s for w in walls))
