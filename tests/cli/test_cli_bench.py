@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ def test_each_repeat_has_a_seed_of_its_own(lsmtune: Any) -> None:
     out = lsmtune(*BENCH, "--repeat", "2").out
     assert "median of 2 runs" in out
     assert "166,667 ops/s ±0 %" in out
+
+
+@pytest.mark.parametrize("command", [(*BENCH, "--repeat", "2"), ("contest", "a=default")])
+def test_the_largest_seed_is_none_for_runs_that_count_up_from_it(
+    lsmtune: Any, command: Sequence[str]
+) -> None:
+    """The second run had a seed that no JSON reader keeps, or ended in an unexpected error."""
+    refusal = lsmtune(*command, "--seed", str(2**53 - 1)).refusal
+    assert "--seed: found '9007199254740991'; allowed: a whole number from 0 to 900719" in refusal
 
 
 def test_burst_sustained_and_drain_stand_side_by_side(lsmtune: Any) -> None:

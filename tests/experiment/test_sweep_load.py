@@ -102,6 +102,8 @@ def test_what_a_file_leaves_out_has_a_default() -> None:
         ("[100, 200]}", "[100, 200], a: *x}", "anchors and aliases are not allowed in a sweep fi"),
         (LEAST, f"{LEAST}seed: {2**53 - 1}\n", "sweep.yaml:5: seed: found 9007199254740991; "),
         (LEAST, LEAST + "repeats: 0\n", "sweep.yaml:5: repeats: found 0; allowed: at least 1"),
+        # A round has the next seed, so that there has to be one.
+        (LEAST, f"{LEAST}seed: {2**53 - 1}\n", "sweep.yaml:5: seed: found 9007199254740991; all"),
         (LEAST, "", "sweep.yaml: is empty"),
         (LEAST, "- a", "sweep.yaml:1: is not a sweep"),
     ],

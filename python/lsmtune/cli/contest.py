@@ -11,6 +11,7 @@ import typer
 
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
+    FirstSeedOption,
     ForceOption,
     JsonOption,
     LibraryOption,
@@ -96,8 +97,7 @@ class ContestFlags:
     confidence: str = flag(
         "--confidence SHARE", "That every separation of teams is right; 95%.", CONFIDENCE_DEFAULT
     )
-    # That of each round is one more, of at most 1,000.
-    seed: int = flag("--seed N", "All randomness follows from it.", 1, number=(0, SEED_MAX - 1000))
+    seed: FirstSeedOption = 1
     directory: RunsDirOption = None
     output: list[Path] | None = flag(
         "--output FILE",

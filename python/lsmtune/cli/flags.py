@@ -22,7 +22,7 @@ from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
+from lsmtune.model.request import FIRST_SEED_MAX, LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
 from lsmtune.units import (
     format_bytes,
     format_duration,
@@ -183,6 +183,9 @@ OptionSetOption = Annotated[
 SeedOption = Annotated[
     int, option("--seed N", "All randomness follows from it.", number=(0, SEED_MAX))
 ]
+FirstSeedOption = Annotated[
+    int, option("--seed N", "All randomness follows from it.", number=(0, FIRST_SEED_MAX))
+]
 BudgetOption = Annotated[str | None, option("--budget TIME", "Time for all of it: 30m, 1h30m.")]
 TrialsOption = Annotated[
     int | None, option("--trials N", "At most so many trials.", number=(1, TRIALS_MAX))
@@ -235,7 +238,7 @@ class RepeatFlags:
     """The configuration that is measured, and how often and where."""
 
     option: OptionSetOption = None
-    seed: SeedOption = 1
+    seed: FirstSeedOption = 1
     repeat: int = flag("--repeat N", "Runs, each on a new seed.", 1, number=(1, 1000))
     directory: Path | None = flag("--dir DIR", "Where databases are made; here by default.")
 

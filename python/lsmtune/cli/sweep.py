@@ -25,7 +25,7 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.output import failure, print_json, print_view, say, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
-from lsmtune.model.request import SEED_MAX
+from lsmtune.model.request import FIRST_SEED_MAX
 from lsmtune.model.text import is_there
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, option_of, options_of
 
@@ -81,7 +81,7 @@ class SweepFlags:
     seed: int | None = flag(
         "--seed N",
         "All randomness follows from it; 1 unless FILE says otherwise.",
-        number=(0, SEED_MAX - 1000),
+        number=(0, FIRST_SEED_MAX),
     )
     directory: Path | None = flag(
         "--dir DIR", "Where the runs are kept; sweep.lsmtune, or beside FILE, unless given."

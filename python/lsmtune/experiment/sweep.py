@@ -35,7 +35,7 @@ from lsmtune.model.fields import (
     refused,
 )
 from lsmtune.model.files import FileKind, json_schema, parse_document, read_as, read_text
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
+from lsmtune.model.request import FIRST_SEED_MAX, LIMITS_DEFAULT, DatabaseSpec, Limits
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 CELLS_MAX = 10_000
@@ -194,8 +194,7 @@ class SweepFile:
         described("a mapping with workload, options, or both"),
     ]
     repeats: Annotated[int, described("rounds; 1 to 1000", ge=1, le=1000)] = 3
-    # That of each round is one more, of at most 1,000.
-    seed: Annotated[int, described("all randomness follows from it", ge=0, le=SEED_MAX - 1000)] = 1
+    seed: Annotated[int, described("all randomness follows from it", ge=0, le=FIRST_SEED_MAX)] = 1
     limits: Annotated[Limits, described("when a run is killed")] = LIMITS_DEFAULT
     databases: Annotated[DatabaseSpec, described("loaded once, copied for each run")] = _DATABASES
 

@@ -75,6 +75,7 @@ POWER_STATES_DEFAULT = 40
 POWER_STATES_MAX = 10_000
 
 SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
+FIRST_SEED_MAX = SEED_MAX - 1000  # of up to 1,000 runs or rounds, each of which has the next seed
 TRIALS_MAX = 1_000_000  # of a study
 
 
