@@ -30,7 +30,6 @@ from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.machine.files import STDOUT, write_output
 from lsmtune.model.metrics import DEFAULT_METRIC
-from lsmtune.model.request import SEED_MAX
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
