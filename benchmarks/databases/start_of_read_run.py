@@ -28,7 +28,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
 from lsmtune.experiment.database_files import goldens_in
 from lsmtune.experiment.databases import DatabaseCache
-from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.experiment.observer import Observer
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -76,14 +76,13 @@ class Remembering:
 
 
 class Watch(Observer):
-    """Remembers how the last run was prepared."""
+    """Remembers what was out of the ordinary."""
 
-    def __init__(self) -> None:
-        self.last = Preparation(prepared=False)
+    note = ""
 
-    def run_prepared(self, preparation: Preparation) -> None:
-        """Remembers `preparation`."""
-        self.last = preparation
+    def warning(self, text: str) -> None:
+        """Remembers `text`."""
+        self.note = text
 
 
 def measure(engine: str, workload: Workload, repeat: int, scratch: Path) -> Figures:
@@ -99,7 +98,7 @@ def measure(engine: str, workload: Workload, repeat: int, scratch: Path) -> Figu
             RunRequest(identity, Config(), workload, number, directory, LIMITS)
         )
         if prepared.prepared is None:
-            raise SystemExit(f"{engine}: no copy: {watch.last.note}")
+            raise SystemExit(f"{engine}: no copy: {watch.note}")
         return prepared
 
     shutil.rmtree(ready(0).directory)
@@ -110,9 +109,9 @@ def measure(engine: str, workload: Workload, repeat: int, scratch: Path) -> Figu
     for number in range(1, repeat + 1):
         asked_unix_s = time.time()
         request = ready(number)
+        copies_s.append(time.time() - asked_unix_s)
         measurement = runner.run(request)
         starts_s.append(measurement.phases[0].started_unix_us / 1e6 - asked_unix_s)
-        copies_s.append(watch.last.copied_s)
         shutil.rmtree(request.directory)
     (golden,) = goldens_in(cache.directory)
     return Figures(
@@ -124,7 +123,7 @@ def measure(engine: str, workload: Workload, repeat: int, scratch: Path) -> Figu
         files=len(golden.facts.fingerprint.files),
         files_per_level=golden.facts.fingerprint.files_per_level,
         disk_bytes=golden.facts.disk_bytes,
-        note=watch.last.note,
+        note=watch.note,
     )
 
 

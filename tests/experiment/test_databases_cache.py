@@ -15,7 +15,7 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.database_files import find_golden, goldens_in
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MARKER, is_owned
-from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.experiment.observer import Observer
 from lsmtune.machine.cgroup import MemoryLimit
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -35,17 +35,13 @@ class Watcher(Observer):
     """Remembers what it was told."""
 
     layouts: list[Config] = field(default_factory=list)
-    preparations: list[Preparation] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def database_loading(self, _load: Workload, layout: Config) -> None:
         self.layouts.append(layout)
 
-    def run_prepared(self, preparation: Preparation) -> None:
-        self.preparations.append(preparation)
-
-    @property
-    def note(self) -> str:
-        return self.preparations[-1].note
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
 
 
 @pytest.fixture
@@ -81,8 +77,10 @@ def test_the_first_run_loads_and_the_next_ones_copy(
         )
         assert ledger.read_text() == f"ledger of {ready.load_seed}"
         assert contents(request.directory / "db").keys() == KEPT
-    assert [p.loaded_s for p in watcher.preparations] == [1.5, None, None]
-    assert all(p.prepared and p.copied_s > 0 and not p.note for p in watcher.preparations)
+    assert len(watcher.layouts) == 1
+    assert not watcher.warnings
+    (golden,) = goldens_in(cache.directory)
+    assert golden.facts.loaded_s == 1.5
 
 
 def test_requests_of_one_layout_share_a_database(
@@ -194,7 +192,8 @@ def test_what_cannot_start_from_a_copy_comes_back_as_it_was(
     for request in (make_request(workload=phases(READ)), make_request(engine="memory")):
         assert cache.prepare(request) is request
     assert not runner.requests
-    assert not watcher.preparations
+    assert not watcher.layouts
+    assert not watcher.warnings
     assert not cache.directory.exists()
 
 
@@ -212,7 +211,7 @@ def test_a_load_that_fails_is_left_to_the_run_and_not_tried_again(
     assert cache.prepare(second) is second
     assert len(runner.requests) == 1
     why = f"loading the database ended {outcome}: it {outcome} while it loaded"
-    assert [p.note for p in watcher.preparations] == [why, why]
+    assert watcher.warnings == [why]
     assert not any(first.directory.iterdir())
     assert {entry.name for entry in cache.directory.iterdir()} == {MARKER}
 
@@ -282,8 +281,9 @@ def test_a_damaged_golden_database_is_loaded_again(
     assert cache.prepare(request).prepared is not None
     assert len(runner.requests) == 2
     assert contents(request.directory / "db").keys() == KEPT
-    assert watcher.note.startswith("loaded again: ")
-    assert why in watcher.note
+    (told,) = watcher.warnings
+    assert told.startswith("loaded again: ")
+    assert why in told
 
 
 @pytest.mark.parametrize("left", ["", "{", "[1]", '{"key": {}}'])
@@ -375,7 +375,7 @@ def test_tables_are_copied_with_the_reason_where_links_do_not_reach(
     monkeypatch.setattr(os, "link", refused)
     request = make_request()
     assert cache.prepare(request).prepared is not None
-    assert watcher.note == "tables were copied, not linked: Invalid cross-device link"
+    assert watcher.warnings == ["tables were copied, not linked: Invalid cross-device link"]
     copy = request.directory / "db"
     assert contents(copy) == contents(only_golden(cache) / "db")
     assert (copy / "000007.sst").stat().st_nlink == 1

@@ -11,7 +11,7 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.database_files import goldens_in, lock_path, remove_golden
 from lsmtune.experiment.databases import DatabaseCache, make_room, sweep
 from lsmtune.experiment.files import MARKER, claim
-from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.experiment.observer import Observer
 from lsmtune.machine.files import try_lock
 
 pytestmark = pytest.mark.usefixtures("synced")
@@ -26,8 +26,8 @@ class Notes(Observer):
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def run_prepared(self, preparation: Preparation) -> None:
-        self.seen.append(preparation.note)
+    def warning(self, text: str) -> None:
+        self.seen.append(text)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, Run
-from lsmtune.experiment.observer import Preparation
 from lsmtune.experiment.schedule import Slot, load_seed_of
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
@@ -168,10 +167,9 @@ def test_what_is_wrong_with_every_database_of_a_search_is_said_once(tmp_path: Pa
     recorder = Recorder()
     cache = DatabaseCache(tmp_path, FakeRunner(), 1024, observer=recorder)
     for size in ("1.38MiB", "2.45MiB"):
-        note = f"the loaded database was not kept: {size} do not fit into the 1KiB"
-        cache.report(Preparation(True, note=note))
-    cache.report(Preparation(True))
-    cache.report(Preparation(False, note="loading the database ended crashed: by SIGSEGV"))
+        cache.warn_once(f"the loaded database was not kept: {size} do not fit into the 1KiB")
+    cache.warn_once("")
+    cache.warn_once("loading the database ended crashed: by SIGSEGV")
     told = [text for (text,) in recorder.of("warning")]
     assert told == [
         "the loaded database was not kept: 1.38MiB do not fit into the 1KiB",

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
@@ -37,7 +37,7 @@ from lsmtune.experiment.database_files import (
 from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order_of
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, claim, explained, not_ours
-from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.experiment.observer import Observer
 from lsmtune.machine.cgroup import MemoryLimit, memory_limit
 from lsmtune.machine.files import MARKER, Clock, is_owned, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
@@ -209,6 +209,9 @@ def sweep(directory: Path) -> list[Path]:
 # the whole configuration. It is loaded on all cores, within the limits of the run that asked.
 
 
+# The run on a copy, None where there is none; and what is out of the ordinary, empty for nothing.
+_Prepared = tuple[RunRequest | None, str]
+
 # Where the database is this many times smaller than the memory of a run, all of it fits in beside
 # whatever the engine holds, and it does not matter whose memory the cached pages are counted in.
 _SHORT_FACTOR = 4
@@ -254,19 +257,16 @@ class DatabaseCache:
         if order is None:
             return request
         with explained(self.directory):
-            preparation = self._prepare(order, cancel)
-        self.report(preparation)
-        if not preparation.prepared:
-            return request
-        return order.run_request(own_pages=preparation.own_pages)
+            prepared, note = self._prepare(order, cancel)
+        self.warn_once(note)
+        return prepared or request
 
-    def report(self, preparation: Preparation) -> None:
-        """Tell the observer; of what is out of the ordinary once, as each trial may have it."""
-        self.observer.run_prepared(preparation)
-        what = preparation.note.partition(":")[0]
+    def warn_once(self, note: str) -> None:
+        """Tell the observer, but of each thing only the first time, as each trial may have it."""
+        what = note.partition(":")[0]
         if what and what not in self._warned:
             self._warned.add(what)
-            self.observer.warning(preparation.note)
+            self.observer.warning(note)
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether `prepare` would start both from copies of one golden database, or neither."""
@@ -274,7 +274,7 @@ class DatabaseCache:
         one, other = (None if order is None else order.digest for order in orders)
         return one == other
 
-    def _prepare(self, order: Order, cancel: threading.Event | None) -> Preparation:
+    def _prepare(self, order: Order, cancel: threading.Event | None) -> _Prepared:
         if not self._swept:
             try:
                 claim(self.directory, "golden databases")
@@ -286,7 +286,7 @@ class DatabaseCache:
         path = self.directory / order.digest
         lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self.clock)
         if lock is None:
-            return Preparation(False, note="another tuner was still loading the same database")
+            return None, "another tuner was still loading the same database"
         with lock:
             if is_strange(path):
                 raise not_ours(path)
@@ -295,18 +295,16 @@ class DatabaseCache:
             if golden is not None and not damage:
                 age_s = self.wall_clock() - golden.facts.built_unix_s
                 if age_s <= age_max_s(order.layout, order.request.engine.name):
-                    return self._copied(order, golden, None)
+                    return self._copied(order, golden)
                 damage = "compaction by age would rewrite it"
             remove_golden(path)
-            preparation = self._loaded(order, path, cancel)
+            prepared, note = self._loaded(order, path, cancel)
             if find_golden(path) is None:
                 lock.forget()
         why = f"loaded again: {damage}" if damage else ""
-        note = "; ".join(part for part in (why, preparation.note) if part)
-        return replace(preparation, note=note)
+        return prepared, "; ".join(part for part in (why, note) if part)
 
-    def _copied(self, order: Order, golden: Golden, loaded_s: float | None) -> Preparation:
-        started = self.clock()
+    def _copied(self, order: Order, golden: Golden) -> _Prepared:
         request = order.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
         memory_bytes, here = request.limits.memory_bytes, self.limit_here()
@@ -317,20 +315,20 @@ class DatabaseCache:
         note = clone(golden.database, request.directory / DATABASE, link=link)
         shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
         golden.note_use(self.wall_clock())
-        return Preparation(True, loaded_s, self.clock() - started, note, own_pages=short)
+        return order.run_request(own_pages=short), note
 
-    def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> Preparation:
+    def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> _Prepared:
         """Load the golden database at `path` and copy it; its lock is held."""
         limits = order.request.limits
         why, before = self._failures.get(order.digest, ("", limits))
         # Another try would have no more to spend.
         if why and all(getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)):
-            return Preparation(False, note=why)
+            return None, why
         self.observer.database_loading(order.load, order.layout)
         for left in building_paths(path):
             remove_remains(left)
 
-        def attempt() -> tuple[Measurement, Preparation | None]:
+        def attempt() -> tuple[Measurement, _Prepared | None]:
             building = begin_building(path)
             try:
                 measurement = self.runner.run(
@@ -343,7 +341,7 @@ class DatabaseCache:
             finally:
                 remove_remains(building)
 
-        def disturbance(tried: tuple[Measurement, Preparation | None]) -> str:
+        def disturbance(tried: tuple[Measurement, _Prepared | None]) -> str:
             why = "" if cancel is not None and cancel.is_set() else disturbance_of(tried[0])
             return f"loading a database was {why}" if why else ""
 
@@ -354,21 +352,19 @@ class DatabaseCache:
         why = f"loading the database ended {measurement.outcome.value}{message}"
         if measurement.outcome not in (Outcome.CANCELLED, Outcome.DISTURBED):
             self._failures[order.digest] = why, limits
-        return Preparation(False, measurement.elapsed_s, note=why)
+        return None, why
 
     def _kept(
         self, order: Order, path: Path, building: Path, measurement: Measurement
-    ) -> Preparation:
+    ) -> _Prepared:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
         disk_bytes = tidy_building(building)
-        loaded_s = measurement.elapsed_s
         why = make_room(self.directory, disk_bytes, self.size_bytes)
         if why:
             shutil.move(building / DATABASE, order.request.directory / DATABASE)
             shutil.move(building / LEDGER, order.request.directory / LEDGER)
-            note = f"the loaded database was not kept: {why}"
-            return Preparation(True, loaded_s, note=note, own_pages=True)
+            return order.run_request(own_pages=True), f"the loaded database was not kept: {why}"
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
-        facts = Facts(fingerprint, disk_bytes, loaded_s, self.wall_clock())
-        return self._copied(order, publish(building, path, order.key, facts), loaded_s)
+        facts = Facts(fingerprint, disk_bytes, measurement.elapsed_s, self.wall_clock())
+        return self._copied(order, publish(building, path, order.key, facts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,23 +11,6 @@ if TYPE_CHECKING:
     from lsmtune.model.config import Config
     from lsmtune.model.verdict import Verdict
     from lsmtune.model.workload import Workload
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """What was done for one run whose workload begins with a load.
-
-    `prepared`: the run starts from a database that is there; otherwise it loads its own. In
-    seconds: `loaded_s`, loading the golden database, None when none was loaded; `copied_s`,
-    checking and copying it. `note` says what is out of the ordinary, empty when nothing is.
-    `own_pages`: memory is so short that the run has to read the pages of the database itself.
-    """
-
-    prepared: bool
-    loaded_s: float | None = None
-    copied_s: float = 0.0
-    note: str = ""
-    own_pages: bool = False
 
 
 class Observer:
@@ -55,9 +37,6 @@ class Observer:
         Its driver's messages come as `run_message`: they are the first phases of the run that
         waits for it.
         """
-
-    def run_prepared(self, preparation: Preparation) -> None:
-        """It is known what the run starts from, whose workload begins with a load."""
 
     def rounds_started(self, done: int, of: int) -> None:
         """`done` of `of` runs are stored already; the others are about to be performed."""
