@@ -25,7 +25,7 @@ from lsmtune.proof.crash_test import CrashOutcome
 from lsmtune.proof.minimise import (
     Comparison,
     Kind,
-    Minimised,
+    Minimisation,
     PairedSteps,
     Step,
     StepObserver,
@@ -93,7 +93,7 @@ def minimised_by(
     *,
     refusal: Callable[[Arm], str] = lambda _arm: "",
     asked: Verification | None = None,
-) -> Minimised:
+) -> Minimisation:
     observer = observer or Steps()
     stop = observer.stop
     return minimised(asked or verification(), refusal, path, runner, observer, stop)
@@ -102,9 +102,9 @@ def minimised_by(
 def test_the_options_that_matter_are_kept_and_every_step_is_told(tmp_path: Path) -> None:
     runner, observer = machine(), Steps()
     found = minimised_by(tmp_path, runner, observer)
-    assert found.result.config.options == {"cache": 1, "threads": 1}
-    assert found.result.is_proven
-    assert found.result.complete
+    assert found.config.options == {"cache": 1, "threads": 1}
+    assert found.is_proven
+    assert found.complete
     assert observer.of("step_begins") == [
         (Kind.WHOLE, "", 5, 6),
         (Kind.OPTION, "cache", 4, 6),
@@ -113,16 +113,14 @@ def test_the_options_that_matter_are_kept_and_every_step_is_told(tmp_path: Path)
         (Kind.LOSS, "", 1, 6),
         (Kind.GAIN, "", 0, 6),
     ]
-    first, gain = found.result.first, found.result.gain
+    first, gain = found.first, found.gain
     assert first is not None
     assert gain is not None
     assert first.ratio == pytest.approx(2.1, rel=0.02)
     assert gain.ratio == pytest.approx(2.1, rel=0.02)
     assert first.confidence == gain.confidence == pytest.approx(EACH)
     assert first.metric == Objective().metric
-    assert [e.verdict.ratio for e in found.result.effects] == pytest.approx(
-        [1.5, 1.0, 1.4], rel=0.02
-    )
+    assert [e.verdict.ratio for e in found.effects] == pytest.approx([1.5, 1.0, 1.4], rel=0.02)
     # A pair has both its runs on a seed of the verification, which no other pair has.
     seeds = [request.seed for request in runner.requests]
     assert seeds[::2] == seeds[1::2] == [
@@ -145,7 +143,7 @@ def test_a_minimisation_that_is_repeated_goes_on_from_the_pairs_it_has(tmp_path:
 def test_without_a_gain_nothing_is_tried_nor_tested(tmp_path: Path) -> None:
     runner = KillableRunner()  # to which the options are all the same
     found = minimised_by(tmp_path, runner)
-    assert found.result.why == "there is no proven gain to keep"
+    assert found.why == "there is no proven gain to keep"
     assert (found.survival.crash, found.survival.power) == (None, None)
     assert runner.kills == []
 
@@ -155,19 +153,19 @@ def test_a_result_that_loses_writes_is_not_proven(tmp_path: Path) -> None:
     found = minimised_by(tmp_path, runner)
     assert [kill[0].config.options for kill in runner.kills] == [{"cache": 1, "threads": 1}]
     assert runner.kills[0][0].seed == derive_seed(5, Stream.CRASH, 0)
-    assert not found.result.is_proven
-    assert found.result.gain is not None
-    assert found.result.gain.outcome is VerdictOutcome.WORSE
-    assert found.result.why == found.result.gain.why
-    assert found.result.why.startswith("lost 3 of 1,000 acknowledged writes")
+    assert not found.is_proven
+    assert found.gain is not None
+    assert found.gain.outcome is VerdictOutcome.WORSE
+    assert found.why == found.gain.why
+    assert found.why.startswith("lost 3 of 1,000 acknowledged writes")
     assert found.survival.crash is not None
     assert found.survival.crash.outcome is CrashOutcome.FAILED
 
 
 def test_a_result_that_survives_stays_as_it_was_proven(tmp_path: Path) -> None:
     found = minimised_by(tmp_path, killable())
-    assert found.result.is_proven
-    assert found.result.why == ""
+    assert found.is_proven
+    assert found.why == ""
     assert found.survival.crash is not None
     assert found.survival.crash.outcome is CrashOutcome.PASSED
 
@@ -176,17 +174,17 @@ def test_an_interrupt_in_the_tests_leaves_the_result_incomplete(tmp_path: Path) 
     observer = Steps()
     observer.stop_at = ("run_started", Role.CRASH, None, 0)
     found = minimised_by(tmp_path, killable(), observer)
-    assert not found.result.complete
-    assert found.result.config.options == {"cache": 1, "threads": 1}
+    assert not found.complete
+    assert found.config.options == {"cache": 1, "threads": 1}
 
 
 def test_an_interrupt_in_a_step_leaves_the_result_incomplete(tmp_path: Path) -> None:
     observer = Steps()
     observer.stop_at = ("step_begins", Kind.OPTION, "threads", 2, 6)
     found = minimised_by(tmp_path, machine(), observer)
-    assert not found.result.complete
-    assert [effect.option for effect in found.result.effects] == ["cache", "idle"]
-    assert found.result.gain is None
+    assert not found.complete
+    assert [effect.option for effect in found.effects] == ["cache", "idle"]
+    assert found.gain is None
 
 
 def test_what_may_not_be_recommended_costs_no_run(tmp_path: Path) -> None:
@@ -197,13 +195,13 @@ def test_what_may_not_be_recommended_costs_no_run(tmp_path: Path) -> None:
         return "is not safe" if tried.config.options == needed else ""
 
     found = minimised_by(tmp_path, runner, refusal=refusal)
-    effects = {effect.option: effect for effect in found.result.effects}
+    effects = {effect.option: effect for effect in found.effects}
     assert effects["idle"].why == "without it is not safe"
     assert effects["idle"].verdict.why == "is not safe"
     assert effects["idle"].verdict.confidence == pytest.approx(EACH)
     assert effects["idle"].verdict.metric == Objective().metric
     assert needed not in [request.config.options for request in runner.requests]
-    assert found.result.config.options == ALL_ON.options
+    assert found.config.options == ALL_ON.options
 
 
 def crashes_without_idle(request: RunRequest) -> Outcome | None:
@@ -216,7 +214,7 @@ def test_an_option_without_which_runs_fail_stays(tmp_path: Path, ended_at_once: 
     observer, runner = Steps(), machine(fails=crashes_without_idle)
     observer.ends_steps = ended_at_once
     found = minimised_by(tmp_path, runner, observer)
-    effects = {effect.option: effect for effect in found.result.effects}
+    effects = {effect.option: effect for effect in found.effects}
     assert effects["idle"].kept
     assert effects["idle"].why == f"without it {CRASHED}"
     if ended_at_once:
@@ -224,7 +222,7 @@ def test_an_option_without_which_runs_fail_stays(tmp_path: Path, ended_at_once: 
         failed = [r for r in runner.requests if crashes_without_idle(r)]
         assert len(failed) == 1
     again = machine(fails=crashes_without_idle)
-    assert minimised_by(tmp_path, again).result.config.options == ALL_ON.options
+    assert minimised_by(tmp_path, again).config.options == ALL_ON.options
     assert again.requests == []
 
 
@@ -239,7 +237,7 @@ def test_the_riskiest_option_is_tried_first(tmp_path: Path) -> None:
     found = minimised_by(tmp_path, runner, observer, asked=asked)
     tried = [option for kind, option, *_ in observer.of("step_begins") if kind is Kind.OPTION]
     assert tried == ["unordered_write", "max_background_jobs"]
-    assert found.result.config.options == {"max_background_jobs": 4}
+    assert found.config.options == {"max_background_jobs": 4}
 
 
 def test_an_option_that_no_catalogue_has_is_as_risky_as_any(tmp_path: Path) -> None:

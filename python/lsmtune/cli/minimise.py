@@ -36,7 +36,7 @@ from lsmtune.machine.files import write_output
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
-    from lsmtune.proof.minimise import Minimised
+    from lsmtune.proof.minimise import Minimisation
     from lsmtune.proof.paired import ProofPlan
     from lsmtune.proof.standalone import Verification
 
@@ -72,7 +72,7 @@ def _minimise(
     """Find the fewest options that keep a configuration's gain."""
     from lsmtune.cli.minimise_view import Minimising, document, exported, format_for, view
     from lsmtune.machine.interrupts import interrupted
-    from lsmtune.proof.minimise import Minimisation, Minimised, differing_options, told_apart
+    from lsmtune.proof.minimise import Minimisation, differing_options, told_apart
 
     started_s = time.monotonic()
     err = check_outputs([("--output", output)], force=force, as_json=as_json)
@@ -90,19 +90,19 @@ def _minimise(
     minimising = Minimising(asked, same, tuple(refused), tuple(warnings), tuple(phase_notes(asked)))
     if refused:
         why = f"refused, not run: {'; '.join(refused)}"
-        result = Minimised(Minimisation(asked.candidate.config, why=why))
+        result = Minimisation(asked.candidate.config, why=why)
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _carry_out(timed, allowed, by.runner, proof.directory, quiet=quiet)
-    stopped = None if result.result.complete else interrupted(proof.directory)
+    stopped = None if result.complete else interrupted(proof.directory)
     if as_json:
         print_json(document(minimising, result), stopped)
     else:
         print_view(view(minimising, result), _WIDTH, soft_wrap=True, err=err)
     if stopped is not None:
         raise stopped
-    if not result.result.is_proven:
-        raise typer.Exit(status_of(result.result.gain or result.result.first))
+    if not result.is_proven:
+        raise typer.Exit(status_of(result.gain or result.first))
     if output is not None:
         write_output(output, exported(minimising, result))
         if not err:
@@ -133,7 +133,7 @@ def _carry_out(
     directory: Path | None,
     *,
     quiet: bool,
-) -> Minimised:
+) -> Minimisation:
     """Runs the steps with their display; Ctrl-C stops them in order."""
     from lsmtune.cli.proof_progress import MinimisationObserver, proof_display
     from lsmtune.engines.safety import doubts

@@ -16,7 +16,7 @@ from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.minimise import Minimised, OptionEffect
+from lsmtune.proof.minimise import Minimisation, OptionEffect
 from lsmtune.proof.standalone import Verification
 from lsmtune.report.document import (
     NOT_KNOWN,
@@ -50,9 +50,8 @@ class Minimising:
     notes: tuple[str, ...] = ()
 
 
-def document(asked: Minimising, minimised: Minimised) -> dict[str, object]:
+def document(asked: Minimising, result: Minimisation) -> dict[str, object]:
     """What `minimise --json` prints."""
-    result = minimised.result
     verdicts = {"first": result.first, "gain": result.gain, "loss": result.loss}
     return {
         "baseline": config_document(asked.verification.baseline.config),
@@ -61,7 +60,7 @@ def document(asked: Minimising, minimised: Minimised) -> dict[str, object]:
         "gone": [_effect_document(effect) for effect in result.gone],
         "same": list(asked.same),
         **{name: None if v is None else verdict_document(v) for name, v in verdicts.items()},
-        **minimised.survival.document(),
+        **result.survival.document(),
         "configuration": dict(result.config.options),
         "complete": result.complete,
         "why": result.why,
@@ -82,15 +81,15 @@ def _effect_document(effect: OptionEffect) -> dict[str, object]:
     }
 
 
-def view(asked: Minimising, minimised: Minimised) -> RenderableType:
+def view(asked: Minimising, result: Minimisation) -> RenderableType:
     """What became of each option, the result, and what must be known of it."""
     warnings = Notices([Notice(warning) for warning in asked.warnings])
-    return blocks_view([*_options(asked, minimised), *_result(asked, minimised), warnings])
+    return blocks_view([*_options(asked, result), *_result(asked, result), warnings])
 
 
-def _options(asked: Minimising, minimised: Minimised) -> list[Block]:
+def _options(asked: Minimising, result: Minimisation) -> list[Block]:
     """What became of each option; empty where none was tried."""
-    effects, verification = minimised.result.effects, asked.verification
+    effects, verification = result.effects, asked.verification
     if not effects:
         return []
     level, together = effects[0].verdict.confidence, verification.plan.confidence
@@ -134,9 +133,9 @@ def _became(effect: OptionEffect) -> str:
     return f"{what}: {effect.why}" if effect.why else what
 
 
-def _result(asked: Minimising, minimised: Minimised) -> list[Block]:
+def _result(asked: Minimising, result: Minimisation) -> list[Block]:
     """What is left of the options, what that gains and loses, and how to have it."""
-    result, name = minimised.result, asked.verification.candidate.label
+    name = asked.verification.candidate.label
     if asked.refused:
         reasons = [f"  - {reason}" for reason in asked.refused]
         return paragraphs([f"{name}: refused as a recommendation, and not run:", *reasons, OPT_IN])
@@ -155,7 +154,7 @@ def _result(asked: Minimising, minimised: Minimised) -> list[Block]:
         loss = verdict_line(result.loss).replace("the baseline", "the full candidate")
         loss = loss.replace("no proven gain", "no proven difference")
     blocks += verdict_blocks(result.gain, "gain     ")
-    lines = [f"loss     {loss}", *minimised.survival.lines()]
+    lines = [f"loss     {loss}", *result.survival.lines()]
     if result.is_proven:
         text, engine = config_text(result.config), asked.verification.engine.name
         lines.append(f"minimal configuration: {text}")
@@ -180,9 +179,9 @@ def format_for(engine_name: str) -> ExportFormat:
     return own
 
 
-def exported(asked: Minimising, minimised: Minimised) -> str:
+def exported(asked: Minimising, result: Minimisation) -> str:
     """The result as the engine's file of options. Raises InputError where it cannot be one."""
-    engine, config = asked.verification.engine, minimised.result.config
+    engine, config = asked.verification.engine, result.config
     return export(
         format_for(engine.name).name,
         engine.name,

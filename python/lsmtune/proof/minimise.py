@@ -92,7 +92,7 @@ class Minimisation:
     `loss` is of the result over the full candidate: not `worse` says that nothing that matters is
     proven to be lost; it is None where every option is kept. All are None where there was nothing
     to prove, and `why` then says why. `complete` is False when it was interrupted, and the rest is
-    then not known.
+    then not known. `survival` is empty where nothing was proved better.
     """
 
     config: Config
@@ -102,6 +102,7 @@ class Minimisation:
     loss: Verdict | None = None
     why: str = ""
     complete: bool = True
+    survival: Survival = UNTESTED
 
     @property
     def kept(self) -> tuple[OptionEffect, ...]:
@@ -298,14 +299,6 @@ class StepObserver(Observer):
         """A step begins; `steps` is how many are planned."""
 
 
-@dataclass(frozen=True)
-class Minimised:
-    """What a minimisation came to; `survival` is empty where nothing was proved better."""
-
-    result: Minimisation
-    survival: Survival = UNTESTED
-
-
 def minimised(
     verification: Verification,
     refusal: Callable[[Arm], str],
@@ -313,7 +306,7 @@ def minimised(
     runner: Runner,
     observer: StepObserver,
     stop: threading.Event,
-) -> Minimised:
+) -> Minimisation:
     """Carry out the minimisation, its runs kept in the folder at `path`.
 
     `refusal` says why an arm may not be recommended; empty where it may. The time budget of
@@ -334,7 +327,7 @@ def minimised(
             riskiest_first=riskiest_first,
         )
         if result.gain is None:
-            return Minimised(result)
+            return result
         finalist = Arm(verification.engine, result.config)
         tested = survived(
             *(result.gain, finalist, measurer),
@@ -342,10 +335,10 @@ def minimised(
             plan=verification.survival,
         )
     if tested is None:
-        return Minimised(replace(result, complete=False))
+        return replace(result, complete=False)
     if tested.verdict.outcome is not result.gain.outcome:
         result = replace(result, gain=tested.verdict, why=tested.verdict.why)
-    return Minimised(result, tested.survival)
+    return replace(result, survival=tested.survival)
 
 
 def told_apart(
