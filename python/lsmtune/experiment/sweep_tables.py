@@ -69,15 +69,6 @@ RATES = (SUSTAINED, BURST)
 
 
 @dataclass(frozen=True)
-class AxisRow:
-    """An axis as reports show it."""
-
-    kind: str
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class CellSummary:
     """One cell in one table.
 
@@ -160,7 +151,7 @@ class SweepResult:
 
     name: str
     engine: EngineIdentity
-    axes: tuple[AxisRow, ...]
+    axes: tuple[Axis, ...]
     repeats: int
     seed: int
     runs: int
@@ -307,7 +298,7 @@ def summarise(
     return SweepResult(
         name=sweep.name,
         engine=engine,
-        axes=tuple(AxisRow(axis.kind.value, axis.name, axis.texts) for axis in sweep.axes),
+        axes=sweep.axes,
         repeats=repeats,
         seed=sweep.seed,
         runs=len(done),

@@ -13,7 +13,6 @@ import lsmtune
 from lsmtune.experiment.sweep_tables import (
     METRICS,
     RATIOS,
-    AxisRow,
     CellSummary,
     SweepResult,
     Table,
@@ -93,10 +92,7 @@ def _table_blocks(result: SweepResult, table: Table) -> list[Block]:
     """The cells of one table, their plots, and their ratios to the first one."""
     plots = _charts(result, table)
     best = {} if table.best is None else {table.best: "best"}
-    axes = [
-        Column(axis_row.name, key=partial(_axis_value, at))
-        for at, axis_row in enumerate(result.axes)
-    ]
+    axes = [Column(axis.name, key=partial(_axis_value, at)) for at, axis in enumerate(result.axes)]
     blocks: list[Block] = [Paragraph(note, "finding") for note in table.notes]
     blocks += [Beside(plots, "pair")] if plots else []
     columns = [*axes, *columns_of(table)]
@@ -104,7 +100,7 @@ def _table_blocks(result: SweepResult, table: Table) -> list[Block]:
     ratios = ratio_columns_of(table)
     if ratios:
         first = zip(result.axes, table.cells[0].values, strict=True)
-        point = ", ".join(f"{axis_row.name}={value}" for axis_row, value in first)
+        point = ", ".join(f"{axis.name}={value}" for axis, value in first)
         later = {at - 1: mark for at, mark in best.items()}
         label, columns = f"Ratios of {table.title}", [*axes, *ratios]
         blocks += [
@@ -259,7 +255,7 @@ def _runs(cell: CellSummary) -> str:
 
 def cells_csv(result: SweepResult) -> str:
     """One line per cell and measure phase: means, medians, intervals, ratios. RFC 4180."""
-    columns = ["workload", "phase", *(axis_row.name for axis_row in result.axes)]
+    columns = ["workload", "phase", *(axis.name for axis in result.axes)]
     columns += ["runs", "runs_failed"]
     columns += [f"{metric}.{part}" for metric in METRICS for part in _mean_parts(None)]
     columns += [f"{metric}.{part}" for metric in RATIOS for part in _ratio_parts(None)]
@@ -278,7 +274,7 @@ def cells_csv(result: SweepResult) -> str:
 
 def runs_csv(result: SweepResult) -> str:
     """One line per run and measure phase, with everything that it observed of METRICS."""
-    axes = [axis_row.name for axis_row in result.axes]
+    axes = [axis.name for axis in result.axes]
     rows = (
         [
             *(row.workload, row.phase, *row.values),
@@ -293,13 +289,16 @@ def runs_csv(result: SweepResult) -> str:
 
 def document(result: SweepResult) -> dict[str, Any]:
     """The whole result in terms of JSON, with stable keys."""
-    engine, names = result.engine, [axis_row.name for axis_row in result.axes]
+    engine, names = result.engine, [axis.name for axis in result.axes]
     return {
         "format_version": FORMAT_VERSION,
         "name": result.name,
         "headline": headline(result),
         "engine": {"name": engine.name, "version": engine.version, "build": engine.build.value},
-        "axes": encode(result.axes),
+        "axes": [
+            {"kind": axis.kind.value, "name": axis.name, "values": list(axis.texts)}
+            for axis in result.axes
+        ],
         "repeats": result.repeats,
         "seed": result.seed,
         "runs": result.runs,
@@ -389,17 +388,13 @@ def _charts(result: SweepResult, table: Table) -> list[list[Block]]:
     return [plot_blocks(f"{title} of {table.title}", chart) for title, chart in charts if chart]
 
 
-def x_axis(axes: tuple[AxisRow, ...]) -> int:
-    """The axis that is drawn along x: the one with the most values, the last one of several."""
-    return max(range(len(axes)), key=lambda index: (len(axes[index].values), index))
-
-
 def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Chart | None:
-    along = x_axis(result.axes)
+    # Along x the axis with the most values is drawn, the last one of several.
+    along = max(range(len(result.axes)), key=lambda at: (len(result.axes[at].values), at))
     lines: dict[str, list[Point]] = {}
     for cell in table.cells:
         values = zip(result.axes, cell.values, strict=True)
-        at = [f"{axis_row.name}={value}" for axis_row, value in values]
+        at = [f"{axis.name}={value}" for axis, value in values]
         mean = cell.metrics.get(metric)
         if mean is not None:
             told = f"{', '.join(at)}: {text.quantity(metric, mean.mean)}"
@@ -414,4 +409,4 @@ def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Chart 
             Series(Form.DOT, tone, points),
         ]
     axis = result.axes[along]
-    return chart_of(Axis(axis.name, names=axis.values), Axis(title, zero=True), series)
+    return chart_of(Axis(axis.name, names=axis.texts), Axis(title, zero=True), series)
