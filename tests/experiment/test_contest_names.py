@@ -26,26 +26,23 @@ def write(*names: str, text: str = "") -> None:
 
 def test_a_file_names_its_team() -> None:
     write("a.properties", "OPTIONS-000007", "odd=name.properties")
-    found = [
-        (each.name, each.text)
-        for each in all_named(
-            ["a.properties", "OPTIONS-000007", "odd=name.properties", "B b=a.properties", "default"]
-        )
-    ]
-    assert found == [
+    found = all_named(
+        ["a.properties", "OPTIONS-000007", "odd=name.properties", "B b=a.properties", "default"]
+    )
+    assert list(found.items()) == [
         ("a", "a.properties"),
         ("OPTIONS-000007", "OPTIONS-000007"),
         ("odd=name", "odd=name.properties"),
         ("B b", "a.properties"),
         ("default", "default"),
     ]
-    assert named("fast=write_buffer_size=4MiB").text == "write_buffer_size=4MiB"
+    assert named("fast=write_buffer_size=4MiB") == ("fast", "write_buffer_size=4MiB")
 
 
 def test_options_that_are_longer_than_a_file_name_may_be_are_options() -> None:
     """The operating system refused them as the name of a file, and that was the command's end."""
     options = ",".join(f"option_{number}=4MiB" for number in range(30))
-    assert named(f"a={options}").text == options
+    assert named(f"a={options}") == ("a", options)
     with pytest.raises(InputError, match="no file matches"):
         log_files([f"a={'x' * 300}*"])
     with pytest.raises(InputError, match="cannot be read: File name too long"):

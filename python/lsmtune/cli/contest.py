@@ -233,7 +233,7 @@ def entries_of(texts: Sequence[str], engine: str | None) -> tuple[str, list[Entr
     if len(teams) < TEAMS_MIN:
         why = f"a contest has {TEAMS_MIN} teams or more"
         raise InputError(FILE, found=" ".join(texts) or "nothing", why=why)
-    resolved = {each.name: resolve_named(each.text, engine, FILE) for each in teams}
+    resolved = {name: resolve_named(what, engine, FILE) for name, what in teams.items()}
     engines = {name: each.engine.name for name, each in resolved.items() if each.engine}
     if engine is None and not engines:
         why = "is missing: no entry says which engine it is for"
@@ -241,7 +241,7 @@ def entries_of(texts: Sequence[str], engine: str | None) -> tuple[str, list[Entr
     if engine is None and len(set(engines.values())) > 1:
         listed = ", ".join(f"{team} ({name})" for team, name in engines.items())
         raise InputError(FILE, found=listed, why="entries of one engine make a contest")
-    entries = [Entry(each.name, each.text, resolved[each.name].config) for each in teams]
+    entries = [Entry(name, what, resolved[name].config) for name, what in teams.items()]
     return engine or next(iter(engines.values())), entries
 
 

@@ -25,14 +25,6 @@ _NAME_LENGTH_MAX = 80
 
 
 @dataclass(frozen=True)
-class Named:
-    """A text of the command line as a team's name and what it handed in."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Entry:
     """What the team `name` handed in; `source` is the file or text that it came from."""
 
@@ -41,10 +33,11 @@ class Entry:
     config: Config
 
 
-def named(text: str) -> Named:
-    """`NAME=WHAT`, or a file (or another name of a configuration), which names the team.
+def named(text: str) -> tuple[str, str]:
+    """A team's name and what it handed in, of `NAME=WHAT` or of WHAT alone.
 
-    Raises InputError for a name that is empty, too long, or not one line of text.
+    WHAT is a file, which names the team by its own name, or another name of a configuration. Raises
+    InputError for a name that is empty, too long, or not one line of text.
     """
     name, equals, what = text.partition("=")
     path = Path(text)
@@ -56,19 +49,19 @@ def named(text: str) -> Named:
     if not name or len(name) > _NAME_LENGTH_MAX or not name.isprintable() or not is_utf8(name):
         allowed = f"NAME=FILE with a name of at most {_NAME_LENGTH_MAX} characters"
         raise InputError(FILE, found=text, why="names no team", allowed=allowed)
-    return Named(name, what)
+    return name, what
 
 
-def all_named(texts: Sequence[str]) -> list[Named]:
-    """Each of `texts` as `named`. Raises InputError for a name that two of them have."""
-    by_name: dict[str, Named] = {}
+def all_named(texts: Sequence[str]) -> dict[str, str]:
+    """What each team handed in, by name. Raises InputError for a name that two of `texts` have."""
+    teams: dict[str, str] = {}
     for text in texts:
-        team = named(text)
-        first = by_name.setdefault(team.name, team)
-        if first is not team:
-            why = f"two teams are named {team.name}: {first.text} and {team.text}"
+        name, what = named(text)
+        if name in teams:
+            why = f"two teams are named {name}: {teams[name]} and {what}"
             raise InputError(FILE, found=text, why=why, allowed="NAME=FILE for each")
-    return list(by_name.values())
+        teams[name] = what
+    return teams
 
 
 # --- Rules: Constraints on engine options that every entry has to meet.

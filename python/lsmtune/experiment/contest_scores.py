@@ -124,10 +124,10 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     """
     by_team: dict[str, list[LogFile]] = {}
     for text in texts:
-        given = named(text)
-        path = Path(given.text)
+        name, what = named(text)
+        path = Path(what)
         paths = [path]
-        if not is_there(path) and any(sign in given.text for sign in "*?["):
+        if not is_there(path) and any(sign in what for sign in "*?["):
             try:
                 paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
             except ValueError as error:  # `**` beside other characters
@@ -136,8 +136,8 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
                 raise InputError(FILE, found=text, why="no file matches")
         for path in paths:
             match = _ROUND.fullmatch(path.stem)
-            team = given.name
-            if given.text == text:  # no name was given
+            team = name
+            if what == text:  # no name was given
                 team = path.stem if match is None else match["team"]
             number = None if match is None else int(match["round"])
             by_team.setdefault(team, []).append(LogFile(team, number, path))
