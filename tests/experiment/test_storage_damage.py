@@ -32,7 +32,7 @@ def study(tmp_path: Path) -> Path:
         for number in range(4):
             trial = study.ask()
             trial.suggest_int("write_buffer_size", 2, 16)
-            folder.annotate_trial(number, {"outcome": "ok"})
+            trial.set_user_attr("outcome", "ok")
             study.tell(trial, float(number))
             add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=number)
     return path

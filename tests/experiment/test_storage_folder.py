@@ -131,7 +131,7 @@ def test_a_reader_sees_what_a_tuner_writes(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder, StudyFolder.open(tmp_path / "s") as reader:
         study = folder.optuna_study()
         trial = study.ask()
-        folder.annotate_trial(trial.number, {"outcome": "ok"})
+        trial.set_user_attr("outcome", "ok")
         study.tell(trial, 2.0)
         add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
         assert [row.trial for row in reader.measurements.all()] == [0]

@@ -30,7 +30,6 @@ from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
 from lsmtune.search.sampler import suggestion_of
-from lsmtune.search.searcher import OUTCOME
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
 from made_up import add_run, made_up_phase
@@ -198,8 +197,8 @@ class SampleStudy:
         of_trial = {"params": dict(ran.params), "distributions": distributions}
         begun = self.folder.begin_trial(create_trial(state=TrialState.RUNNING, **of_trial))
         assert begun == number
-        self.folder.annotate_trial(number, {OUTCOME: outcome})
-        self.folder.finish_trial(number, state, [1.0] if state is TrialState.COMPLETE else None)
+        values = [1.0] if state is TrialState.COMPLETE else None
+        self.folder.end_trial(number, state, values, outcome=outcome)
 
     def pruned(self, options: Options, after_s: float, rate: float) -> Measurement:
         """A run that was ended in its measure phase."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optuna.storages import RDBStorage
 
 import lsmtune
 from lsmtune.errors import InputError
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.ask_and_tell import FinishedTrial, Search, Trial
@@ -255,7 +255,7 @@ def test_a_kill_in_the_middle_of_tell_loses_nothing(
 
     with Search(SPACE, folder=folder) as search:
         trial = search.ask()
-        monkeypatch.setattr(StudyFolder, "finish_trial", killed)
+        monkeypatch.setattr(RDBStorage, "set_trial_state_values", killed)
         with pytest.raises(KeyboardInterrupt):
             search.tell(trial, 4.5)
         monkeypatch.undo()

@@ -366,34 +366,32 @@ class StudyFolder:
             self._begun[number] = trial_id
             return number
 
-    def annotate_trial(self, number: int, attributes: Mapping[str, str]) -> None:
-        """Set user attributes of a trial that is not finished."""
-        with explained(self._study_db):
-            for key, value in attributes.items():
-                self._optuna_storage().set_trial_user_attr(self._trial_id(number), key, value)
-
-    def note_trial(self, number: int, attributes: Mapping[str, Any]) -> None:
-        """Set system attributes, which are those of samplers and pruners, of a running trial."""
-        with explained(self._study_db):
-            for key, value in attributes.items():
-                self._optuna_storage().set_trial_system_attr(self._trial_id(number), key, value)
-
-    def finish_trial(
-        self, number: int, state: TrialState, values: Sequence[float] | None = None
+    def end_trial(
+        self,
+        number: int,
+        state: TrialState,
+        values: Sequence[float] | None = None,
+        *,
+        outcome: str = "",
+        notes: Mapping[str, Any] | None = None,
     ) -> None:
-        """End a running trial, in one transaction."""
+        """End a running trial.
+
+        `outcome` is kept where the state does not say it, and the `notes` of samplers and pruners.
+        These come first: a kill in between leaves a running trial, which the next start ends again.
+        """
         with explained(self._study_db):
-            self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
+            storage, trial_id = self._optuna_storage(), self._trial_id(number)
+            for key, value in (notes or {}).items():
+                storage.set_trial_system_attr(trial_id, key, value)
+            if outcome:
+                storage.set_trial_user_attr(trial_id, OUTCOME, outcome)
+            storage.set_trial_state_values(trial_id, state, values)
             self._begun.pop(number, None)
 
     def put_back_trial(self, number: int) -> None:
-        """End a running trial that says nothing.
-
-        Noted before it is ended: a kill in between leaves a running trial without a measurement,
-        which the next start puts back again.
-        """
-        self.annotate_trial(number, {OUTCOME: PUT_BACK})
-        self.finish_trial(number, TrialState.FAIL)
+        """End a running trial that says nothing."""
+        self.end_trial(number, TrialState.FAIL, outcome=PUT_BACK)
 
     def refuse_strangers(
         self, trials: Sequence[FrozenTrial], measured: Collection[int], instead: str

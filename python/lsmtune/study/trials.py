@@ -374,15 +374,10 @@ class Trials:
     def _store_end(
         self, number: int, end: TrialEnd, attributes: Mapping[str, Any] | None = None
     ) -> None:
-        """Keep how a trial ended, and those of the sampler's and pruner's notes that are new.
-
-        The notes come first: a kill in between leaves a running trial, which is then told again.
-        """
+        """Keep how a trial ended, and those of the sampler's and pruner's notes that are new."""
         stored = self._stored.pop(number, {})
         if self._folder is None:
             return
         new = {k: v for k, v in (attributes or {}).items() if stored.get(k, _ABSENT) != v}
-        self._folder.note_trial(number, new)
-        if end.state is not TrialState.COMPLETE:
-            self._folder.annotate_trial(number, {OUTCOME: end.outcome.value})
-        self._folder.finish_trial(number, end.state, end.values)
+        outcome = "" if end.state is TrialState.COMPLETE else end.outcome.value
+        self._folder.end_trial(number, end.state, end.values, outcome=outcome, notes=new)
