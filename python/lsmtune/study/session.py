@@ -166,8 +166,8 @@ class Session:
         ran = {number: trial.config.options for number, trial in runs.items()}
         first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
         accepts = self._feasibility.refusal
-        outcomes = self._trials.restore(ends, ran, reports, first_points, accepts)
-        for number in outcomes.keys() - judged.keys():
+        ended = self._trials.restore(ends, ran, reports, first_points, accepts)
+        for number in ended - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)
         self._changes.known(self._observations.judgement)

@@ -249,8 +249,8 @@ class Trials:
         reports: Mapping[int, Mapping[int, float]],
         start: Sequence[Mapping[str, OptionValue]],
         accepts: Accepts,
-    ) -> dict[int, str]:
-        """Bring disk and Searcher to the same state; how each trial ended that was not put back.
+    ) -> set[int]:
+        """Bring disk and Searcher to the same state; the trials that ended and were not put back.
 
         By number: `ends` are the trials that have stored runs, None for those that lack some; `ran`
         the options they ran with; `reports` what a pruner was told of them, step to value. `start`
@@ -281,12 +281,8 @@ class Trials:
             if not self._searcher.tried(values) and values not in queued:
                 self._queue.append((values, (START, index)))
         self._promises = [t.system_attrs[PROMISE] for t in trials if PROMISE in t.system_attrs]
-        outcomes = {}
-        for trial in trials:
-            outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
-            if trial.state.is_finished() and outcome != PUT_BACK:
-                outcomes[trial.number] = str(outcome)
-        return outcomes
+        ended = (trial for trial in trials if trial.state.is_finished())
+        return {trial.number for trial in ended if trial.user_attrs.get(OUTCOME) != PUT_BACK}
 
     def _ended(
         self,
