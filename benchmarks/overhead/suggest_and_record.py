@@ -131,7 +131,8 @@ class Plain:
         """See `Subject`."""
         begin = time.perf_counter()
         trial = self._study.ask()
-        values = self._space.suggest(trial)
+        known = self._space.distributions()
+        values = self._space.suggest(lambda name: trial._suggest(name, known[name]))
         asked = time.perf_counter()
         value = value_of(values, self._rng)
         told = time.perf_counter()

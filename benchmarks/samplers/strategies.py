@@ -91,9 +91,10 @@ def optuna_default(seed: int, trials: int, runs: Runs) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     sampler = optuna.samplers.TPESampler(seed=seed)
     study = optuna.create_study(sampler=sampler, direction="maximize")
+    known = runs.space.distributions()
     for _ in range(trials):
         trial = study.ask()
-        values = runs.space.suggest(trial)
+        values = runs.space.suggest(lambda name, trial=trial: trial._suggest(name, known[name]))
         ops_s = runs.measure(values)
         if ops_s is None:
             study.tell(trial, state=TrialState.FAIL)

@@ -19,6 +19,7 @@ from lsmtune.model.workload import Durability
 from lsmtune.space.constraint import Constraint, ConstraintKind, make_constraint
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import make_space
+from optuna_draws import draws
 
 NAMES = (
     *(f"leveldb-{kind}" for kind in ("basic", "contest", "full")),
@@ -93,7 +94,7 @@ def drawn(space: ReadySpace, count: int) -> tuple[list[dict[str, OptionValue]], 
     tries = 0
     while len(found) < count and tries < 50 * count:
         tries += 1
-        values = search.suggest(study.ask())
+        values = search.suggest(draws(search, study.ask()))
         if all(constraint.holds(defaults | values) for constraint in constraints):
             found.append({**space.fixed, **values})
     return found, tries

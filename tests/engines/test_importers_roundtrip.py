@@ -20,6 +20,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space, make_space
+from optuna_draws import draws
 
 # The rest are for other programs alone.
 SAID = [(n, engine) for n, f in EXPORTERS.items() if n in IMPORTERS for engine in f.engines]
@@ -30,7 +31,7 @@ CACHE_KIND = "block_based_table_factory.block_cache.id"
 def drawn(space: Space, seed: int) -> dict[str, OptionValue]:
     """A random configuration of `space`."""
     sampler = optuna.samplers.RandomSampler(seed=seed)
-    return space.suggest(optuna.create_study(sampler=sampler).ask())
+    return space.suggest(draws(space, optuna.create_study(sampler=sampler).ask()))
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from lsmtune.space.parameter import Parameter, make_categorical, make_condition,
 from lsmtune.space.prior import Prior
 from lsmtune.space.range import Range
 from lsmtune.space.space import Space, make_space
+from optuna_draws import draws
 
 METHODS = pytest.mark.parametrize("method", list(Method))
 Options = Mapping[str, OptionValue]
@@ -29,7 +30,7 @@ def trials_of(
     space: Space, value: Callable[[Options], float | None], count: int, seed: int = 1
 ) -> list[Scored]:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed))
-    options = [space.suggest(study.ask()) for _ in range(count)]
+    options = [space.suggest(draws(space, study.ask())) for _ in range(count)]
     return [(o, value(o)) for o in options]
 
 

@@ -91,20 +91,12 @@ def test_columns_are_what_points_decode_to() -> None:
     found = {p.name: columns.of(points, p.name) for p in space.parameters}
     for row, point in enumerate(points):
         variables = unit_space.decode(point)
-        values = space.suggest(_Given(variables))
+        values = space.suggest(variables.__getitem__)
         for name, column in found.items():
             wanted = values.get(name, 7.0)
             assert column[row] == (pytest.approx(wanted) if name == "under" else wanted), name
     assert set(columns.of(points, "unheard")) == {3}
     assert columns.of(points, "nobody") is None
-
-
-class _Given:
-    def __init__(self, variables: dict[str, object]) -> None:
-        self.variables = variables
-
-    def __getattr__(self, _name: str) -> object:
-        return lambda name, *_args, **_more: self.variables[name]
 
 
 def test_the_cost_models_agree_with_the_textbook() -> None:

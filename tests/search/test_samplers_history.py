@@ -14,6 +14,7 @@ from lsmtune.search.history import HistoryReader, impute_censored, make_targets
 from lsmtune.search.sampler import FAILED
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.testing.search import NUMBERS
+from optuna_draws import draws
 
 UNIT_SPACE = make_unit_space(NUMBERS)
 DISTRIBUTIONS = NUMBERS.distributions()
@@ -125,7 +126,7 @@ def test_a_history_that_grows_is_that_of_a_reader_that_begins_anew(finished: int
     reader = HistoryReader(UNIT_SPACE)
     for index in range(8):
         trial = study.ask()
-        NUMBERS.suggest(trial)
+        NUMBERS.suggest(draws(NUMBERS, trial))
         kept = reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
         fresh = HistoryReader(UNIT_SPACE).read(
             study.get_trials(deepcopy=False), trial.number, study.direction

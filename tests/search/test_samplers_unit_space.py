@@ -13,6 +13,7 @@ from lsmtune.search.unit_space import INACTIVE, UnitSpace, make_dimension, make_
 from lsmtune.space.prior import Prior
 from lsmtune.space.space import Space
 from lsmtune.testing.search import RICH, SPACES, choice, number, space_of, when
+from optuna_draws import draws
 
 # Conditions on numbers, on special values, on both, on a prior and on a condition.
 DEEP = space_of(
@@ -40,7 +41,7 @@ def test_a_point_and_its_trial_say_the_same(name: str, seed: int) -> None:
     for point in drawn(unit_space, seed):
         params = unit_space.decode(point)
         trial = optuna.trial.FixedTrial(params)
-        assert space.contains(space.suggest(trial))
+        assert space.contains(space.suggest(draws(space, trial)))
         # Exactly what the unit_space holds to be active was asked for.
         assert trial.params == params
         np.testing.assert_array_equal(unit_space.encode([params])[0], point)
@@ -60,9 +61,9 @@ def test_what_optuna_draws_is_encoded_and_decoded() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     for _ in range(60):
         trial = study.ask()
-        values = RICH.suggest(trial)
+        values = RICH.suggest(draws(RICH, trial))
         back = unit_space.decode(unit_space.encode([trial.params])[0])
-        again = RICH.suggest(optuna.trial.FixedTrial(back))
+        again = RICH.suggest(back.__getitem__)
         assert again.keys() == values.keys()
         for name, value in values.items():
             # A float comes back to within the rounding of its coordinate, all else exactly.
@@ -72,10 +73,7 @@ def test_what_optuna_draws_is_encoded_and_decoded() -> None:
 
 def test_draws_have_the_weights_of_special_values_and_the_prior() -> None:
     unit_space = UNIT_SPACES["deep"]
-    values = [
-        DEEP.suggest(optuna.trial.FixedTrial(unit_space.decode(p)))
-        for p in drawn(unit_space, 0, 4000)
-    ]
+    values = [DEEP.suggest(unit_space.decode(p).__getitem__) for p in drawn(unit_space, 0, 4000)]
     share = sum(v["level"] == 32767 for v in values) / len(values)
     assert abs(share - 0.3) < 4 * (0.3 * 0.7 / 4000) ** 0.5
     threads = np.array([v["threads"] for v in values])

@@ -14,13 +14,14 @@ from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import Parameter, make_categorical, make_number
 from lsmtune.space.range import Range
 from lsmtune.space.space import Space, make_space
+from optuna_draws import draws
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def drawn(space: Space, count: int, seed: int = 0) -> list[dict[str, OptionValue]]:
     study = optuna.create_study(sampler=RandomSampler(seed=seed))
-    return [space.suggest(study.ask()) for _ in range(count)]
+    return [space.suggest(draws(space, study.ask())) for _ in range(count)]
 
 
 def number(name: str = "a", low: float = 1, high: float = 10, **rest: object) -> Parameter:
@@ -83,7 +84,7 @@ def test_a_special_value_leaves_the_range_out_of_the_trial() -> None:
     study = optuna.create_study(sampler=RandomSampler(seed=1))
     trials = [study.ask() for _ in range(50)]
     for trial in trials:
-        options = space.suggest(trial)
+        options = space.suggest(draws(space, trial))
         assert ("a" in trial.params) == (options["a"] != -1)
 
 
@@ -102,7 +103,7 @@ def test_variables_of_turn_back_into_the_same_options(seed: int) -> None:
     assert space.contains(options)
     study = optuna.create_study(sampler=RandomSampler(seed=0))
     study.enqueue_trial(space.variables_of(options))
-    assert space.suggest(study.ask()) == options
+    assert space.suggest(draws(space, study.ask())) == options
 
 
 def test_contains_refuses_what_a_search_cannot_reach() -> None:

@@ -21,6 +21,7 @@ from lsmtune.space.prior import Prior, PriorScale
 from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
 from lsmtune.study.ask_and_tell import Search
+from optuna_draws import draws
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -29,12 +30,12 @@ def suggested(parameter: Parameter, variables: dict[str, OptionValue]) -> Option
     """What the parameter suggests when Optuna draws `variables`."""
     study = optuna.create_study(sampler=RandomSampler(seed=0))
     study.enqueue_trial(variables)
-    return parameter.suggest(study.ask())
+    return parameter.suggest(draws(parameter, study.ask()))
 
 
 def drawn(parameter: Parameter, count: int) -> list[OptionValue]:
     study = optuna.create_study(sampler=RandomSampler(seed=1))
-    return [parameter.suggest(study.ask()) for _ in range(count)]
+    return [parameter.suggest(draws(parameter, study.ask())) for _ in range(count)]
 
 
 def with_prior(numbers: Range, prior: Prior, **rest: object) -> Parameter:
@@ -232,13 +233,13 @@ def test_conditions_on_parameters_with_priors_and_bins() -> None:
     study = optuna.create_study(sampler=RandomSampler(seed=3))
     seen = set()
     for _ in range(200):
-        options = space.suggest(study.ask())
+        options = space.suggest(draws(space, study.ask()))
         assert ("a" in options) == (options["b"] in (4, 7))
         assert ("c" in options) == (options.get("a") == 8)
         assert space.contains(options)
         repeat = optuna.create_study(sampler=RandomSampler(seed=0))
         repeat.enqueue_trial(space.variables_of(options))
-        assert space.suggest(repeat.ask()) == options
+        assert space.suggest(draws(space, repeat.ask())) == options
         seen.add(frozenset(options))
     assert len(seen) == 3
 

@@ -21,7 +21,6 @@ from typing import Any, cast
 
 import numpy as np
 from optuna.distributions import FloatDistribution, IntDistribution
-from optuna.trial import FixedTrial
 
 from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue, option_text
@@ -240,12 +239,9 @@ def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
     if step is not None:
         spread = low + np.rint((spread - low) / step) * step
 
-    def value_at(variable: float) -> OptionValue:
-        # The selector, at 1, picks the range.
-        variables = {parameter.variable: variable, parameter.selector or "": 1.0}
-        return parameter.suggest(FixedTrial(variables))
-
-    values = map(value_at, np.clip(spread, low, high).tolist())  # clips rounding errors only
+    whole = isinstance(distribution, IntDistribution)
+    drawn = np.clip(spread, low, high).tolist()  # clips rounding errors only
+    values = [parameter.value_of(int(each) if whole else each) for each in drawn]
     different = {option_text(value): value for value in values}
     return [*(special.value for special in parameter.specials), *different.values()]
 

@@ -52,13 +52,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import BaseTrial, FrozenTrial
+from optuna.trial import FrozenTrial
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import OptionValue
@@ -161,43 +161,9 @@ class SamplerContext:
     accepts: Accepts | None = None
 
 
-# --- A configuration, suggested variable by variable as Optuna's trials do
+# --- A configuration, suggested variable by variable
 
 Ask = Callable[[str, BaseDistribution], Any]
-
-
-class AskingTrial:
-    """Stands where a space expects a trial: asks for each variable once, and keeps the answers.
-
-    `params` are the values of the variables asked for so far, in that order. Spaces call no more of
-    a trial than its three methods.
-    """
-
-    def __init__(self, known: Mapping[str, BaseDistribution], ask: Ask) -> None:
-        """`known` has the distribution of every variable."""
-        self.params: dict[str, Any] = {}
-        self._known = known
-        self._ask = ask
-
-    def suggest_float(self, name: str, *_: object, **__: object) -> float:
-        """See `optuna.trial.BaseTrial`."""
-        return float(self._suggest(name))
-
-    def suggest_int(self, name: str, *_: object, **__: object) -> int:
-        """See `optuna.trial.BaseTrial`."""
-        return int(self._suggest(name))
-
-    def suggest_categorical(self, name: str, *_: object) -> Any:
-        """See `optuna.trial.BaseTrial`."""
-        return self._suggest(name)
-
-    def _suggest(self, name: str) -> Any:
-        if name not in self.params:
-            distribution = self._known[name]
-            # There and back: numpy's types become Python's, an equal choice becomes the space's.
-            internal = distribution.to_internal_repr(self._ask(name, distribution))
-            self.params[name] = distribution.to_external_repr(internal)
-        return self.params[name]
 
 
 @dataclass(frozen=True)
@@ -213,9 +179,16 @@ class Suggestion:
 
 def suggest(space: Space, ask: Ask) -> Suggestion:
     """The Suggestion for which `ask` is called once per active variable."""
-    trial = AskingTrial(space.distributions(), ask)
-    values = space.suggest(cast(BaseTrial, trial))
-    return Suggestion(trial.params, values)
+    params: dict[str, Any] = {}
+
+    def drawn(name: str) -> Any:
+        distribution = space.distributions()[name]
+        # There and back: numpy's types become Python's, an equal choice becomes the space's.
+        internal = distribution.to_internal_repr(ask(name, distribution))
+        params[name] = distribution.to_external_repr(internal)
+        return params[name]
+
+    return Suggestion(params, space.suggest(drawn))
 
 
 def suggestion_of(space: Space, params: Mapping[str, Any]) -> Suggestion:

@@ -11,12 +11,12 @@ no observation that means nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-from optuna.trial import BaseTrial
 
 from lsmtune.errors import FieldError
 from lsmtune.model.config import OptionValue, option_text
@@ -188,26 +188,21 @@ class Parameter:
             raise ValueError(f"{self.name} has choices")
         return self.numbers if self.prior is None else PriorScale(self.numbers, self.prior)
 
-    def suggest(self, trial: BaseTrial) -> OptionValue:
-        """A value for this parameter, asked of `trial`."""
+    def suggest(self, drawn: Callable[[str], Any]) -> OptionValue:
+        """The value that the parameter's variables stand for, of which `drawn` gives those by name.
+
+        Where a special value is picked, the range's own is not asked for.
+        """
         if self.numbers is None:
-            choice: OptionValue = trial.suggest_categorical(self.variable, self.choices)  # type: ignore[assignment]
+            choice: OptionValue = drawn(self.variable)
             return choice
         if self.selector is not None:
-            share, upper = trial.suggest_float(self.selector, 0.0, 1.0), 0.0
+            share, upper = drawn(self.selector), 0.0
             for special in self.specials:
                 upper += special.weight
                 if share < upper:
                     return special.value
-        own = _SHARE if self.prior is not None else self.numbers.distribution()
-        drawn: Number
-        if isinstance(own, FloatDistribution):
-            drawn = trial.suggest_float(
-                self.variable, own.low, own.high, step=own.step, log=own.log
-            )
-        else:
-            drawn = trial.suggest_int(self.variable, own.low, own.high, step=own.step, log=own.log)
-        return self.value_of(drawn)
+        return self.value_of(drawn(self.variable))
 
     def value_of(self, drawn: Number) -> Number:
         """The number that a value of the parameter's own variable stands for; not of choices."""

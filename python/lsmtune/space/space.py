@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from optuna.distributions import BaseDistribution
-from optuna.trial import BaseTrial
 
 from lsmtune.errors import FieldError, nearest_name
 from lsmtune.model.config import OptionValue, option_text
@@ -49,12 +49,16 @@ class Space:
                 return parameter
         raise KeyError(name)
 
-    def suggest(self, trial: BaseTrial) -> dict[str, OptionValue]:
-        """Values for the active parameters, asked of `trial`; the others are absent."""
+    def suggest(self, drawn: Callable[[str], Any]) -> dict[str, OptionValue]:
+        """Values for the active parameters; the others are absent.
+
+        `drawn` gives the value of an Optuna variable by its name, and is asked once for each that
+        decides something.
+        """
         values: dict[str, OptionValue] = {}
         for parameter in self.evaluation_order:
             if _active(parameter, values):
-                values[parameter.name] = parameter.suggest(trial)
+                values[parameter.name] = parameter.suggest(drawn)
         return values
 
     def distributions(self) -> dict[str, BaseDistribution]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import FixedTrial
+from optuna.distributions import FloatDistribution, IntDistribution
 from pydantic import ValidationError
 
 from lsmtune.engines.formats import chosen_format
@@ -355,17 +354,11 @@ def _nearest(parameter: Parameter, value: OptionValue | None) -> OptionValue:
     near = [number for number in bins if parameter.contains(number)]
     if isinstance(value, int | float) and near:
         return min(near, key=lambda number: abs(number - value))
-    # A selector of 1 picks the range, not a special value.
-    variables: dict[str, Any] = {}
-    for variable, drawn in parameter.distributions().items():
-        if variable == parameter.selector:
-            variables[variable] = 1.0
-        elif isinstance(drawn, CategoricalDistribution):
-            variables[variable] = drawn.choices[0]
-        elif isinstance(drawn, FloatDistribution | IntDistribution):
-            low, high, step = drawn.low, drawn.high, drawn.step
-            middle = math.sqrt(low * high) if drawn.log else (low + high) / 2
-            if step is not None:
-                middle = low + math.floor((middle - low) / step) * step
-            variables[variable] = int(middle) if isinstance(drawn, IntDistribution) else middle
-    return parameter.suggest(FixedTrial(variables))
+    drawn = parameter.distributions()[parameter.variable]
+    if not isinstance(drawn, FloatDistribution | IntDistribution):
+        return parameter.choices[0]
+    low, high, step = drawn.low, drawn.high, drawn.step
+    middle = math.sqrt(low * high) if drawn.log else (low + high) / 2
+    if step is not None:
+        middle = low + math.floor((middle - low) / step) * step
+    return parameter.value_of(int(middle) if isinstance(drawn, IntDistribution) else middle)
