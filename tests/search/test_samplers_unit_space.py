@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmtune.search.model_based import neighbours, ranked
+from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.search.history import History
+from lsmtune.search.model_based import ModelSampler, neighbours
+from lsmtune.search.sampler import SamplerContext
 from lsmtune.search.unit_space import INACTIVE, UnitSpace, make_dimension, make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.space.space import Space
@@ -129,22 +135,31 @@ def test_a_small_step_still_leaves_a_wide_cell() -> None:
     assert (near != start).any(axis=1).mean() > 0.5
 
 
-def test_ranked_finds_the_best_point_and_leaves_out_what_is_known() -> None:
+class Ranked(ModelSampler):
+    """By a score that needs no history."""
+
+    near, rounds = 100, 4
+
+    def rank(self, history: History, rng: np.random.Generator) -> np.ndarray:
+        raise NotImplementedError
+
+
+def test_the_best_new_point_is_found_and_what_is_known_left_out() -> None:
     space: Space = space_of(number("a", 0, 30), number("b", 0, 30), choice("c", "x", "y"))
     unit_space = make_unit_space(space)
     best = unit_space.encode([{"a": 7, "b": 23, "c": "y"}])[0]
 
-    def search(known: set[bytes], least: float = 0.0) -> np.ndarray:
-        return ranked(
-            unit_space,
+    def search(known: set[bytes], least: int = 0) -> np.ndarray:
+        def accepts(values: Mapping[str, OptionValue]) -> str:
+            return "" if int(values["a"]) >= least else "too little"
+
+        counts = {"startup_trials": 1, "candidates": 50}
+        context = SamplerContext(space, 0, counts, (Direction.MAXIMIZE,), accepts=accepts)
+        return Ranked(context).best_new(
+            known,
             np.random.default_rng(0),
             lambda points: -np.abs(points - best).sum(axis=1),
             unit_space.sample(np.random.default_rng(1), 3),
-            known,
-            drawn=50,
-            near=100,
-            rounds=4,
-            allowed=lambda point: point[0] >= least,
         )
 
     found = search(set())
@@ -153,6 +168,6 @@ def test_ranked_finds_the_best_point_and_leaves_out_what_is_known() -> None:
     assert not any(np.array_equal(row, best) for row in search({best.tobytes()}))
     # Where the best may not run, it still goes to the best of those that may.
     edge = unit_space.encode([{"a": 15, "b": 23, "c": "y"}])[0]
-    near_edge = search(set(), edge[0])
+    near_edge = search(set(), 15)
     np.testing.assert_array_equal(next(row for row in near_edge if row[0] >= edge[0]), edge)
-    assert len(search(set(), 2.0))
+    assert len(search(set(), 31))

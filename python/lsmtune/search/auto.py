@@ -130,7 +130,7 @@ class AutoSampler(ModelSampler):
             def score(points: FloatArray) -> FloatArray:
                 return model.score(points) - loads(points)
 
-            points = self.best_new(history, rng, score, best, further)
+            points = self.best_new(history.known(), rng, score, best, further)
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
             sample = points[: self._candidates]
             if known.in_logs and math.isfinite(model.best) and len(sample):

@@ -156,7 +156,7 @@ class ForestSampler(ModelSampler):
         def score(new: FloatArray) -> FloatArray:
             return upper_bound(forest, self.unit_space.tree_features(new), self._alpha)
 
-        return self.best_new(history, rng, score, best)
+        return self.best_new(history.known(), rng, score, best)
 
 
 def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArray:

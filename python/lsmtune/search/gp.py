@@ -87,7 +87,8 @@ class GaussianProcessSampler(ModelSampler):
                 predicted = process(self.unit_space.distance_features(new))
                 return log_expected_improvement(*predicted, float(mean[order[0]]))
 
-            return self.best_new(history, rng, score, points[kept][order[:STARTS]])
+            best = points[kept][order[:STARTS]]
+            return self.best_new(history.known(), rng, score, best)
 
     def _imputed(self, history: History, targets: FloatArray) -> FloatArray:
         """`targets` with those expected by a process of the trials that are not censored."""

@@ -65,6 +65,8 @@ class UnitSpaceSampler(ProposingSampler):
 STEP_SIZES = (0.02, 0.08, 0.3)
 # The mean number of further coordinates that change together with the first one.
 FURTHER_CHANGES = 1.0
+# Of the best points so far so many are searched around in each round.
+BEAM = 10
 
 Score = Callable[[FloatArray], FloatArray]
 
@@ -94,46 +96,6 @@ def neighbours(
     ordered = np.array([dimension.ordered for dimension in unit_space.dimensions])
     moved = np.where(ordered, stepped, rng.random(origin.shape))
     return unit_space.complete(np.where(changes, moved, origin))
-
-
-def ranked(
-    unit_space: UnitSpace,
-    rng: np.random.Generator,
-    score: Score,
-    starts: FloatArray,
-    known: Set[bytes],
-    *,
-    drawn: int,
-    near: int,
-    rounds: int,
-    beam: int = 10,
-    further: Sequence[FloatArray] = (),
-    allowed: Callable[[FloatArray], bool] = lambda _: True,
-) -> FloatArray:
-    """New points, best score first; none is `known`, none comes twice.
-
-    `drawn` random points, `near` neighbours of `starts`, and `further` points are scored (higher is
-    better); then, in `rounds` rounds, `near` neighbours of the `beam` best so far that are
-    `allowed`: where nothing may be run, much is expected for ever. Shape (n, dimensions), n may be
-    0 where a small space holds nothing new.
-    """
-    pool = [unit_space.sample(rng, drawn), *further]
-    if len(starts):
-        pool.append(neighbours(unit_space, rng, starts, max(1, near // len(starts))))
-    points = np.vstack(pool)
-    scores = score(points)
-    for _ in range(rounds):
-        in_order = points[np.argsort(-scores, kind="stable")]
-        best = np.array([*islice(filter(allowed, in_order), beam)])
-        if not len(best):
-            break
-        more = neighbours(unit_space, rng, best, max(1, near // len(best)))
-        points, scores = np.vstack([points, more]), np.concatenate([scores, score(more)])
-    points = points[np.argsort(-scores, kind="stable")]
-    first: dict[bytes, int] = {}
-    for index, row in enumerate(points):
-        first.setdefault(row.tobytes(), index)
-    return points[[index for row, index in first.items() if row not in known]]
 
 
 # --- a sampler with a model
@@ -182,21 +144,37 @@ class ModelSampler(UnitSpaceSampler):
 
     def best_new(
         self,
-        history: History,
+        known: Set[bytes],
         rng: np.random.Generator,
         score: Score,
         starts: FloatArray,
         further: Sequence[FloatArray] = (),
     ) -> FloatArray:
-        """New points by `score`, the best first; see `ranked`."""
-        return ranked(
-            *(self.unit_space, rng, score, starts, history.known()),
-            drawn=self._candidates,
-            near=self.near,
-            rounds=self.rounds,
-            further=further,
-            allowed=self._allowed,
-        )
+        """New points, the best by `score` first; none is `known`, none comes twice.
+
+        Random points, neighbours of `starts`, and `further` points are scored (higher is better);
+        then, in some rounds, neighbours of the best so far that may run: where nothing may be run,
+        much is expected for ever. Shape (n, dimensions), n may be 0 where a small space holds
+        nothing new.
+        """
+        space, near = self.unit_space, self.near
+        pool = [space.sample(rng, self._candidates), *further]
+        if len(starts):
+            pool.append(neighbours(space, rng, starts, max(1, near // len(starts))))
+        points = np.vstack(pool)
+        scores = score(points)
+        for _ in range(self.rounds):
+            in_order = points[np.argsort(-scores, kind="stable")]
+            best = np.array([*islice(filter(self._allowed, in_order), BEAM)])
+            if not len(best):
+                break
+            more = neighbours(space, rng, best, max(1, near // len(best)))
+            points, scores = np.vstack([points, more]), np.concatenate([scores, score(more)])
+        points = points[np.argsort(-scores, kind="stable")]
+        first: dict[bytes, int] = {}
+        for index, row in enumerate(points):
+            first.setdefault(row.tobytes(), index)
+        return points[[index for row, index in first.items() if row not in known]]
 
     def _allowed(self, point: FloatArray) -> bool:
         """Whether a point (dimensions,) may run."""
