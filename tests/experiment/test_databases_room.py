@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from database_parts import TABLE_BYTES, FakeRunner, Requests, contents
@@ -109,14 +111,17 @@ def test_one_larger_than_the_cache_is_given_to_its_run(
     assert len(list(goldens_in(small.directory))) == 1, "nothing was removed in vain"
 
 
-def test_a_cache_leaves_the_disk_room_for_a_run(tmp_path: Path, make_request: Requests) -> None:
+def test_a_cache_leaves_the_disk_room_for_a_run(
+    tmp_path: Path, make_request: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = DatabaseCache(tmp_path / "databases", FakeRunner(), 1 << 40)
     for size in LAYOUTS[:2]:
         cache.prepare(make_request(write_buffer_size=size))
-    free_bytes = iter([3000, 5000])
-    assert make_room(cache.directory, 2500, 1 << 40, lambda _: next(free_bytes)) == ""
+    free_bytes = iter([3000, 5000, 4096, 4096])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free_bytes)))
+    assert make_room(cache.directory, 2500, 1 << 40) == ""
     assert layouts(cache) == {LAYOUTS[1]}
-    why = make_room(cache.directory, 2500, 1 << 40, lambda _: 4096)
+    why = make_room(cache.directory, 2500, 1 << 40)
     assert why == "the disk has only 4KiB free"
 
 

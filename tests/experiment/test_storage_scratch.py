@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -190,7 +191,9 @@ def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert sweep_leftovers(tmp_path, tmp_path) == [ours]
 
 
-def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
+def test_a_driver_that_still_writes_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = leftover(tmp_path)
     tried_again = threading.Event()
 
@@ -208,7 +211,8 @@ def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    remove_owned(ours, "run", tmp_path, sleep=lambda _s: tried_again.set())
+    monkeypatch.setattr(time, "sleep", lambda _s: tried_again.set())
+    remove_owned(ours, "run", tmp_path)
     writer.join()
     assert not ours.exists()
 
@@ -228,9 +232,10 @@ def test_a_driver_that_never_ends_is_a_clear_error(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "rmdir", refill)
+        patch.setattr(time, "sleep", writes_again)
         with pytest.raises(LsmtuneError, match="another process still writes there"):
-            remove_owned(ours, "run", tmp_path, patience_s=1.0, sleep=writes_again)
-    assert sum(naps) == pytest.approx(1.0)
+            remove_owned(ours, "run", tmp_path)
+    assert sum(naps) == pytest.approx(10.0)
 
 
 def a_study(path: Path) -> Path:

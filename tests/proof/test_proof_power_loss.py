@@ -217,24 +217,25 @@ def test_an_interrupt_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert fake_test(tmp_path, NativeRunner(Path("/bin/true")), stop) is None
 
 
-def test_where_the_library_is_looked_for(tmp_path: Path) -> None:
+def test_where_the_library_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path / name for name in ("named", "driver", "python")]
     places = [folder / "lsmtune-files.so" for folder in folders]
     named, driver, python = places
 
-    def found(environment: dict[str, str]) -> Path | None:
-        return find_library(driver.parent / "lsmtune-driver", environment, python.parent / "python")
+    def found(explicit: str = "") -> Path | None:
+        monkeypatch.setenv("LSMTUNE_FILES", explicit)
+        return find_library(driver.parent / "lsmtune-driver")
 
-    explicit = {"LSMTUNE_FILES": str(named)}
-    assert found({}) is None
+    monkeypatch.setattr(sys, "executable", str(python.parent / "python"))
+    assert found() is None
     for place in reversed(places[1:]):
         place.parent.mkdir()
         place.touch()
-        assert found({}) == place
-        assert found(explicit) is None
+        assert found() == place
+        assert found(str(named)) is None
     named.parent.mkdir()
     named.touch()
-    assert found(explicit) == named
+    assert found(str(named)) == named
 
 
 FAKE_DRIVER = """#!/bin/sh

@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from lsmtune.search.gp import (
     WORST,
+    GaussianProcess,
     Kernel,
     best_and_latest,
     fit_process,
@@ -76,9 +77,9 @@ def test_likelihood_gradient_and_prediction_are_those_of_scikit_learn(seed: int)
     expected, expected_gradient = theirs.log_marginal_likelihood(theta, eval_gradient=True)
     assert likelihood == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6, atol=1e-8)
-    process = fit_process(features, targets, 40, variances, Kernel.of(theta))
-    new = rng.random((20, 6))
-    mean, deviation = process(new)
+    process, new = GaussianProcess(Kernel.of(theta), features), rng.random((20, 6))
+    output = process.output(np.arange(40), targets, variances, offset=0.0)
+    mean, deviation = output.predict(process.cross(new), process.prior)
     expected_mean, noisy = theirs.predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(deviation**2 + np.exp(theta[-1]), noisy**2, rtol=1e-6)

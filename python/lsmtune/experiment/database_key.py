@@ -154,9 +154,9 @@ Digest = Callable[[Path], str]
 class LibraryDigests:
     """The SHA-256 of library files; a file is read again only if its size or time changed."""
 
-    def __init__(self, digest: Digest = file_sha256) -> None:
+    def __init__(self) -> None:
         # By size and time as well, which the file has when it is asked about.
-        self._known = functools.cache(lambda path, _size, _time_ns: digest(path))
+        self._known = functools.cache(lambda path, _size, _time_ns: file_sha256(path))
 
     def __call__(self, path: Path) -> str:
         """The digest of the file at `path`. Raises OSError when it cannot be read."""

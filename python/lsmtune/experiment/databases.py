@@ -128,17 +128,10 @@ def publish(building: Path, golden: Path, key: Mapping[str, object], facts: Fact
 _FREE_FACTOR = 2
 
 
-def disk_free_bytes(path: Path) -> int:
-    """The free space of the disk of `path`. Raises OSError."""
-    return shutil.disk_usage(path).free
-
-
-def make_room(
-    directory: Path, new_bytes: int, size_bytes: int, free: Callable[[Path], int] = disk_free_bytes
-) -> str:
+def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     """Make `new_bytes`, on the disk already, fit into the cache `directory` of `size_bytes`.
 
-    Returns why they do not fit, empty when they do. For that, twice as much must stay `free` on
+    Returns why they do not fit, empty when they do. For that, twice as much must stay free on
     the disk. Golden databases are removed, the one whose last use is longest ago first, but none
     that someone works on. Copies that runs made keep their tables until those runs end. Raises
     OSError and LsmtuneError.
@@ -159,7 +152,7 @@ def make_room(
     def lacking() -> str:
         if taken_bytes + new_bytes > size_bytes:
             return f"{room} are in use"
-        free_bytes = free(directory)
+        free_bytes = shutil.disk_usage(directory).free
         if free_bytes < _FREE_FACTOR * new_bytes:
             return f"the disk has only {format_bytes(free_bytes)} free"
         return ""

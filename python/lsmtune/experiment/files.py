@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -360,27 +360,20 @@ def sweep_leftovers(parent: Path, owner: Path) -> list[Path]:
     return removed
 
 
-def remove_owned(
-    directory: Path,
-    purpose: str,
-    owner: Path,
-    *,
-    patience_s: float = REMOVAL_PATIENCE_S,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
+def remove_owned(directory: Path, purpose: str, owner: Path) -> None:
     """Delete a `purpose` of the folder `owner`, its marker last; no error when it is gone already.
 
-    Tries again for `patience_s` while something still writes into it. Raises LsmtuneError when
-    the directory is not ours, or cannot be deleted by then.
+    Tries again for `REMOVAL_PATIENCE_S` while something still writes into it. Raises LsmtuneError
+    when the directory is not ours, or cannot be deleted by then.
     """
     if not directory.exists():
         return
     if why := why_kept(directory, purpose, owner):
         raise LsmtuneError(f"{directory}: not deleted: it {why}")
-    for _ in range(max(1, round(patience_s / _RETRY_S))):
+    for _ in range(round(REMOVAL_PATIENCE_S / _RETRY_S)):
         if _removed(directory):
             return
-        sleep(_RETRY_S)
+        time.sleep(_RETRY_S)
     raise LsmtuneError(
         f"{directory}: cannot be deleted: another process still writes there; end it and try again"
     )

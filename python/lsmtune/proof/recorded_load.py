@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,16 +49,14 @@ _BUFFER_PARTS = "arena_block_size"
 _SAY_MS = 1
 
 
-def find_library(
-    driver: Path, environment: Mapping[str, str] = os.environ, interpreter: Path | None = None
-) -> Path | None:
+def find_library(driver: Path) -> Path | None:
     """The library that notes what happens to files; None where it is not installed.
 
     Looked for in: the environment variable LSMTUNE_FILES (nothing else is tried when it is set),
-    beside the driver, beside the Python `interpreter`.
+    beside the driver, beside the Python interpreter.
     """
-    explicit = environment.get(VARIABLE)
-    places = [driver.parent, (interpreter or Path(sys.executable)).parent]
+    explicit = os.environ.get(VARIABLE)
+    places = [driver.parent, Path(sys.executable).parent]
     candidates = [Path(explicit)] if explicit else [place / LIBRARY for place in places]
     return next((each.absolute() for each in candidates if each.is_file()), None)
 

@@ -235,15 +235,12 @@ def fit_process(
     targets: FloatArray,
     fitted_on: int,
     variances: FloatArray | None = None,
-    kernel: Kernel | None = None,
 ) -> Posterior:
     """What is expected after standardised `targets` (n,) at `features` (n, d).
 
     At new features (m, d) it returns mean and standard deviation of the noiseless value, each (m,).
-    `kernel` None is that of `fit_kernel`.
     """
-    kernel = kernel or fit_kernel(features, targets, fitted_on, variances)
-    process = GaussianProcess(kernel, features)
+    process = GaussianProcess(fit_kernel(features, targets, fitted_on, variances), features)
     output = process.output(np.arange(len(targets)), targets, variances, offset=0.0)
     return lambda new: output.predict(process.cross(new), process.prior)
 

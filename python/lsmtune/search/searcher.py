@@ -8,7 +8,7 @@ trial ended. A kill between the two loses nothing: the next session asks for the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -98,7 +98,6 @@ class Searcher:
         accepts: Accepts | None = None,
         pruner: BasePruner | None = None,
         problem: Problem | None = None,
-        now: Callable[[], datetime] = datetime.now,
     ) -> None:
         """Raises `InputError` when the sampler does not suit the space or the objectives."""
         context = SamplerContext(space, seed, settings, tuple(directions), problem, accepts)
@@ -108,7 +107,6 @@ class Searcher:
         self._sampler = self._kind.make(context)
         self._accepts = accepts or (lambda _: "")
         self._pruner = pruner if len(context.directions) == 1 else None
-        self._now = now
         self._space = space
         self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
         self._shown: dict[int, TrialJudgement] = {}
@@ -164,7 +162,7 @@ class Searcher:
         self._begin(number, suggestion)
         self._blank = None
         stored = copy(self._study.trial(number))
-        stored.datetime_start = self._now()
+        stored.datetime_start = datetime.now()
         return Proposal(number, suggestion.values, stored)
 
     def report(self, number: int, step: int, value: float) -> None:
