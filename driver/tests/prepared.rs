@@ -133,6 +133,32 @@ fn a_run_on_a_copy_sees_what_a_whole_run_sees() {
     }
 }
 
+/// Where a later phase wrote larger values, all that had been loaded seemed to be wrong: the load did
+/// not know of them.
+#[test]
+fn larger_values_of_a_later_phase_leave_those_of_the_load_as_they_are() {
+    let all: Vec<Value> = loaded()
+        .into_iter()
+        .chain([
+            measure("readrandom", json!({"operations_per_thread": NUM})),
+            json!({
+                "name": "larger", "kind": "measure", "operations": 100, "mix": {
+                    "operations": {"put": 1.0}, "keys": {"distribution": "uniform"},
+                    "records": NUM, "value_sizes": {"distribution": "constant", "size": 1000},
+                },
+            }),
+        ])
+        .collect();
+    for target in engines() {
+        let golden = Golden::make(&target, loaded(), json!({}));
+        let messages = golden.run(&target, all.clone(), json!({}));
+        finished(&messages);
+        let (checked, lost, wrong) = verified(&messages);
+        assert!(checked > 1000, "{checked}");
+        assert_eq!((lost, wrong), (0, 0), "{}", target.name);
+    }
+}
+
 #[test]
 fn the_load_and_the_values_follow_their_own_seed() {
     let target = &rocksdb();
