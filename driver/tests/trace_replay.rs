@@ -5,8 +5,8 @@ mod conversation;
 use std::path::{Path, PathBuf};
 
 use conversation::{
-    cancel_in_time, engines, failure, finished, in_time, last_phase, load, replace, verified,
-    workload, Conversation, Target,
+    cancel_in_time, engines, failure, finished, in_time, last_phase, load, measure, replace,
+    verified, workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PROTOCOL_VERSION};
 use lsmtune_driver::trace::{BatchBuilder, TraceVersion, TraceWriter};
@@ -239,6 +239,18 @@ fn keys_of_an_earlier_load_may_be_written_by_a_trace() {
     finished(&messages);
     let (_, lost, wrong) = verified(&messages);
     assert_eq!((lost, wrong), (0, 0));
+}
+
+/// Nobody but the trace knows its keys: a scan that met them ended the run as `data_loss`.
+#[test]
+fn a_scan_after_a_replay_may_meet_the_keys_of_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = rewrites(folder.path());
+    let scan = measure("readseq", json!({"operations_per_thread": 1000}));
+    let seek = measure("seekrandom", json!({"operations_per_thread": 100}));
+    let messages = run(&memory(), json!([replay(&path, json!({})), scan, seek]));
+    finished(&messages);
+    assert_eq!(verified(&messages), (50, 0, 0));
 }
 
 #[test]

@@ -113,6 +113,17 @@ fn a_key_that_none_wrote_is_told() {
     assert_eq!(case.check(vec![sample.into()]), wrong(1, 1, why));
 }
 
+/// A trace has keys of its own form: the first scan after its replay called a sound engine wrong.
+#[test]
+fn after_a_replay_a_key_of_another_form_may_be_there() {
+    let mut case = Case::new();
+    case.ledger.forget(&HashSet::new());
+    let mut sample = ReadSample::new(&case.ledger);
+    sample.begin_scan(None);
+    sample.note_entry(b"foreign", b"", &case.keys());
+    assert_eq!(case.check(vec![sample.into()]), right(1));
+}
+
 #[test]
 fn keys_that_show_a_hash_are_found_by_their_bytes() {
     let keys = serde_json::json!({"keys": {
