@@ -5,8 +5,8 @@ mod conversation;
 use std::path::{Path, PathBuf};
 
 use conversation::{
-    cancel_in_time, engines, failure, finished, in_time, last_phase, load, measure, replace,
-    verified, workload, Conversation, Target,
+    cancel_in_time, engines, failure, finished, in_time, last_phase, load, measure, phases,
+    replace, verified, workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PROTOCOL_VERSION};
 use lsmtune_driver::trace::{BatchBuilder, TraceVersion, TraceWriter};
@@ -239,6 +239,30 @@ fn keys_of_an_earlier_load_may_be_written_by_a_trace() {
     finished(&messages);
     let (_, lost, wrong) = verified(&messages);
     assert_eq!((lost, wrong), (0, 0));
+}
+
+/// A later phase knows as little of what a trace has written as its replay. All bytes were put down
+/// to the keys of the load that the trace had left alone: space amplification rose tenfold.
+#[test]
+fn nobody_knows_the_keys_of_a_database_from_a_replay_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), |trace, batch| {
+        for number in 0..900u64 {
+            let key = [&number.to_be_bytes()[..], b"00000000"].concat();
+            batch.clear();
+            trace.write(number, batch.put(0, &key, b"another")).unwrap();
+        }
+    });
+    let read = measure("readrandom", json!({"operations_per_thread": 100}));
+    for target in engines() {
+        let all = json!([load(1000), replay(&path, json!({})), read]);
+        let messages = run(&target, all);
+        finished(&messages);
+        let space = phases(&messages)
+            .into_iter()
+            .map(|phase| phase.space_amplification.is_some());
+        assert_eq!(space.collect::<Vec<_>>(), [true, false, false]);
+    }
 }
 
 /// Nobody but the trace knows its keys: a scan that met them ended the run as `data_loss`.

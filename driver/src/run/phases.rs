@@ -204,8 +204,8 @@ impl<'a> Phases<'a> {
                 (Some(trace.observation), Some(trace.reply))
             }
         };
-        // After a replay, the number of keys in the database is not known.
-        let live_bytes = replayed.is_none().then(|| self.live_bytes());
+        // From a replay on, the number of keys in the database is not known.
+        let live_bytes = self.ledger.is_whole().then(|| self.live_bytes());
         let mut reply = phase_reply(phase, &start, &end, observation, live_bytes);
         reply.replay = replayed;
         reply.steal_s = steal_s;
