@@ -463,8 +463,12 @@ fn a_driver_whose_input_ends_does_not_stop_again() {
 fn what_cannot_be_cut_is_refused() {
     let paced = json!({"duration_s": 1.0, "rate_ops_s": 100.0});
     let plain = json!({"duration_s": 1.0});
+    // It left at the end of the first slice, and the phase went on without it.
+    let beside = json!({"name": "beside", "operation": "readrandom", "rate_ops_s": 100.0});
+    let beside = json!({"duration_s": 1.0, "companions": [beside]});
     for (size, slices, allowed) in [
         (paced, 2, "0, because phase fillrandom has a rate"),
+        (beside, 2, "0, because phase fillrandom has a rate"),
         (plain, 1001, "0 to 1000"),
     ] {
         let phases = workload(NUM, json!([measure("fillrandom", size)]));

@@ -242,7 +242,10 @@ pub fn slices(request: &RunRequest) -> Checked {
         let allowed = format!("0, because phase {} replays a trace", phase.name);
         require(slices == 0, "slices", slices, &allowed)?;
     }
-    let paced = |phase: &&Phase| phase.rate_ops_s.is_some() || phase.rate.is_some();
+    let paced = |phase: &&Phase| {
+        let beside = phase.companions.iter().any(|c| c.rate_ops_s.is_some());
+        phase.rate_ops_s.is_some() || phase.rate.is_some() || beside
+    };
     if let Some(phase) = request.workload.phases.iter().find(paced) {
         let allowed = format!("0, because phase {} has a rate", phase.name);
         require(slices == 0, "slices", slices, &allowed)?;
