@@ -283,6 +283,16 @@ fn keys_of_ycsb_serve_mixes_and_db_bench_alike() {
     }
 }
 
+/// `exponential.frac` of YCSB may be above 1. The tuner took it, and each run of it was refused.
+#[test]
+fn an_exponential_may_reach_beyond_the_oldest_key() {
+    let keys = json!({"distribution": "exponential", "percentile": 95.0, "fraction": 2.0});
+    let read = mixed(json!({"get": 1.0}), json!({"keys": keys}));
+    let messages = run(json!([load(RECORDS), read]));
+    finished(&messages);
+    assert_eq!(last_phase(&messages).keys_found, Some(10_001));
+}
+
 /// Sizes differ between phases; what was written by each is known at the end.
 #[test]
 fn values_have_the_sizes_of_their_phase() {

@@ -279,17 +279,20 @@ mod tests {
 
     #[test]
     fn exponential_is_on_the_newest_fraction() {
-        let of = KeyDistribution::Exponential {
-            percentile: 95.0,
-            fraction: 0.5,
-        };
-        // 95 % within the newest half of the original hundred keys; there are 150 by now.
-        let below = |back: f64| 1.0 - 0.05f64.powf(back / 50.0);
-        let mut shares: Vec<f64> = (0..150u32)
-            .map(|back| (below(f64::from(back) + 1.0) - below(f64::from(back))) / below(150.0))
-            .collect();
-        shares.reverse();
-        assert_fits("exponential", &counts(&of, 100, first(150)), &shares);
+        for fraction in [0.5, 2.0] {
+            let of = KeyDistribution::Exponential {
+                percentile: 95.0,
+                fraction,
+            };
+            // 95 % within the newest half of the original hundred keys, or of twice as many as
+            // these; there are 150 by now.
+            let below = |back: f64| 1.0 - 0.05f64.powf(back / (100.0 * fraction));
+            let mut shares: Vec<f64> = (0..150u32)
+                .map(|back| (below(f64::from(back) + 1.0) - below(f64::from(back))) / below(150.0))
+                .collect();
+            shares.reverse();
+            assert_fits("exponential", &counts(&of, 100, first(150)), &shares);
+        }
     }
 
     #[test]

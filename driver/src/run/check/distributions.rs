@@ -62,7 +62,8 @@ pub fn key_distribution(field: &str, of: &KeyDistribution, records: u64, moving:
             let sensible = percentile > 0.0 && percentile < 100.0;
             let allowed = "above 0, below 100";
             check.holds(sensible, "percentile", percentile, allowed)?;
-            check.share("fraction", fraction)
+            // Above 1, too, as in YCSB: what would fall beyond the oldest key is drawn again.
+            check.positive("fraction", fraction)
         }
         KeyDistribution::Power { a, b, grains } => {
             check.share("a", a)?;
