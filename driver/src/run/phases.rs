@@ -48,6 +48,8 @@ struct Window {
     from_us: u64,
     to_us: u64,
     user_bytes_written: u64,
+    /// Bytes in level 0 when it began and when it was over, where they are known.
+    waiting: Option<(u64, u64)>,
 }
 
 /// What the threads of a phase came to.
@@ -209,21 +211,24 @@ impl<'a> Phases<'a> {
         let mut reply = phase_reply(phase, &start, &end, observation, live_bytes);
         reply.replay = replayed;
         reply.steal_s = steal_s;
-        Ok((self.ended(index, reply), database))
+        Ok((self.ended(index, reply, &start), database))
     }
 
-    /// Notes the results of a phase when it is over.
-    fn ended(&mut self, index: usize, mut reply: PhaseReply) -> PhaseReply {
+    /// Notes the results of a phase, which began at `start`, when it is over.
+    fn ended(&mut self, index: usize, mut reply: PhaseReply, start: &PhaseStart) -> PhaseReply {
         if self.wall_clock.look() {
             // Engines time their stalls by the wall clock, which was set.
             reply.stall_s = None;
         }
         self.rss_bytes_max = self.rss_bytes_max.max(reply.rss_bytes_max);
+        let after = reply.bytes_per_level.as_ref();
+        let after = after.and_then(|levels| levels.first().copied());
         self.windows.push(Window {
             index,
             from_us: reply.started_unix_us,
             to_us: reply.finished_unix_us,
             user_bytes_written: reply.user_bytes_written,
+            waiting: start.level0_bytes.zip(after),
         });
         reply
     }
@@ -432,7 +437,11 @@ impl Executed {
             };
             sink.send(&Message::BackgroundWork {
                 index: window.index,
-                write_amplification: write_amplification(&work, window.user_bytes_written),
+                write_amplification: write_amplification(
+                    &work,
+                    window.user_bytes_written,
+                    window.waiting,
+                ),
                 flushes: work.flushes,
                 flush_bytes: work.flush_bytes,
                 compactions: work.compactions,

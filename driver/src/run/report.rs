@@ -14,6 +14,8 @@ pub struct PhaseStart {
     counters: ProcessCounters,
     stall_s: Option<f64>,
     stolen_s: Option<f64>,
+    /// Bytes of the files in level 0; `None` if the engine does not say.
+    pub level0_bytes: Option<u64>,
     unix_us: u64,
     /// Of the database's files, from then on.
     pub space: SpaceWatch,
@@ -28,6 +30,7 @@ impl PhaseStart {
             counters: ProcessCounters::now(),
             stall_s: database.stall_s(),
             stolen_s,
+            level0_bytes: database.levels().and_then(|l| Some(l.first()?.bytes)),
             unix_us: unix_us(),
             space: SpaceWatch::new(directory),
         }
@@ -191,12 +194,97 @@ fn read_amplification(
 
 /// Bytes written by flushes and compactions per user byte written. As in RocksDB's own statistics,
 /// the write-ahead log is not counted; it adds one byte per byte.
-pub fn write_amplification(work: &BackgroundWork, user_bytes_written: u64) -> Option<f64> {
-    let written = work.flush_bytes? + work.compaction_write_bytes?;
-    ratio(written as f64, user_bytes_written as f64)
+///
+/// Compactions count for what the phase flushed, neither for what waited before nor without what
+/// still waits: `waiting` are the bytes in level 0 when it began and when it was over. Of seven
+/// flushes compactions at four files take four or eight, by chance, which is twice the bytes.
+pub fn write_amplification(
+    work: &BackgroundWork,
+    user_bytes_written: u64,
+    waiting: Option<(u64, u64)>,
+) -> Option<f64> {
+    let (flushed, compacted) = (work.flush_bytes?, work.compaction_write_bytes?);
+    let share = waiting.map_or(1.0, |waiting| share_of_flushed(work, flushed, waiting));
+    let written = flushed as f64 + share * compacted as f64;
+    ratio(written, user_bytes_written as f64)
+}
+
+/// What was flushed over what compactions took out of level 0. 1 where they took less than half, so
+/// that most would be guessed, or wrote into level 0, where nothing only waits.
+fn share_of_flushed(work: &BackgroundWork, flushed: u64, (before, after): (u64, u64)) -> f64 {
+    let into_level0 = work.levels.as_ref().is_some_and(|to| to.contains_key(&0));
+    let taken = (flushed + before).saturating_sub(after);
+    match into_level0 || taken == 0 || taken < flushed / 2 {
+        true => 1.0,
+        false => flushed as f64 / taken as f64,
+    }
 }
 
 /// A ratio; `None` if the denominator is not positive.
 fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
     (denominator > 0.0).then(|| numerator / denominator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::LevelWork;
+    use std::collections::BTreeMap;
+
+    fn work(compacted: u64, to_level: u32) -> BackgroundWork {
+        BackgroundWork {
+            flush_bytes: Some(700),
+            compaction_write_bytes: Some(compacted),
+            levels: Some(BTreeMap::from([(to_level, LevelWork::default())])),
+            ..BackgroundWork::default()
+        }
+    }
+
+    /// Runs of one configuration, each of seven flushes of 100 bytes: compactions wrote 800 or
+    /// 1,600 bytes, and the guard of the write amplification took one for twice the other.
+    #[test]
+    fn compactions_count_for_what_was_flushed_whatever_waits_in_level_0() {
+        let of = |compacted, waiting| write_amplification(&work(compacted, 5), 1400, waiting);
+        assert_eq!(of(800, None), Some(1500.0 / 1400.0));
+        assert_eq!(
+            of(800, Some((0, 300))),
+            Some(1.5),
+            "four files, and three that still wait"
+        );
+        assert_eq!(
+            of(1600, Some((100, 0))),
+            Some(1.5),
+            "eight files, one from before"
+        );
+        assert_eq!(
+            of(800, Some((300, 300))),
+            of(800, None),
+            "as many as before"
+        );
+    }
+
+    #[test]
+    fn nothing_is_guessed_where_little_left_level_0_or_compactions_write_there() {
+        let waiting = Some((0, 400));
+        assert_eq!(
+            write_amplification(&work(800, 5), 1400, waiting),
+            Some(1500.0 / 1400.0)
+        );
+        assert_eq!(
+            write_amplification(&work(800, 0), 1400, Some((0, 300))),
+            Some(1500.0 / 1400.0)
+        );
+        let nothing = BackgroundWork {
+            flush_bytes: Some(0),
+            ..work(800, 5)
+        };
+        assert_eq!(
+            write_amplification(&nothing, 1400, Some((0, 0))),
+            Some(800.0 / 1400.0)
+        );
+        assert_eq!(
+            write_amplification(&BackgroundWork::default(), 1400, waiting),
+            None
+        );
+    }
 }

@@ -55,19 +55,21 @@ def factor_wanted(measurement: Measurement) -> float | None:
     return max(factors, default=None)
 
 
-def unsteady(measurement: Measurement, workload: Workload, goal: Goal) -> list[str]:
+def unsteady(
+    measurement: Measurement, workload: Workload, goal: Goal, flushes_least: int = FLUSHES_LEAST
+) -> list[str]:
     """Why a run of `workload` cannot show what its engine sustains, by the phases of `goal`.
 
-    What was written made too few flushes or no compaction, what it left took longer than the phase
-    itself, or the throughput has a trend. Phases that treat each key once are whole jobs: their
-    rate moves with the tree, and what they leave is charged to them. What a run did not count is
-    not held against it.
+    What was written made fewer than `flushes_least` flushes or no compaction, what it left took
+    longer than the phase itself, or the throughput has a trend. Phases that treat each key once are
+    whole jobs: their rate moves with the tree, and what they leave is charged to them. What a run
+    did not count is not held against it.
     """
     phases = _judged(measurement, goal)
     lines = []
     flushes, compactions = _writes(phases)
-    if flushes is not None and flushes < FLUSHES_LEAST:
-        lines.append(f"flushed {_times(flushes)}, at least {FLUSHES_LEAST} are wanted")
+    if flushes is not None and flushes < flushes_least:
+        lines.append(f"flushed {_times(flushes)}, at least {flushes_least} are wanted")
     elif flushes is not None and compactions == 0 and flushes < FLUSHES_WANTED:
         # Files of keys in order are only moved down, however many there are.
         lines.append(f"flushed {_times(flushes)} and compacted nothing")
@@ -88,7 +90,10 @@ def can_change(workload: Workload) -> bool:
 
 
 def flushes_missing(
-    measurement: Measurement, goal: Goal, memtable_bytes: float = 0.0
+    measurement: Measurement,
+    goal: Goal,
+    memtable_bytes: float = 0.0,
+    flushes_least: int = FLUSHES_LEAST,
 ) -> float | None:
     """By how much longer a run has to be for its flushes and compactions alone, as a share of it.
 
@@ -98,7 +103,7 @@ def flushes_missing(
     """
     phases = _judged(measurement, goal)
     flushes, compactions = _writes(phases)
-    enough = FLUSHES_WANTED if compactions == 0 else FLUSHES_LEAST
+    enough = FLUSHES_WANTED if compactions == 0 else flushes_least
     if flushes is None:
         return None
     if flushes >= enough:
@@ -162,6 +167,7 @@ def steady_factor(
     *,
     least: bool = False,
     memtable_bytes: float = 0.0,
+    flushes_least: int = FLUSHES_LEAST,
 ) -> float:
     """How many times as long a run has to be to be steady, at least 1; 1 where it is.
 
@@ -169,10 +175,10 @@ def steady_factor(
     first one takes but `memtable_bytes`; without these the factor is `FACTOR_BLIND`, and the longer
     run tells. `least`: no longer than what the flushes want, for a run that has no time for more.
     """
-    if not unsteady(measurement, workload, goal):
+    if not unsteady(measurement, workload, goal, flushes_least):
         return 1.0
     phases = _judged(measurement, goal)
-    missing = flushes_missing(measurement, goal, memtable_bytes)
+    missing = flushes_missing(measurement, goal, memtable_bytes, flushes_least)
     if missing is None:
         return TREND_FACTOR
     factor = 1.0 + missing

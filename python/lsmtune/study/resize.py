@@ -15,6 +15,7 @@ from functools import partial
 from lsmtune.engines.scaling import scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import (
+    FLUSHES_LEAST,
     can_change,
     data_held,
     ended_by_time,
@@ -107,11 +108,10 @@ def resize(
         return unlike_now(spec, size)
     if spec.command is not None:
         return ""
-    rows = _round(spec, size, baseline, defaults)
-    each = zip(spec.workloads, rows.factors, strict=True)
-    target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
-    needed = _Needed(replace(spec, workloads=target), rows, spent_s)
-    wanted = needed.scales()
+    needed = _needed(spec, _round(spec, size, baseline, defaults, cycles=True), spent_s)
+    if needed.rows.why and (size.tries >= _TRIES or needed.scales() is None):
+        needed = _needed(spec, _round(spec, size, baseline, defaults, cycles=False), spent_s)
+    rows, wanted = needed.rows, needed.scales()
     too_large = wanted is not None and wanted[0] * _DIFFERS < size.scale
     if size.tries and not rows.why and (size.tries >= _TRIES or not too_large):
         settled, told = _settled(size, needed)
@@ -149,6 +149,13 @@ def resize(
     folder.measurements.set_aside(RUN_SIZE, encode(new))
     run_s = round(rows.takes.at(new.scale), 1)
     raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
+
+
+def _needed(spec: Spec, rows: _Round, spent_s: float) -> _Needed:
+    """What `spec` needs with runs as long as `rows` say."""
+    each = zip(spec.workloads, rows.factors, strict=True)
+    target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
+    return _Needed(replace(spec, workloads=target), rows, spent_s)
 
 
 def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
@@ -232,19 +239,22 @@ def _round(
     size: RunSize,
     baseline: Sequence[StoredMeasurement],
     defaults: Mapping[str, OptionValue],
+    *,
+    cycles: bool,
 ) -> _Round:
+    """`cycles`: runs see two cycles of level 0, of the baseline's own trigger, as trials do."""
     workloads = [weighted.workload for weighted in spec.workloads]
     pairs = [(row.measurement, w) for row, w in zip(baseline, workloads, strict=True)]
-    why = [line for run, w in pairs for line in unsteady(run, w, spec.goal)]
-    if spec.burst or not all(map(can_change, workloads)):
-        why = []
     options = baseline_config(spec).options
     memtable_bytes, trigger = write_cycle(spec.engine_name, options, defaults)
-    full_bytes = size.scale * memtable_bytes
-    factors = [
-        steady_factor(run, w, spec.goal, memtable_bytes=full_bytes) if why else 1.0
-        for run, w in pairs
-    ]
+    least = flushes_for(trigger) - 1 if cycles else FLUSHES_LEAST
+    why = [line for run, w in pairs for line in unsteady(run, w, spec.goal, least)]
+    if spec.burst or not all(map(can_change, workloads)):
+        why = []
+    factor_of = partial(
+        steady_factor, memtable_bytes=size.scale * memtable_bytes, flushes_least=least
+    )
+    factors = [factor_of(run, w, spec.goal) if why else 1.0 for run, w in pairs]
     walls, runs, most = [], [], math.inf
     for row, (run, workload), factor in zip(baseline, pairs, factors, strict=True):
         takes = partial(_takes, run, workload, factor=factor, scale=size.scale)
