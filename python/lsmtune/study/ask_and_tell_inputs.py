@@ -175,9 +175,9 @@ def _checked(
         start=tuple(model.start),
         seed=model.seed,
     )
-    for index, values in enumerate(arguments.start):
-        if refusal := arguments.refusal(values):
-            raise FieldError(f"start[{index}]", found=dict(values), why=refusal)
+    for index, point in enumerate(arguments.start):
+        if refusal := arguments.refusal(point):
+            raise FieldError(f"start[{index}]", found=dict(point), why=refusal)
     return arguments
 
 
