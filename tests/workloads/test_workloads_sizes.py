@@ -87,6 +87,24 @@ def test_short_forms() -> None:
             {"distribution": "ranges", "ranges": 3, "a": 1, "b": 1, "c": 0, "d": 0, "key_a": 1},
             "key_b",
         ),
+        # The driver refused each of these, run by run.
+        ({"distribution": "hotspot", "hot_data": 0, "hot_operations": 1}, "^k.hot_data: found 0"),
+        ({"distribution": "zipfian", "theta": 11}, "^k.theta: found 11; allowed: .* at most 10"),
+        ({"distribution": "latest", "theta": 1.0000001}, "^k.theta: found 1.0000001"),
+        ({"distribution": "power", "a": 1.5, "b": 1}, "^k.a: found 1.5; allowed: .* at most 1$"),
+        (
+            {"distribution": "ranges", "ranges": 2**20 + 1, "a": 1, "b": 1, "c": 0, "d": 0},
+            "^k.ranges: found 1048577; allowed: 1 to 1048576",
+        ),
+        (
+            {"distribution": "ranges", "ranges": 3, "a": 0, "b": 1, "c": -1, "d": 0},
+            "^k.a: neither a nor c is above 0",
+        ),
+        (
+            {"distribution": "ranges", "ranges": 3, "a": 1, "b": 1, "c": 0, "d": 0}
+            | {"key_a": 0.5, "key_b": 0},
+            "^k.key_b: found 0",
+        ),
     ],
 )
 def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
@@ -111,6 +129,16 @@ def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
             "^s.low: no size .*; found 900; allowed: nearer to theta",
         ),
         ("4K", "s: found '4K'.*did you mean 4KiB|s.distribution"),
+        # The driver refused these, run by run.
+        (
+            {"distribution": "row", "fields": 10_001, "names_bytes": 1, "length": 9},
+            "^s.fields: found 10001; allowed: 1 to 10000",
+        ),
+        (
+            {"distribution": "row", "fields": 1, "names_bytes": 1}
+            | {"length": {"distribution": "row", "fields": 1, "names_bytes": 1, "length": 9}},
+            "^s.length.distribution: found 'row'; allowed: constant, uniform",
+        ),
     ],
 )
 def test_what_is_no_distribution_of_sizes(stated: object, told: str) -> None:

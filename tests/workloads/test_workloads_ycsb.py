@@ -173,7 +173,12 @@ def test_target_time_and_threads() -> None:
         ({"insertstart": 100_000}, "insertstart: found 100000; allowed: less than recordcount"),
         ({"insertcount": 100_001}, "insertcount: found 100001; allowed: at most"),
         ({"fieldlength": 200_000}, "fieldlength: makes records of up to 2000140 bytes"),
-        ({"zipfian_const": 1}, "zipfian_const: found 1; allowed: a number above 0 that is not 1"),
+        (
+            {"zipfian_const": 1},
+            "zipfian_const: found 1; allowed: a number above 0, at most 10, that is not 1",
+        ),
+        # The driver refused it, run by run.
+        ({"hotspotdatafraction": 0}, "hotspotdatafraction: found 0; allowed: a number above 0, at"),
         ({"limit.file": "rates"}, "limit.file: has no effect in ycsb: a rate that changes"),
         (
             {"field_len_dist": "uniform", "fieldlengthdistribution": "zipfian"},

@@ -65,14 +65,21 @@ class DistributionParameter:
 
 _ABOVE_ZERO = DistributionParameter(read_real(lambda number: number > 0), "a number above 0")
 _ANY = DistributionParameter(read_real(math.isfinite), "a number")
-_OPTIONAL = replace(_ANY, needed=False)
 _FRACTION = DistributionParameter(read_fraction, "a number from 0 to 1")
-_SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes")
-_THETA = DistributionParameter(
-    read_real(lambda number: 0 < number < 100 and number != 1), "a number above 0 that is not 1"
+# The driver's limits (`driver/src/run/check/distributions.rs`), which it tells run by run.
+_SHARE = DistributionParameter(
+    read_real(lambda number: 0 < number <= 1), "a number above 0, at most 1"
 )
-_COUNT = DistributionParameter(read_count(1, COUNT_MAX), "a whole number above 0")
-_SOME = replace(_COUNT, needed=False)
+_SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes")
+_THETA_MAX, _THETA_GAP = 10, 1e-6
+_THETA = DistributionParameter(
+    read_real(lambda number: 0 < number <= _THETA_MAX and abs(number - 1) >= _THETA_GAP),
+    f"a number above 0, at most {_THETA_MAX}, that is not 1",
+)
+_RANGES_MAX, _FIELDS_MAX = 2**20, 10_000
+_RANGES = DistributionParameter(read_count(1, _RANGES_MAX), f"1 to {_RANGES_MAX}")
+_FIELDS = DistributionParameter(read_count(1, _FIELDS_MAX), f"1 to {_FIELDS_MAX}")
+_SOME = DistributionParameter(read_count(1, COUNT_MAX), "a whole number above 0", needed=False)
 _PER_CENT = DistributionParameter(
     read_real(lambda number: 0 < number < 100), "a number above 0, below 100"
 )
@@ -82,14 +89,14 @@ KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "zipfian": {"theta": _THETA},
     "scrambled_zipfian": {"theta": _THETA, "items": _SOME},
     "latest": {"theta": _THETA},
-    "hotspot": {"hot_data": _FRACTION, "hot_operations": _FRACTION},
+    "hotspot": {"hot_data": _SHARE, "hot_operations": _FRACTION},
     "exponential": {"percentile": _PER_CENT, "fraction": _ABOVE_ZERO},
-    "power": {"a": _ABOVE_ZERO, "b": _ABOVE_ZERO, "grains": _SOME},
+    "power": {"a": _SHARE, "b": _ABOVE_ZERO, "grains": _SOME},
     "ranges": {
-        "ranges": _COUNT,
+        "ranges": _RANGES,
         **dict.fromkeys("abcd", _ANY),
-        "key_a": _OPTIONAL,
-        "key_b": _OPTIONAL,
+        "key_a": replace(_SHARE, needed=False),
+        "key_b": replace(_ABOVE_ZERO, needed=False),
         "key_grains": _SOME,
     },
 }
@@ -100,7 +107,7 @@ SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "normal": {"mean": _ANY, "sd": _ABOVE_ZERO, "low": _SIZE, "high": _SIZE},
     "pareto": {"theta": _ANY, "k": _ANY, "sigma": _ABOVE_ZERO, "low": _SIZE, "high": _SIZE},
     "row": {
-        "fields": _COUNT,
+        "fields": _FIELDS,
         "names_bytes": _SIZE,
         _LENGTH: DistributionParameter(read_number, "a distribution of sizes"),
     },
@@ -204,8 +211,12 @@ def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
     if "key_grains" in given and "key_a" not in given:
         why = "given without key_a and key_b"
         raise FieldError(f"{field}.key_grains", why=why)
-    if name == "ranges" and not any(given.get(part) for part in "ac"):
-        raise FieldError(f"{field}.a", why="a and c are 0", allowed="one of them above 0")
+    if name == "ranges" and not any(given[part] > 0 for part in "ac"):  # type: ignore[operator]
+        raise FieldError(f"{field}.a", why="neither a nor c is above 0", allowed="one that is")
+    length = given.get(_LENGTH)
+    if isinstance(length, Distribution) and length.name == "row":
+        allowed = ", ".join(other for other in SIZE_DISTRIBUTIONS if other != "row")
+        raise FieldError(f"{field}.{_LENGTH}.distribution", found="row", allowed=allowed)
 
 
 _SHARE_LEAST = 1e-300  # of less, the logarithm may be that of 0

@@ -117,7 +117,11 @@ YCSB_PARAMETERS: Mapping[str, WorkloadParameter] = by_name(
             "exponent of zipfian requests; a property of YCSB-cpp",
             *(_THETA, "", "zipfian", "theta"),
         ),
-        share("hotspotdatafraction", "share of the records that is hot", 0.2),
+        _of_distribution(
+            "hotspotdatafraction",
+            "share of the records that is hot",
+            *(0.2, "", "hotspot", "hot_data"),
+        ),
         share("hotspotopnfraction", "share of the operations on hot records", 0.8),
         _of_distribution(
             "exponential.percentile",
