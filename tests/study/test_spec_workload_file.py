@@ -227,6 +227,66 @@ def test_what_a_phase_may_not_say(phase: str, told: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def mixed(operations: str, more: str) -> str:
+    return f"{{name: a, kind: measure, mix: {{operations: {operations}, {more}}}, operations: 1}}"
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"),
+    [
+        (mixed("{scan: 1}", "scan_lengths: 0"), "mix.scan_lengths: found 0; allowed: scans of at"),
+        (
+            mixed("{get: 1}", "keys: {distribution: scrambled_zipfian, theta: 0.9, items: 99}"),
+            r"mix.keys.items: found 99; allowed: 100 \(records\) to 100000",
+        ),
+        (
+            mixed("{get: 1}", "keys: {distribution: ranges, ranges: 101, a: 1, b: 0, c: 0, d: 0}"),
+            r"mix.keys.ranges: found 101; allowed: at most 100 \(records\)",
+        ),
+        (
+            mixed("{get: 1, delete_oldest: 1}", "keys: {distribution: power, a: 0.1, b: 0.5}"),
+            "mix.keys.distribution: stands beside delete_oldest; found 'power'; allowed: uniform",
+        ),
+        (
+            mixed("{insert: 1}", "insert_from: 99"),
+            r"mix.insert_from: found 99; allowed: 100 \(first \+ records\) or more",
+        ),
+        (
+            mixed("{get: 1, insert: 1}", "records: 0"),
+            "mix.records: is 0, and get needs a key",
+        ),
+        (
+            "{name: a, kind: measure, replay: {path: t}, "
+            "companions: [{name: b, operation: readseq}]}",
+            "companions: stand in a phase that replays a trace; allowed: none",
+        ),
+        (
+            "{name: a, kind: measure, operation: readwhilewriting, operations: 1, "
+            "companions: [{name: b, operation: readseq}]}",
+            "companions: stand in a phase that has its writer; allowed: none",
+        ),
+        (
+            "{name: a, kind: measure, operation: readseq, operations: 1, "
+            "companions: [{name: b, operation: readwhilewriting}]}",
+            r"companions\[0\].operation: found 'readwhilewriting'; allowed: readrandom",
+        ),
+    ],
+)
+def test_what_the_driver_would_refuse_is_told_before_the_first_run(phase: str, told: str) -> None:
+    """The tuner took each of these, and all runs ended as `invalid`."""
+    with pytest.raises(InputError, match=rf"^here/w.yaml:6: phases\[1\].{told}"):
+        read(f"{PHASE}  - {phase}\n")
+
+
+def test_keys_of_drawn_sizes_have_room_for_their_numbers() -> None:
+    """The driver puts eight bytes of a number first, and refused shorter ones run by run."""
+    with pytest.raises(InputError, match="key_sizes: found 4; allowed: keys of at least 8 bytes"):
+        read(
+            f"{PHASE}  - {{name: a, kind: measure, operation: readseq, operations: 1}}\n"
+            "key_sizes: {distribution: uniform, low: 4, high: 40}\n"
+        )
+
+
 def test_seeks_of_a_trace_may_have_steps() -> None:
     """A trace holds no steps, so that this field alone can say them; it was refused."""
     text = f"{PHASE}  - {{name: a, kind: measure, replay: {{path: t}}, seek_nexts: 4}}\n"

@@ -15,7 +15,12 @@ from lsmtune.model.distribution import (
     key_distribution,
     size_distribution,
 )
-from lsmtune.workloads.distributions import largest_size, mean_size, size_chooser
+from lsmtune.workloads.distributions import (
+    largest_size,
+    mean_size,
+    size_chooser,
+    smallest_size,
+)
 
 CASES = [
     Distribution.of("constant", size=7),
@@ -40,6 +45,7 @@ CASES = [
 def test_the_mean_is_that_of_many_draws(sizes: Distribution) -> None:
     draw = size_chooser(sizes, Random(1), "test")
     drawn = [draw() for _ in range(20_000)]
+    assert smallest_size(sizes) <= min(drawn)
     assert max(drawn) <= largest_size(sizes)
     # Rounding down costs a Pareto size half a byte.
     assert fmean(drawn) == pytest.approx(mean_size(sizes), rel=0.04, abs=0.6)

@@ -39,6 +39,20 @@ def largest_size(distribution: Distribution) -> int:
     return int(given["high"])
 
 
+def smallest_size(distribution: Distribution) -> int:
+    """The smallest size that `distribution` can draw."""
+    given: Given = dict(distribution.parameters)
+    match distribution.name:
+        case "constant":
+            return int(given["size"])
+        case "table":
+            return min(int(size) for size, _ in given["sizes"])
+        case "row":
+            each = 8 + smallest_size(given["length"])
+            return int(given["names_bytes"] + given["fields"] * each)
+    return int(given["low"])
+
+
 def mean_key_bytes(workload: Workload) -> float:
     """The mean length of a key."""
     return (

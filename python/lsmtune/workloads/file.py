@@ -31,7 +31,7 @@ from lsmtune.model.workload import (
     Workload,
     stated_parts,
 )
-from lsmtune.workloads.distributions import largest_size, mean_size
+from lsmtune.workloads.distributions import largest_size, mean_size, smallest_size
 from lsmtune.workloads.stated import ENGINE_PREFIXES, WORKLOAD_NAMES, Stated, state_workload
 from lsmtune.workloads.ycsb import NAME as YCSB
 
@@ -84,6 +84,11 @@ _CHANGE_NUMBERS = frozenset({"insert", "delete_oldest"})
 _CHOOSE = frozenset({"get", "put", "update", "read_modify_write", "scan", "delete", "merge"})
 # Operations that write a value of a size that is drawn.
 _WRITE = frozenset({"put", "insert", "update", "read_modify_write", "merge"})
+# Distributions that need keys which stay: the driver has no other order of them.
+_OF_KEYS_THAT_STAY = frozenset({"scrambled_zipfian", "power", "ranges"})
+# The driver's: a number that is of no record yet is drawn again.
+_ITEMS_PER_RECORD_MAX = 1000
+_HAS_A_WRITER = "readwhilewriting"
 _SIZES_OF_A_PHASE = ("operations", "operations_per_thread", "duration_s")
 _NOT_OF_SETTLE = (
     *("operation", "mix", "replay", *_SIZES_OF_A_PHASE),
@@ -147,9 +152,19 @@ def _check_phase(phase: Phase, where: str) -> None:
         name = "rate" if phase.rate is not None else "rate_ops_s"
         why = "has no effect: a trace has its own pace"
         raise FieldError(f"{where}.{name}", why=why, allowed="speed")
+    _check_companions(phase, where)
+
+
+def _check_companions(phase: Phase, where: str) -> None:
+    if phase.companions and (phase.replay is not None or phase.operation == _HAS_A_WRITER):
+        why = "has its writer" if phase.replay is None else "replays a trace"
+        raise FieldError(f"{where}.companions", why=f"stand in a phase that {why}", allowed="none")
     for index, companion in enumerate(phase.companions):
         beside = f"{where}.companions[{index}]"
         _check_doing(companion, ("operation", "mix"), beside)
+        if companion.operation == _HAS_A_WRITER:
+            allowed = "readrandom, and a companion that writes"
+            raise FieldError(f"{beside}.operation", found=_HAS_A_WRITER, allowed=allowed)
         if companion.name in [other.name for other in phase.companions[:index]]:
             why = "the same name twice"
             raise FieldError(f"{beside}.name", found=companion.name, why=why)
@@ -202,7 +217,7 @@ def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, where: str) -> 
     if records is None:
         why = "missing, and how many the phases before leave is not known"
         raise FieldError(f"{where}.records", why=why, allowed="a number of keys")
-    if not records and names & _CHOOSE and "insert" not in names:
+    if not records and names & _CHOOSE:
         why = f"is 0, and {min(names & _CHOOSE)} needs a key"
         allowed = "a load before it, or more than 0"
         raise FieldError(f"{where}.records", why=why, allowed=allowed)
@@ -227,7 +242,31 @@ def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, where: str) -> 
             f"values of at most {VALUE_BYTES_MAX} bytes",
         )
         raise FieldError(f"{where}.value_sizes", found=largest, allowed=allowed)
-    return replace(mix, records=records)
+    if mix.scan_lengths is not None and not smallest_size(mix.scan_lengths):
+        raise FieldError(f"{where}.scan_lengths", found=0, allowed="scans of at least 1 entry")
+    mix = replace(mix, records=records)
+    _check_records(mix, where)
+    return mix
+
+
+def _check_records(mix: Mix, where: str) -> None:
+    """What the driver would refuse beside the `records` of `mix`, run by run."""
+    keys, records, end = mix.keys, mix.records, mix.first + mix.records
+    if keys.name in _OF_KEYS_THAT_STAY and "delete_oldest" in mix.names:
+        field, why = f"{where}.keys.distribution", "stands beside delete_oldest"
+        allowed = "uniform, sequential, zipfian, latest, hotspot, exponential"
+        raise FieldError(field, found=keys.name, why=why, allowed=allowed)
+    items, most = keys.get("items"), _ITEMS_PER_RECORD_MAX * records
+    if isinstance(items, int) and not records <= items <= most:
+        allowed = f"{records} (records) to {most}"
+        raise FieldError(f"{where}.keys.items", found=items, allowed=allowed)
+    ranges = keys.get("ranges")
+    if isinstance(ranges, int) and ranges > records:
+        allowed = f"at most {records} (records)"
+        raise FieldError(f"{where}.keys.ranges", found=ranges, allowed=allowed)
+    if mix.insert_from is not None and mix.insert_from < end:
+        allowed = f"{end} (first + records) or more"
+        raise FieldError(f"{where}.insert_from", found=mix.insert_from, allowed=allowed)
 
 
 def _listed(mix: Mix) -> str:
@@ -266,6 +305,9 @@ def _key_bytes(stated: Workload, given: bool) -> int:
         digits = len(str(stated.num)) if ordered else _HASH_DIGITS
         return len(stated.keys.prefix.encode()) + max(digits, stated.keys.zero_padding)
     sizes = stated.key_sizes
+    if sizes is not None and smallest_size(sizes) < KEY_BYTES_MIN:
+        allowed = f"keys of at least {KEY_BYTES_MIN} bytes"
+        raise FieldError("key_sizes", found=smallest_size(sizes), allowed=allowed)
     largest = 0 if sizes is None else largest_size(sizes)
     key_bytes = stated.key_bytes if given or sizes is None else largest
     least = max(KEY_BYTES_MIN, largest)
