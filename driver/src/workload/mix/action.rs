@@ -232,9 +232,13 @@ impl<'a> MixAction<'a> {
     #[inline]
     fn read_modify_write(&mut self, counts: &mut DataCounts) -> Result<()> {
         let (mut value_bytes, key) = (0, self.keys.current());
-        self.session
+        let found = self
+            .session
             .get(key, &mut |value| value_bytes = value.len())?;
-        counts.bytes_read += value_bytes as u64;
+        if found {
+            // The update counts the row itself as found, or as missing.
+            counts.bytes_read += (key.len() + value_bytes) as u64;
+        }
         self.update(counts)
     }
 
