@@ -276,8 +276,24 @@ impl Drop for ForeignDatabase {
 mod tests {
     use super::*;
 
-    /// What the library of this C source is refused with, or nothing.
-    fn refusal(source: &str) -> String {
+    const FUNCTIONS: [&str; 13] = [
+        "open",
+        "close",
+        "put",
+        "delete",
+        "write",
+        "get",
+        "cursor",
+        "cursor_close",
+        "cursor_seek",
+        "cursor_next",
+        "drain",
+        "stats",
+        "free",
+    ];
+
+    /// The library of this C source.
+    fn load(source: &str) -> Result<Foreign> {
         let folder = tempfile::tempdir().unwrap();
         let (c, library) = (folder.path().join("a.c"), folder.path().join("a.so"));
         std::fs::write(&c, source).unwrap();
@@ -287,34 +303,52 @@ mod tests {
             .status()
             .expect("a C compiler: run `make setup`");
         assert!(built.success());
-        match Foreign::load("mine", &library) {
+        Foreign::load("mine", &library)
+    }
+
+    /// What the library of this C source is refused with, or nothing.
+    fn refusal(source: &str) -> String {
+        match load(source) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// The header lets a library return NULL where it fails. Without a text that was taken for a
+    /// cursor, and handed back to the library.
+    #[test]
+    fn no_cursor_is_an_error_though_the_library_gives_none() {
+        let others: String = FUNCTIONS
+            .iter()
+            .filter(|name| !["open", "cursor"].contains(*name))
+            .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
+            .collect();
+        let engine = load(&format!(
+            "{others}
+            void *lsmtune_engine_open(void) {{ static int here; return &here; }}
+            void *lsmtune_engine_cursor(void) {{ return 0; }}
+            const unsigned lsmtune_engine_interface = 1, lsmtune_engine_durabilities = 2;
+            const char lsmtune_engine_name[] = \"mine\", lsmtune_engine_release[] = \"1\",
+            lsmtune_engine_options[] = \"{{}}\";"
+        ))
+        .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let database = engine
+            .open(folder.path(), &Options::new(), Durability::Wal)
+            .unwrap();
+        let mut session = database.session();
+        let error = session.cursor().err().unwrap();
+        assert_eq!(error.to_string(), "no cursor, and no error given");
     }
 
     #[test]
     fn a_library_that_speaks_otherwise_is_refused_in_a_line_and_runs_nothing() {
         let interface =
             |number: u32| format!("const unsigned lsmtune_engine_interface = {number};");
-        let functions: String = [
-            "open",
-            "close",
-            "put",
-            "delete",
-            "write",
-            "get",
-            "cursor",
-            "cursor_close",
-            "cursor_seek",
-            "cursor_next",
-            "drain",
-            "stats",
-            "free",
-        ]
-        .iter()
-        .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
-        .collect();
+        let functions: String = FUNCTIONS
+            .iter()
+            .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
+            .collect();
         let named = |name: &str, options: &str| {
             let one = interface(1);
             format!(

@@ -97,6 +97,9 @@ impl Session for ForeignSession<'_> {
             api.check(error)?;
             raw
         };
+        if raw.is_null() {
+            return Err(EngineError::failed("no cursor, and no error given"));
+        }
         Ok(Box::new(ForeignCursor {
             database: self.database,
             raw,
