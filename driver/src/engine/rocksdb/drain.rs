@@ -31,35 +31,18 @@ impl RocksDatabase {
             return Err(not_flushed(&format!("{held} entries are still in memory")));
         }
         let mut backoff = Backoff::new();
-        let mut quiet = false;
-        let mut idle_since = None;
+        let mut looks = Looks::default();
         loop {
             if cancelled() {
                 return Err(EngineError::Cancelled);
             }
             self.background_error()?;
-            match self.work()? {
-                // The properties are read one after another. Between two of them a compaction may
-                // end and make another one necessary. If nothing runs at the end of one look, a
-                // second look sees all that was necessary.
-                Work::None if quiet => return Ok(Duration::ZERO),
-                Work::None => {
-                    quiet = true;
-                    continue;
-                }
-                Work::Pending => {
-                    quiet = false;
-                    let idle = idle_since.get_or_insert_with(Instant::now).elapsed();
-                    if idle > IDLE_MAX {
-                        return Ok(idle);
-                    }
-                }
-                Work::Running => {
-                    quiet = false;
-                    idle_since = None;
-                }
+            if let Some(idle) = looks.end(&self.work()?, Instant::now()) {
+                return Ok(idle);
             }
-            backoff.sleep();
+            if !looks.quiet {
+                backoff.sleep();
+            }
         }
     }
 
@@ -161,6 +144,37 @@ enum Work {
     Running,
 }
 
+/// What the looks at an engine's work tell, taken together.
+#[derive(Default)]
+struct Looks {
+    /// Whether the last one found nothing.
+    quiet: bool,
+    /// Since when each of them has found the same: something pending, and nothing running.
+    idle_since: Option<Instant>,
+}
+
+impl Looks {
+    /// Takes a look at `now`. Once the wait is over, it returns for how long that was in vain.
+    fn end(&mut self, work: &Work, now: Instant) -> Option<Duration> {
+        let was_quiet = self.quiet;
+        self.quiet = matches!(work, Work::None);
+        match work {
+            // The properties are read one after another. Between two of them a compaction may end
+            // and make another one necessary. If nothing runs at the end of one look, a second look
+            // sees all that was necessary.
+            Work::None if was_quiet => Some(Duration::ZERO),
+            Work::None | Work::Running => {
+                self.idle_since = None;
+                None
+            }
+            Work::Pending => {
+                let idle = now.duration_since(*self.idle_since.get_or_insert(now));
+                (idle > IDLE_MAX).then_some(idle)
+            }
+        }
+    }
+}
+
 /// The seconds in the line `Cumulative stall: HH:MM:SS.mmm H:M:S, P percent` of `rocksdb.dbstats`,
 /// which count since the database was opened; `None` if no line has exactly that form.
 pub fn stall_s(statistics: &str) -> Option<f64> {
@@ -179,7 +193,39 @@ pub fn stall_s(statistics: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::stall_s;
+    use super::{stall_s, Looks, Work};
+    use std::time::{Duration, Instant};
+
+    /// The looks at half a second from each other; when they end the wait, and what was in vain.
+    fn looked(each: &[Work]) -> Option<(usize, Duration)> {
+        let (mut looks, started) = (Looks::default(), Instant::now());
+        each.iter().enumerate().find_map(|(number, work)| {
+            let now = started + Duration::from_millis(500 * number as u64);
+            Some((number, looks.end(work, now)?))
+        })
+    }
+
+    #[test]
+    fn what_stays_pending_and_never_runs_is_not_waited_for() {
+        use Work::{None, Pending, Running};
+        let idle = Duration::from_millis(1500);
+        assert_eq!(
+            looked(&[Running, Pending, Pending, Pending, Pending]),
+            Some((4, idle))
+        );
+        assert_eq!(looked(&[Running, None, None]), Some((2, Duration::ZERO)));
+        let busy = [Pending, Pending, Running, Pending, Pending];
+        assert_eq!(looked(&busy), Option::None);
+    }
+
+    /// Compactions that are shorter than the time between two looks: what is pending has begun, and
+    /// was done, each time. The wait ended after a second of them, which was charged to nobody.
+    #[test]
+    fn what_is_pending_again_after_a_look_that_found_nothing_has_begun() {
+        use Work::{None, Pending};
+        let looks = [Pending, None, Pending, None, Pending, None, Pending, None];
+        assert_eq!(looked(&looks), Option::None);
+    }
 
     #[test]
     fn stall_is_read_from_the_line_of_the_whole_lifetime() {
