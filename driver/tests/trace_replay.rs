@@ -306,6 +306,34 @@ fn what_cannot_be_replayed_is_refused() {
         .contains("because phase replay replays a trace"));
 }
 
+/// A batch of two keys, which are in two databases, and a merge, on an engine that has none. Either
+/// ended the run as `crashed`, which is held against its configuration.
+#[test]
+fn a_trace_that_cannot_be_performed_here_makes_the_request_invalid() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), |trace, batch| {
+        for number in 0..20u8 {
+            batch.put(0, &[number], b"1");
+        }
+        trace.write(1, batch).unwrap();
+    });
+    let mut several = workload(1000, json!([replay(&path, json!({}))]));
+    several["databases"] = json!(2);
+    let more = json!({"protocol_version": PROTOCOL_VERSION});
+    let (outcome, message) = failure(&Conversation::start(&memory(), several, more).messages());
+    assert_eq!(outcome, Outcome::Invalid, "{message}");
+    let said = "a.trace; allowed: another trace: a batch cannot be over several databases";
+    assert!(message.contains(said), "{message}");
+    assert!(message.starts_with("workload.phases[0].replay.path: found "));
+    let path = trace(folder.path(), |trace, batch| {
+        trace.write(1, batch.merge(0, b"a", b"1")).unwrap();
+    });
+    let (outcome, message) = failure(&run(&memory(), json!([replay(&path, json!({}))])));
+    assert_eq!(outcome, Outcome::Invalid, "{message}");
+    let said = "another trace: the engine has no merges";
+    assert!(message.ends_with(said), "{message}");
+}
+
 /// A trace that db_bench recorded, on the engines that people run.
 #[test]
 fn a_trace_of_db_bench_is_performed_on_real_engines() {

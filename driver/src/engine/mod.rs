@@ -3,8 +3,7 @@
 //! An [`Engine`] is a library at a known version. It opens [`Database`]s. A database gives each
 //! worker thread a [`Session`], and a session gives a [`Cursor`] for ordered reads. No other room
 //! knows which engine it drives. A new engine is a library that exports the C interface of
-//! `include/lsmtune_engine.h`; or one file, one line in [`load`], and one fixture in
-//! `tests/conformance.rs`.
+//! `include/lsmtune_engine.h`; or a file, a line in [`load`], a fixture in `tests/conformance.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -142,6 +141,9 @@ pub enum EngineError {
         /// The engine's own words.
         message: String,
     },
+    /// The workload asks for what no configuration of the engine can do.
+    #[error("{0}")]
+    Unable(&'static str),
     /// The caller cancelled the wait.
     #[error("cancelled")]
     Cancelled,
@@ -404,8 +406,7 @@ pub trait Session {
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()>;
 
     /// Passes the value to `read` without copying it and returns true; returns false if the key is
-    /// absent. The value is released before the call returns, so that the measurement includes this
-    /// cost.
+    /// absent. The value is released before the call returns: the measurement includes this cost.
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
     /// A cursor over a consistent view of the database.
@@ -422,10 +423,9 @@ pub trait Session {
         self.cursor()
     }
 
-    /// Gives `key` a merge operand, which the merge operator combines with the value. Engines
-    /// without merges refuse it.
+    /// Gives `key` an operand for the merge operator. Engines without merges refuse it.
     fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
-        Err(EngineError::failed("the engine has no merges"))
+        Err(EngineError::Unable("the engine has no merges"))
     }
 
     /// What the engine counts for this thread; `None` if it does not count.

@@ -59,8 +59,8 @@ impl Session for PartsSession<'_> {
             return Ok(());
         };
         if of.any(|part| part != first) {
-            return Err(EngineError::failed(
-                "a batch over several databases or column families",
+            return Err(EngineError::Unable(
+                "a batch cannot be over several databases or column families",
             ));
         }
         self.parts[first].write(batch)

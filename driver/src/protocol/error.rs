@@ -89,6 +89,7 @@ impl From<&EngineError> for ErrorReply {
                 ErrorReply::new(ErrorReply::DISK_FAILED, message)
             }
             EngineError::Failed { .. } => ErrorReply::new("engine", message),
+            EngineError::Unable(_) => ErrorReply::new("unable", message),
             EngineError::Cancelled => ErrorReply::new("cancelled", message),
         }
     }

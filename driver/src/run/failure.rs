@@ -97,6 +97,7 @@ impl Failure {
             EngineError::Cancelled => Outcome::Cancelled,
             EngineError::Failed { .. } => Outcome::Crashed,
             EngineError::Library { .. }
+            | EngineError::Unable(_)
             | EngineError::UnknownOption { .. }
             | EngineError::BadOptionValue { .. } => Outcome::Invalid,
         };

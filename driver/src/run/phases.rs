@@ -19,6 +19,7 @@ use crate::workload::{
     PhaseContext, SliceOver, Values,
 };
 
+use super::check::refusal;
 use super::failure::Failure;
 use super::page_cache;
 use super::report::{phase_reply, write_amplification, PhaseEnd, PhaseStart};
@@ -251,12 +252,14 @@ impl<'a> Phases<'a> {
         let mut reporter = Reporter::new(database, index, start, &mut self.turns, sink);
         let performed = run_replay(&context, index, phase, replay, &mut reporter);
         reporter.finish()?;
+        let field = format!("workload.phases[{index}].replay.path");
         performed.map_err(|error| match error {
-            ReplayError::Engine(error) => Failure::running(error),
-            ReplayError::Trace(error) => {
-                let field = format!("workload.phases[{index}].replay.path");
-                Failure::unreadable_trace(&field, &replay.path, &error)
+            ReplayError::Engine(EngineError::Unable(why)) => {
+                let allowed = format!("another trace: {why}");
+                refusal(&field, replay.path.display(), &allowed)
             }
+            ReplayError::Engine(error) => Failure::running(error),
+            ReplayError::Trace(error) => Failure::unreadable_trace(&field, &replay.path, &error),
         })
     }
 
