@@ -163,6 +163,40 @@ fn rocksdb_makes_a_hyper_clock_cache_where_its_library_can() {
     }
 }
 
+/// Whether a database that `engine` opens once more with `options` leaves its neighbours alone;
+/// `None` if the engine does not take the options.
+fn reopens_by_itself(engine: &dyn Engine, options: &[(&str, &str)]) -> Option<bool> {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("db");
+    drop(
+        engine
+            .open(&directory, &named(options), Durability::Wal)
+            .ok()?,
+    );
+    // A folder's time is that of the last entry that came or went.
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    let opened = std::fs::File::open(folder.path()).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    let reopened = engine.reopen(&directory, &named(options), Durability::Wal);
+    drop(reopened.unwrap());
+    Some(opened.metadata().unwrap().modified().unwrap() == long_ago)
+}
+
+/// How long that takes is told (`reopen_s`). It included throw-away databases, by which the driver
+/// finds out what a library can do, or has by default.
+#[test]
+fn an_engine_makes_no_other_database_when_it_opens_one_again() {
+    if let Some(engine) = rocksdb() {
+        let shards = ("block_based_table_factory.block_cache.num_shard_bits", "2");
+        assert_eq!(reopens_by_itself(&*engine, &[shards]), Some(true));
+    }
+    if let Some(engine) = leveldb() {
+        // Of a library without zstd there is nothing to see.
+        let alone = reopens_by_itself(&*engine, &[("compression", "zstd")]);
+        assert_ne!(alone, Some(false));
+    }
+}
+
 #[test]
 fn rocksdb_is_not_blamed_for_the_kind_of_its_cache() {
     let Some(engine) = rocksdb() else {

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::c_store::DbHandle;
@@ -28,6 +29,8 @@ mod session;
 pub struct LevelDb {
     api: &'static Api,
     library: PathBuf,
+    /// Whether it has zstd, once that was tried.
+    zstd: OnceLock<bool>,
 }
 
 impl LevelDb {
@@ -35,7 +38,8 @@ impl LevelDb {
     pub fn load(library: Option<&Path>) -> Result<Self> {
         let api = functions("leveldb", library, Api::load)?;
         let library = library.map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { api, library })
+        let zstd = OnceLock::new();
+        Ok(Self { api, library, zstd })
     }
 
     fn open_with(
@@ -61,6 +65,15 @@ impl LevelDb {
             flusher: Flusher::default(),
             _options: options,
         })
+    }
+
+    /// Whether the library has zstd. Tried once: how long a database takes to open is measured.
+    fn has_zstd(&self, parent: &Path) -> Result<bool> {
+        if let Some(has) = self.zstd.get() {
+            return Ok(*has);
+        }
+        let has = self.compresses("zstd", parent)?;
+        Ok(*self.zstd.get_or_init(|| has))
     }
 
     /// Whether tables written with `compression` are smaller and can be read back. LevelDB does not
@@ -134,7 +147,7 @@ impl Engine for LevelDb {
         let handle = Handle::new(self.api, options)?;
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         // A library without zstd would lose the data: try zstd first.
-        if handle.compression == Some(Compression::Zstd) && !self.compresses("zstd", parent)? {
+        if handle.compression == Some(Compression::Zstd) && !self.has_zstd(parent)? {
             let allowed = "none, snappy: this library was built without zstd";
             return Err(EngineError::bad_value("compression", "zstd", allowed));
         }

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::c_store::{Db, DbHandle};
@@ -52,6 +53,7 @@ pub struct RocksDb {
     library: PathBuf,
     /// Column families of each database.
     families: usize,
+    cache_bytes: options::CacheBytes,
 }
 
 impl RocksDb {
@@ -63,6 +65,7 @@ impl RocksDb {
             api,
             library,
             families: 1,
+            cache_bytes: OnceLock::new(),
         })
     }
 }
@@ -78,7 +81,7 @@ impl Engine for RocksDb {
 
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
-        let handle = options::apply(self.api, options, parent)?;
+        let handle = options::apply(self.api, options, parent, &self.cache_bytes)?;
         let opened = match self.families {
             1 => open_database(self.api, directory, &handle)
                 .map(|open| (open, Families::none(self.api))),
@@ -127,6 +130,7 @@ impl Engine for RocksDb {
             api: self.api,
             library: self.library.clone(),
             families: count,
+            cache_bytes: self.cache_bytes.clone(),
         }))
     }
 
@@ -146,7 +150,7 @@ impl Engine for RocksDb {
         let opens = |short: &str, name: &str| {
             let options = Options::from([("compression".to_owned(), name.to_owned())]);
             let directory = scratch.database(short);
-            options::apply(self.api, &options, &directory)
+            options::apply(self.api, &options, &directory, &self.cache_bytes)
                 .and_then(|handle| open_database(self.api, &directory, &handle))
                 .is_ok()
         };

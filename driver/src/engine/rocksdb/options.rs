@@ -1,6 +1,7 @@
 //! Applies options by name, and finds the option at fault when the engine refuses.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::api::{Api, Handle};
 use super::block_cache;
@@ -17,9 +18,18 @@ use crate::engine::{EngineError, Options, Result};
 /// its own directory: it must neither touch nor leave anything outside.
 const PATH_OPTIONS: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
 
+/// The size that the engine gives a block cache by itself, once that was asked.
+pub type CacheBytes = OnceLock<String>;
+
 /// The engine's defaults with `options` applied one name at a time. The error names the option that
-/// the engine refuses. To find out why, a throw-away database may be made in `parent`.
-pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Handle> {
+/// the engine refuses. To find out why, or the `cache_bytes`, a throw-away database may be made in
+/// `parent`. The latter is found out once: how long a database takes to open is measured.
+pub fn apply(
+    api: &'static Api,
+    options: &Options,
+    parent: &Path,
+    cache_bytes: &CacheBytes,
+) -> Result<Handle> {
     let mut applied = Handle::defaults(api);
     for (name, value) in options {
         if PATH_OPTIONS.contains(&name.as_str()) {
@@ -41,13 +51,14 @@ pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Hand
         }
     }
     let mut trees = compose(options)?;
-    if let Some(cache) = block_cache::requested(&mut trees, || {
-        default_of(
-            api,
-            "block_based_table_factory.block_cache.capacity",
-            parent,
-        )
-    })? {
+    let capacity = || -> Result<String> {
+        if let Some(known) = cache_bytes.get() {
+            return Ok(known.clone());
+        }
+        let found = default_of(api, block_cache::CAPACITY, parent)?;
+        Ok(cache_bytes.get_or_init(|| found).clone())
+    };
+    if let Some(cache) = block_cache::requested(&mut trees, capacity)? {
         cache.set(api, &applied)?;
     }
     for (root, tree) in trees {
@@ -186,7 +197,7 @@ pub fn unusable(
     let mut refusal = |options: &Options| -> Option<EngineError> {
         count += 1;
         let directory = scratch.database(&count.to_string());
-        let handle = apply(api, options, parent).ok()?;
+        let handle = apply(api, options, parent, &CacheBytes::new()).ok()?;
         open_database(api, &directory, &handle).err()
     };
     if refusal(&Options::new()).is_some() {
