@@ -75,6 +75,21 @@ def test_waiting_ends_with_patience_and_with_a_cancel(tmp_path: Path) -> None:
     lock.release()
 
 
+def test_waiting_ends_with_a_cancel_that_something_else_sets(tmp_path: Path) -> None:
+    """That of a measurer is set by the user's stop: Ctrl-C was heard when the patience was over."""
+    stop = threading.Event()
+
+    class Cancel(threading.Event):
+        def is_set(self) -> bool:
+            return stop.is_set()
+
+    with locked(tmp_path / "golden"):
+        threading.Timer(0.1, stop.set).start()
+        started_s = time.monotonic()
+        assert wait_for_lock(lock_path(tmp_path / "golden"), Cancel(), 2 * PATIENCE_S) is None
+        assert time.monotonic() - started_s < PATIENCE_S
+
+
 def test_two_tuners_at_once_load_once(tmp_path: Path, make_request: Requests) -> None:
     runner = FakeRunner(takes_s=0.3)
     requests = [make_request() for _ in range(4)]

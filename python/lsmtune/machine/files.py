@@ -209,12 +209,13 @@ def wait_for_lock(
     patience_s: float,
     clock: Clock = time.monotonic,
 ) -> Lock | None:
-    """As `try_lock`, waiting for it; None after `patience_s` seconds, and once `cancel` is set."""
+    """As `try_lock`, waiting for it; None after `patience_s` seconds, and once `cancel` is set.
+
+    That is asked and not waited for: an event may be set by what another one says, or a clock.
+    """
     until_s = clock() + patience_s
-    never = threading.Event()
     while True:
         lock = try_lock(path)
-        if lock is not None or clock() >= until_s:
+        if lock is not None or clock() >= until_s or (cancel is not None and cancel.is_set()):
             return lock
-        if (cancel or never).wait(_RETRY_S):
-            return None
+        time.sleep(_RETRY_S)
