@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from trusted_parts import engine_for, workload_for, write_fake
 
+from lsmtune.driver.messages import Message, PhaseStarted
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
+from lsmtune.programs.find import find_program
 from lsmtune.programs.program import FoundProgram, StepOutput
 from lsmtune.programs.registry import PROGRAMS
+from lsmtune.programs.runner import ProgramRunner
 from lsmtune.testing.programs import LIMITS, ProgramSuite, Run
 
 
@@ -51,6 +55,28 @@ class TestYcsbCpp(_Fake):
 class TestEkvsb(_Fake):
     name, nearest = "ekvsb", ("--write-buffer-size",)
     engine = engine_for(name)
+
+
+def test_a_stop_of_lsmtune_takes_nothing_from_the_deadline_of_the_processes_after_it(
+    tmp_path: Path,
+) -> None:
+    """Ctrl-Z during the load of db_bench, and the run that followed was at its deadline at once."""
+    name, slept_s = "rocksdb-db_bench", 0.0
+    directory = tmp_path / "run-1"
+    directory.mkdir()
+    engine = EngineIdentity(engine_for(name))
+    request = RunRequest(engine, Config(), workload_for(name), 5, directory, LIMITS)
+    found = find_program(PROGRAMS[name], engine.name, write_fake(name, tmp_path / "bin"))
+
+    def sleep(message: Message) -> None:
+        nonlocal slept_s
+        if isinstance(message, PhaseStarted):
+            slept_s += 100 * LIMITS.deadline_s
+
+    runner = ProgramRunner(PROGRAMS[name], found, clock=lambda: time.monotonic() + slept_s)
+    measurement = runner.run(request, sleep)
+    assert measurement.outcome is Outcome.OK, measurement.error
+    assert measurement.elapsed_s < LIMITS.deadline_s
 
 
 def test_every_program_that_lsmtune_knows_is_in_the_suite() -> None:

@@ -15,6 +15,8 @@ from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
 from lsmtune.driver.watch import Ending, watch
 from lsmtune.errors import InputError
+from lsmtune.machine.awake import AwakeClock
+from lsmtune.machine.files import Clock
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.request import RunRequest
@@ -68,12 +70,14 @@ class ProgramRunner:
     """Performs runs with `program`, found at `executable`; see `Runner` for its obligations.
 
     `arguments` are added to every call. A run's directory holds `db`, the database, and a
-    folder for each process, with what it was given and printed.
+    folder for each process, with what it was given and printed. `clock` gives seconds of a
+    monotonic clock; time in which this process sleeps counts for nothing.
     """
 
     program: Program
     executable: FoundProgram
     arguments: tuple[str, ...] = ()
+    clock: Clock = time.monotonic
 
     def run(
         self,
@@ -89,13 +93,24 @@ class ProgramRunner:
         folder cannot be used, or the workload not be performed; LsmtuneError when the disk has no
         space for a run.
         """
+        clock = AwakeClock(self.clock)
+        with clock.beating():
+            return self._performed(request, on_message, cancel, clock)
+
+    def _performed(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None,
+        cancel: threading.Event | None,
+        clock: Clock,
+    ) -> Measurement:
         check_directory(request.directory)
         check_free_space(request.directory)
         self.program.check_engine(request.engine.name)
         self.program.check(request.workload, request.engine.name)
         # Its processes start in folders of their own: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
-        state = _State(request, on_message, time.monotonic())
+        state = _State(request, on_message, clock)
         started_unix_s = time.time()
         judgement = Judgement(Outcome.OK)
         try:
@@ -124,7 +139,7 @@ class ProgramRunner:
             workload=request.workload.name,
             seed=request.seed,
             started_unix_s=started_unix_s,
-            elapsed_s=time.monotonic() - state.started_s,
+            elapsed_s=state.elapsed_s,
             phases=tuple(state.phases),
             cpu_s=state.cpu_s,
             rss_bytes_max=state.rss_bytes_max or None,
@@ -147,7 +162,7 @@ class ProgramRunner:
         state.begin(step.phases)
         stdout, stderr = folder / "stdout.log", folder / "stderr.log"
         follow = step.follow() if step.follow is not None else None
-        left_s = request.limits.deadline_s - (time.monotonic() - state.started_s)
+        left_s = request.limits.deadline_s - state.elapsed_s
         limits = replace(request.limits, deadline_s=max(left_s, 0.0))
         started_us = round(time.time() * _PER_S)
         process = CommandProcess(
@@ -214,7 +229,7 @@ class _State:
 
     request: RunRequest
     on_message: OnMessage | None
-    started_s: float
+    clock: Clock
     phases: list[PhaseMeasurement] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
     phase: str = ""  # in which they passed
@@ -223,6 +238,13 @@ class _State:
     build: Build | None = None
     cpu_s: float = 0.0
     rss_bytes_max: int = 0
+
+    def __post_init__(self) -> None:
+        self._started_s = self.clock()
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.clock() - self._started_s
 
     def begin(self, phases: tuple[int, ...]) -> None:
         self.intervals = []
