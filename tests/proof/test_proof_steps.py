@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -202,6 +203,24 @@ def test_what_may_not_be_recommended_costs_no_run(tmp_path: Path) -> None:
     assert effects["idle"].verdict.metric == Objective().metric
     assert needed not in [request.config.options for request in runner.requests]
     assert found.config.options == ALL_ON.options
+
+
+def test_no_option_is_put_back_to_make_what_may_not_be_recommended(tmp_path: Path) -> None:
+    """Each is too little to matter, all are the gain; without the least of them it is not safe."""
+    gains = {"a": 1.016, "b": 1.014, "c": 1.012}
+    winner, mixture = Config(dict.fromkeys(gains, 1), "winner"), {"a": 1, "b": 1}
+
+    def rate(options: dict[str, object]) -> float:
+        return 1e5 * math.prod(gain for name, gain in gains.items() if name in options)
+
+    def refusal(tried: Arm) -> str:
+        return "is not safe" if tried.config.options == mixture else ""
+
+    runner, asked = FakeRunner(rate, noise=0.001), verification(winner)
+    found = minimised_by(tmp_path, runner, refusal=refusal, asked=asked)
+    assert mixture not in [request.config.options for request in runner.requests]
+    assert found.config.options == winner.options
+    assert found.effects[-1].why == "without it is not safe"
 
 
 def crashes_without_idle(request: RunRequest) -> Outcome | None:
