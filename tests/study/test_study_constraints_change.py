@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from study_parts import Recorder, make_spec, tuned
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
+from lsmtune.model.config import OptionValue
 from lsmtune.report.source import read_study
 from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
-from lsmtune.search.searcher import Searcher
+from lsmtune.search.sampler import PROMISE
+from lsmtune.search.searcher import Proposal, Searcher
 from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import Spec
 
@@ -133,3 +136,34 @@ def test_what_asks_for_runs_of_one_length_too_late_is_told_of(tmp_path: Path) ->
     (told,) = (line for line in again.warnings if "runs up to 4 times as long" in line)
     assert "begin anew" in told
     assert not any("goes on" in line for line in observer.warnings)
+
+
+ENDS = "the next tenth of the budget promises a gain of"
+
+
+@pytest.mark.parametrize("changed", [{"sampler": "tpe"}, {"more": "guards: []"}, {"more": SMALL}])
+def test_what_a_sampler_expected_of_another_search_does_not_end_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str]
+) -> None:
+    """Its last words were that nothing is left to gain: the new search ended before a trial."""
+
+    def session_of(**named: str) -> tuple[int, str]:
+        spec = make_spec(tmp_path, budget="{trials: 8}", **named)
+        spec = replace(spec, proof=replace(spec.proof, smallest_effect=0.05))
+        observer = Recorder()
+        trials = tuned(spec, tmp_path / "s", FakeRunner(), observer).trials
+        (ended,) = [str(what[1]) for what in observer.told if what[0] == "search_finished"]
+        return trials, ended
+
+    def ask(searcher: Searcher, queued: Mapping[str, OptionValue] | None = None) -> Proposal:
+        proposal = asked(searcher, queued)
+        proposal.trial.system_attrs = {**proposal.trial.system_attrs, PROMISE: 1e-6}
+        return proposal
+
+    asked = Searcher.ask
+    with monkeypatch.context() as patched:
+        patched.setattr(Searcher, "ask", ask)
+        trials, ended = session_of()
+    assert (trials, ended.startswith(ENDS)) == (3, True)
+    assert session_of() == (3, ended)
+    assert session_of(**changed) == (8, "8 trials done")

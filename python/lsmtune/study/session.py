@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -48,6 +49,13 @@ def time_spent_s(store: MeasurementStore) -> float:
     return store.spent_s() if elapsed_s is None else float(elapsed_s)
 
 
+def _asked(spec: Spec) -> str:
+    """The same for as long as the same sampler proposes under the same limits."""
+    limits = [each.text for each in (*spec.constraints, *spec.guards)]
+    parts = spec.sampler.name, sorted(spec.sampler.settings.items()), limits
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
 class Session:
     """What a study with runs of one size knows, from what is stored on; `Tuning` runs it."""
 
@@ -84,7 +92,7 @@ class Session:
         self._known_progress: tuple[Judgement, Progress] | None = None
         self._announced_best: tuple[int, int] | None = None
         searcher = make_searcher(spec, self._defaults, self._refusal)
-        self._trials = Trials(folder, spec.space, searcher)
+        self._trials = Trials(folder, spec.space, searcher, asked=_asked(spec))
         databases = None
         if spec.databases.reuse:
             databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)

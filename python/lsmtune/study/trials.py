@@ -188,6 +188,7 @@ class Watch:
 RETRY_OF = "retry_of"
 START = "start"
 BY_HAND = "by_hand"
+ASKED = "asked"  # what a trial with a promise was proposed for
 _ABSENT = object()
 # One word of a model may be a whim of its fit.
 _PROMISES = 3
@@ -223,7 +224,8 @@ class TrialEnd:
 class Trials:
     """The trials of one study, in memory and, where it has a folder, on the disk.
 
-    `instead` is what to do in place of putting back a file of the folder that is another's.
+    `instead` is what to do in place of putting back a file of the folder that is another's. `asked`
+    is the same text for as long as the same sampler proposes under the same limits.
     """
 
     def __init__(
@@ -232,9 +234,11 @@ class Trials:
         space: Space,
         searcher: Searcher,
         instead: str = "use another folder (--dir DIR)",
+        asked: str = "",
     ) -> None:
         self._folder = folder
         self._instead = instead
+        self._asked = asked
         self._space = space
         self._searcher = searcher
         # Values to be tried before the sampler is asked, and why.
@@ -280,7 +284,10 @@ class Trials:
         for index, values in enumerate(start):
             if not self._searcher.tried(values) and values not in queued:
                 self._queue.append((values, (START, index)))
-        self._promises = [t.system_attrs[PROMISE] for t in trials if PROMISE in t.system_attrs]
+        # Another sampler, or under other limits, expects something else.
+        said = [trial for trial in trials if PROMISE in trial.system_attrs]
+        said = [t for t in said if t.user_attrs.get(ASKED, self._asked) == self._asked]
+        self._promises = [trial.system_attrs[PROMISE] for trial in said]
         ended = (trial for trial in trials if trial.state.is_finished())
         return {trial.number for trial in ended if trial.user_attrs.get(OUTCOME) != PUT_BACK}
 
@@ -313,6 +320,9 @@ class Trials:
         if self._queue:
             _, (key, value) = self._queue.popleft()
             trial.user_attrs = {**trial.user_attrs, key: value}
+        if PROMISE in trial.system_attrs:
+            trial.user_attrs = {**trial.user_attrs, ASKED: self._asked}
+            self._promises.append(trial.system_attrs[PROMISE])
         if self._folder is not None:
             with explained(self._folder.path):
                 number = self._folder.begin_trial(trial)
@@ -322,8 +332,6 @@ class Trials:
                     f"put back the file, or {self._instead}"
                 )
         self._stored[proposal.number] = dict(trial.system_attrs)
-        if PROMISE in trial.system_attrs:
-            self._promises.append(trial.system_attrs[PROMISE])
         return proposal.number, proposal.values
 
     def queue(self, points: Sequence[Mapping[str, OptionValue]]) -> None:
