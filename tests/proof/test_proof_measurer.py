@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
-from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of
+from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder, arm, measurer_of
 
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
@@ -98,6 +98,20 @@ def test_what_a_pair_took_that_was_cut_off_in_its_first_run_is_not_lost(
     run = measurer.measure(arm(BASELINE), 3, Slot(Role.BASELINE, 0))
     assert run is not None
     assert run.wall_s == 1.0
+
+
+def test_after_a_stop_a_round_that_a_failed_run_has_ended_is_over(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    """A promoted trial that had crashed ran the other workloads, too, once the study went on."""
+    runner = FakeRunner(fails=lambda _request: Outcome.CRASHED)
+    measurer = measurer_of(folder, runner, observer, runner, (WORKLOAD, WORKLOAD))
+    promoted = arm(CANDIDATE), 7, Slot(Role.PROMOTION, 1, trial=3)
+    runs = measurer.measure_workloads(*promoted)
+    assert runs is not None
+    assert len(runs) == 1
+    assert measurer.measure_workloads(*promoted, stored=runs) == runs
+    assert len(runner.requests) == 1
 
 
 class Copies:

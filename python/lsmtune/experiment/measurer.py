@@ -230,6 +230,8 @@ class Measurer:
             longer = self.length_of(arm.config)
             workloads = [longer_by(workload, longer) for workload in self.workloads]
         for index, workload in list(enumerate(workloads))[len(stored) :]:
+            if runs and runs[-1].measurement.outcome is not Outcome.OK:
+                break
             if self.stop.is_set():
                 return None
             here = replace(slot, workload=index)
@@ -244,8 +246,6 @@ class Measurer:
             if run is None:
                 return None
             runs.append(run)
-            if run.measurement.outcome is not Outcome.OK:
-                break
         return runs
 
     def measure_pair(
