@@ -15,7 +15,7 @@ from study_parts import Recorder, make_spec, tuned
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
-from lsmtune.report.source import read_study
+from lsmtune.report.source import chosen, proof_runs, read_study
 from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
 from lsmtune.search.sampler import PROMISE
 from lsmtune.search.searcher import Proposal, Searcher
@@ -51,6 +51,21 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
     assert not free_best.eligible
     again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
     assert again.best == free.best
+
+
+def test_what_is_put_forward_is_what_the_verdict_is_about(tmp_path: Path) -> None:
+    """Under a verdict on older pairs the report named the options of the trial proved since."""
+    free = tuned(session(tmp_path, "", 12), tmp_path / "s", LargerIsFaster())
+    bound = tuned(session(tmp_path, SMALL, 14), tmp_path / "s", LargerIsFaster())
+    again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
+    assert again.best == free.best != bound.best
+    with StudyFolder.open(tmp_path / "s") as folder:
+        records = read_study(folder)
+    put_forward = chosen(records)
+    assert put_forward is not None
+    assert (put_forward.config, put_forward.trial) == (again.best, again.best_trial)
+    assert records.verdict == again.verdict
+    assert len(proof_runs(records)) == 6
 
 
 def test_what_was_put_back_and_breaks_a_new_constraint_is_not_tried_again(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from lsmtune.model.verdict import Verdict
 # Raised when what is stored changes; there are no migrations.
 VERSION = 5
 BUSY_TIMEOUT_S = 30.0
-_VERDICT = "verdict"
+_VERDICT, _FINALIST = "verdict", "finalist"
 _LOST = "lost_s"
 _VERSION = "version"  # of the tables on a server; SQLite has a place of its own for it
 _ASIDE = "set_aside"
@@ -339,9 +339,14 @@ class MeasurementStore:
             rows = self._rows("SELECT * FROM facts WHERE key = ?", (key,))
             return next((json.loads(row["value"]) for row in rows), None)
 
-    def set_verdict(self, verdict: Verdict | None) -> None:
-        """Store the study's verdict; None takes back one that no longer holds."""
-        self.set_fact(_VERDICT, verdict)
+    def set_verdict(self, verdict: Verdict | None, finalist: int | None = None) -> None:
+        """Store the study's verdict on the trial `finalist`; None takes back one that is old."""
+        self._set_facts({_VERDICT: verdict, _FINALIST: finalist})
+
+    def finalist(self) -> int | None:
+        """The trial that the verdict is about; None without any, and where nobody said."""
+        number: int | None = self.fact(_FINALIST)
+        return number
 
     def verdict(self) -> Verdict | None:
         """The study's verdict, or None when it has none yet."""

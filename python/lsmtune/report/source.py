@@ -91,8 +91,9 @@ class StudyRecords:
     `crash_tests` and `power_tests` are what configurations survived, each with what it holds for.
     `put_back` counts the trials that an interruption cut off, `refused` the configurations that
     were refused before they cost a run, by reason. `result_files` are those of the study's
-    `result/` folder that an engine or a program reads. `machine` is what the tuner noted of the
-    machine it ran on, if it did. `elapsed_s` is how long a fleet worked by the clock.
+    `result/` folder that an engine or a program reads. `finalist` is the trial that the `verdict`
+    is about, where that was noted. `machine` is what the tuner noted of the machine it ran on, if
+    it did. `elapsed_s` is how long a fleet worked by the clock.
     """
 
     spec: Spec
@@ -107,6 +108,7 @@ class StudyRecords:
     put_back: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     verdict: Verdict | None = None
+    finalist: int | None = None
     result_files: tuple[Path, ...] = ()
     machine: Mapping[str, str] = field(default_factory=dict)
     elapsed_s: float | None = None
@@ -151,6 +153,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         records,
         refused=store.fact(REFUSED) or {},
         verdict=store.verdict(),
+        finalist=store.finalist(),
         result_files=tuple(
             sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
         ),
@@ -258,7 +261,13 @@ def best_trial(records: StudyRecords) -> Trial | None:
 
 
 def chosen(records: StudyRecords) -> Chosen | None:
-    """The Config of the latest proof; before any proof, that of the best trial."""
+    """The Config of the verdict, or else of the latest proof; before any, that of the best trial.
+
+    A verdict may stand on pairs that are older than those of another trial.
+    """
+    finalist = next((trial for trial in records.trials if trial.number == records.finalist), None)
+    if finalist is not None:
+        return Chosen(finalist.config, finalist.number)
     proven = [s for s in records.measurements if s.role is Role.PROOF_CANDIDATE]
     if proven:
         config, trial = proven[-1].config, proven[-1].trial

@@ -77,7 +77,7 @@ def tune(
         except ResizedError as resized:
             observer.warning(str(resized))
     if not result.interrupted:
-        folder.measurements.set_verdict(result.verdict)
+        folder.measurements.set_verdict(result.verdict, result.best_trial)
         folder.write_result("result.json", result_document(result))
     observer.finished(result)
     return result
