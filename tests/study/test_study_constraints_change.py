@@ -12,9 +12,11 @@ from optuna.trial import FrozenTrial
 from size_parts import Buffering, mixed
 from study_parts import Recorder, make_spec, tuned
 
+from lsmtune.cli.tune_result import ResultFiles, write_result_files
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import OptionValue
+from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.report import study as study_report
 from lsmtune.report.source import chosen, proof_runs, read_study
 from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
 from lsmtune.search.sampler import PROMISE
@@ -151,6 +153,27 @@ def test_what_asks_for_runs_of_one_length_too_late_is_told_of(tmp_path: Path) ->
     (told,) = (line for line in again.warnings if "runs up to 4 times as long" in line)
     assert "begin anew" in told
     assert not any("goes on" in line for line in observer.warnings)
+
+
+def test_where_no_trial_may_be_deployed_no_file_of_an_earlier_session_offers_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report listed it under the files to deploy, and every trial broke a constraint."""
+    monkeypatch.setattr(study_report, "write_as", lambda folder, _form: (folder.path, ""))
+
+    def session_of(more: str) -> ResultFiles:
+        spec = session(tmp_path, more, 3)
+        result = tuned(spec, tmp_path / "s", LargerIsFaster())
+        with StudyFolder.create_or_resume(tmp_path / "s", spec) as folder:
+            return write_result_files(folder, spec, result, EngineIdentity("rocksdb", "10.2.1"))
+
+    deployable = session_of(SMALL).deployable
+    assert deployable is not None
+    assert deployable.is_file()
+    assert session_of(LARGE).deployable is None
+    assert not deployable.exists()
+    with StudyFolder.open(tmp_path / "s") as folder:
+        assert read_study(folder).result_files == ()
 
 
 ENDS = "the next tenth of the budget promises a gain of"

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from lsmtune.cli.config_text import difference_lines
 from lsmtune.engines.formats import export, own_format
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity
@@ -61,6 +62,7 @@ def _write_deployable(
 ) -> ResultFiles:
     best, name = result.best, spec.engine_name
     if best is None:
+        _remove_others(folder, name)
         return ResultFiles(trouble=(f"no configuration to deploy: {_without_best(result)}",))
     trouble: tuple[str, ...] = ()
     if spec.command is None:
@@ -69,13 +71,27 @@ def _write_deployable(
             return ResultFiles(trouble=(f"{name} reads no file of options",))
         try:
             text = export(own.name, name, best.options, version=engine.version, label=best.label)
-            return ResultFiles(deployable=folder.write_result(own.file_name, text))
+            written = folder.write_result(own.file_name, text)
+            _remove_others(folder, name, written)
+            return ResultFiles(deployable=written)
         except InputError as error:
             # The options are all the same what the study was for: they are kept in another form.
             instead = f"the options are in {PARAMETERS} instead"
             trouble = (f"no {own.file_name} file: {error}; {instead}",)
     parameters = {"label": best.label, "parameters": dict(best.options)}
-    return ResultFiles(deployable=folder.write_result(PARAMETERS, parameters), trouble=trouble)
+    written = folder.write_result(PARAMETERS, parameters)
+    _remove_others(folder, name, written)
+    return ResultFiles(deployable=written, trouble=trouble)
+
+
+def _remove_others(folder: StudyFolder, engine: str, written: Path | None = None) -> None:
+    """Leave nothing of an earlier session to deploy beside what was `written` now, if anything."""
+    own = own_format(engine)
+    names = [PARAMETERS] if own is None else [PARAMETERS, own.file_name]
+    with explained(folder.path):
+        for path in (folder.result_path / name for name in names):
+            if path != written:
+                path.unlink(missing_ok=True)
 
 
 def tune_document(
