@@ -79,13 +79,13 @@ def run_large(spec: Spec, folder: Path, runner: FakeRunner, observer: Recorder) 
 
 
 class Buffering(FakeRunner):
-    """Flushes once for every 1,000 operations per 2 MiB of memtable: large ones flush rarely."""
+    """Flushes 9 times in 6,000 operations with 2 MiB of memtable: large ones flush rarely."""
 
     def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
         found = super()._measurement(request, outcome)
         done = sum(phase.operations or 0 for phase in request.workload.phases[-1:])
         size = int(str(request.config.options.get("write_buffer_size", 2 << 20))) / (2 << 20)
-        flushes = round(done / 1000 / size)
+        flushes = round(9 * done / 6000 / size)
         figures = {"flushes": flushes, "compactions": flushes // 2, "user_bytes_written": done}
         phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
         return replace(found, phases=phases)

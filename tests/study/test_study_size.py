@@ -46,18 +46,33 @@ def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Pa
     result = tuned(spec, tmp_path / "study", runner, observer)
     sizes = [request.workload.num for request in runner.requests]
     assert sizes[0] == 1000
-    assert set(sizes[1:]) == {3000}
+    assert set(sizes[1:]) == {4500}
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
-    assert result.verdict.proved_at[0].records == 3000
-    assert result.verdict.proved_at[0].baseline_flushes == 6
-    assert any("3 times as long" in line for line in observer.warnings)
+    assert result.verdict.proved_at[0].records == 4500
+    assert result.verdict.proved_at[0].baseline_flushes == 9
+    assert any("4.5 times as long" in line for line in observer.warnings)
     # The short run is no baseline, and its time is spent all the same.
     rows = stored(tmp_path / "study")
     assert [row.role for row in rows].count(Role.BASELINE) == 1
     with StudyFolder.open(tmp_path / "study") as folder:
         assert folder.measurements.spent_s() > sum(row.wall_s for row in rows)
-        assert read_study(folder).spec.workload.num == 3000
+        assert read_study(folder).spec.workload.num == 4500
+
+
+def test_the_baseline_sees_two_cycles_of_level_0_where_there_is_time(tmp_path: Path) -> None:
+    """Its runs of 7 flushes, with a trigger of 4, had one compaction of level 0 or two, by chance.
+
+    With one YCSB D was 1.3 times as fast as with two, and wrote less than half: nothing was better.
+    """
+    runner = Flushing(150)  # 6 flushes in 1,000 records
+    tuned(make_spec(tmp_path), tmp_path / "study", runner)
+    assert {request.workload.num for request in runner.requests[1:]} == {1500}
+    # Where the budget does not hold that, five flushes are as good as they were.
+    short = make_spec(tmp_path, budget="{time: 20s}")
+    runner = Flushing(150)
+    tuned(short, tmp_path / "short", runner)
+    assert {request.workload.num for request in runner.requests} == {1000}
 
 
 def test_a_study_that_goes_on_keeps_its_longer_runs(tmp_path: Path) -> None:
@@ -66,7 +81,7 @@ def test_a_study_that_goes_on_keeps_its_longer_runs(tmp_path: Path) -> None:
     assert tuned(make_spec(tmp_path), tmp_path / "study", Flushing(500), observer).interrupted
     runner = Flushing(500)
     tuned(make_spec(tmp_path), tmp_path / "study", runner)
-    assert {request.workload.num for request in runner.requests} == {3000}
+    assert {request.workload.num for request in runner.requests} == {4500}
 
 
 def test_smaller_runs_become_longer_with_the_others(tmp_path: Path) -> None:
@@ -75,18 +90,18 @@ def test_smaller_runs_become_longer_with_the_others(tmp_path: Path) -> None:
     spec, runner = make_spec(tmp_path, more=more), Flushing(500)
     tuned(spec, tmp_path / "study", runner)
     of_trials = [request for request in runner.requests if request.trial is not None]
-    smaller = [request for request in of_trials if request.workload.num != 3000]
-    assert {request.workload.num for request in smaller} == {300}
-    assert {request.limits.deadline_s for request in smaller} == {12.0}
-    whole = {request.trial: request for request in of_trials if request.workload.num == 3000}
-    assert {request.limits.deadline_s for request in whole.values()} == {120.0}
+    smaller = [request for request in of_trials if request.workload.num != 4500]
+    assert {request.workload.num for request in smaller} == {450}
+    assert {request.limits.deadline_s for request in smaller} == {18.0}
+    whole = {request.trial: request for request in of_trials if request.workload.num == 4500}
+    assert {request.limits.deadline_s for request in whole.values()} == {180.0}
     for request in smaller:
         if request.trial in whole:
             memtable, full = (
                 int(str(each.config.options["write_buffer_size"]))
                 for each in (request, whole[request.trial])
             )
-            assert memtable == pytest.approx(full * 300 / 3000, rel=0.01)
+            assert memtable == pytest.approx(full * 450 / 4500, rel=0.01)
 
 
 def test_a_burst_is_measured_as_it_is_stated(tmp_path: Path) -> None:
@@ -164,10 +179,10 @@ def test_a_load_takes_no_longer_before_longer_runs(tmp_path: Path) -> None:
     That of a social graph lacked the time for promoted trials, which a proof at one size has not;
     and then that for opening its database nine times in each run.
     """
-    for opening_s in (0.0, 4.0):
+    for opening_s, longest in ((0.0, 9000), (4.0, 6000)):
         spec, runner = make_spec(tmp_path, budget="{time: 18m}"), Loading(1000, opening_s)
         tuned(spec, tmp_path / f"study-{opening_s:.0f}", runner)
-        assert max(request.workload.num for request in runner.requests) == 6000
+        assert max(request.workload.num for request in runner.requests) == longest
 
 
 # --- a target that the budget does not hold
@@ -280,13 +295,13 @@ def is_baseline_of_large(request: RunRequest) -> bool:
 
 
 class SeldomWithOthers(ByBytes):
-    """The baseline flushes 6 times in a run as stated, any other configuration 3 times."""
+    """The baseline flushes 9 times in a run as stated, any other configuration 4 times."""
 
     def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
         found = super()._measurement(request, outcome)
         num = request.workload.num
         length = (request.workload.phases[-1].operations_per_thread or num) / num
-        flushes = round(length * (6 if is_baseline_of_large(request) else 3))
+        flushes = round(length * (9 if is_baseline_of_large(request) else 4))
         return replace(found, phases=tuple(replace(p, flushes=flushes) for p in found.phases))
 
 
@@ -322,7 +337,7 @@ def test_longer_runs_of_a_proof_leave_a_slower_candidate_time_to_end(tmp_path: P
 
 
 class SlowsDown(ByBytes):
-    """Flushes every four memtables; up to one operation a record takes `saved` of its time less."""
+    """Flushes six times; up to one operation a record takes `saved` of its time less."""
 
     def __init__(self, saved: float) -> None:
         super().__init__()
@@ -334,7 +349,7 @@ class SlowsDown(ByBytes):
         self.now_s -= saved_s
         elapsed_s = found.elapsed_s - saved_s
         length = (request.workload.phases[-1].operations_per_thread or 0) / request.workload.num
-        figures = {"elapsed_s": elapsed_s, "flushes": round(4 * length)}
+        figures = {"elapsed_s": elapsed_s, "flushes": round(6 * length)}
         phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
         return replace(found, phases=phases, elapsed_s=elapsed_s)
 
@@ -507,7 +522,7 @@ def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: 
     observer.stop_at = ("warning",)
     tuned(spec, tmp_path / "study", runner, observer)
     with StudyFolder.open(tmp_path / "study") as folder:
-        assert stored_size(folder).longer == (3.0,)
+        assert stored_size(folder).longer == (4.5,)
         assert folder.measurements.all() == []
     connection = sqlite3.connect(tmp_path / "study" / "measurements.db")
     connection.execute("DELETE FROM facts")  # as if it had been rolled back
@@ -515,7 +530,7 @@ def test_a_kill_while_the_size_is_decided_leaves_the_old_runs_or_none(tmp_path: 
     connection.close()
     runner = Flushing(500)
     tuned(spec, tmp_path / "study", runner)
-    assert {request.workload.num for request in runner.requests} == {3000}
+    assert {request.workload.num for request in runner.requests} == {4500}
 
 
 def times_as_long(request: RunRequest, made: int) -> float:
@@ -576,12 +591,13 @@ def test_a_trial_for_whose_length_no_time_is_left_does_not_begin(tmp_path: Path)
 
 
 def test_a_trial_whose_longest_run_flushes_too_seldom_is_no_finalist(tmp_path: Path) -> None:
+    text = mixed(tmp_path).text.replace("operationcount: 6000", "operationcount: 5400")
     runner = Rising()
-    result = tuned(mixed(tmp_path), tmp_path / "study", runner)
+    result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
     tried = [int(str(request.config.options["write_buffer_size"])) for request in runner.requests]
-    assert max(tried) > 10 << 20, "one that flushes four times at most in the longest run"
+    assert max(tried) > 14 << 20, "one that flushes four times at most in the longest run"
     assert result.best is not None
-    assert int(str(result.best.options["write_buffer_size"])) <= 10 << 20
+    assert int(str(result.best.options["write_buffer_size"])) <= 14 << 20
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
 
@@ -720,7 +736,7 @@ def test_a_workload_in_which_the_baseline_flushes_too_seldom_excludes_no_trial(
 
 
 def test_runs_that_flush_often_enough_with_any_memtable_are_not_longer(tmp_path: Path) -> None:
-    """Runs of 60 flushes were four times as long for a memtable with which they flush 15 times."""
+    """Runs of 90 flushes were four times as long for a memtable with which they flush 15 times."""
     text = mixed(tmp_path).text.replace("operationcount: 6000", "operationcount: 60000")
     runner = Buffering()
     result = tuned(parse_spec(text, tmp_path / "small.yaml"), tmp_path / "study", runner)
@@ -728,7 +744,7 @@ def test_runs_that_flush_often_enough_with_any_memtable_are_not_longer(tmp_path:
     assert max(sizes) >= 12 << 20
     for request in runner.requests:
         if request.trial is not None:
-            wanted = scaled_num(60000, times_as_long(request, 60))
+            wanted = scaled_num(60000, times_as_long(request, 90))
             assert request.workload.phases[-1].operations == wanted
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER

@@ -405,8 +405,7 @@ class PairedSteps:
                 return without_option(failure)
         if step.kind is Kind.LOSS and (refused := self.refusal(after)):
             # With an option that was put back the result is a mixture that no step has looked at.
-            verdict = not_proven(goal, step.confidence, refused)
-            return Comparison(verdict, candidate_failure=refused)
+            return Comparison(not_proven(goal, step.confidence, refused), candidate_failure=refused)
         plan = replace(asked.plan, confidence=step.confidence, deadline_s=self._share_s(step))
         try:
             verdict = prove(
