@@ -51,7 +51,7 @@ from cases import (
 
 from lsmtune.cli.tune import tune_runner
 from lsmtune.engines.ready import known_presets
-from lsmtune.experiment.folder import StudyFolder, Unsearched
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -64,7 +64,7 @@ from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR
 from lsmtune.study.feasible import Feasibility, engine_defaults
 from lsmtune.study.loop import Tuning, tune
 from lsmtune.study.observer import TuneObserver
-from lsmtune.study.start import allowed_points
+from lsmtune.study.start import allowed_points, open_study
 from lsmtune.study.stored import smaller
 
 Evaluate = Callable[[Options, float], float]  # options and a share of the workload, to ops/s
@@ -441,7 +441,7 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
         late = threading.Timer(clock.left_s(), stop.set)
         late.daemon = True
         late.start()
-        with StudyFolder.create_or_resume(Path(folder) / "study", spec) as opened:
+        with open_study(Path(folder) / "study", spec) as opened:
             make = partial(_Promoting, clock) if own.promotes else _Searching
             watch = _Watch(clock)
             tune(spec, opened, chosen.runner, chosen.engine, watch, stop=stop, make=make)
@@ -469,7 +469,7 @@ def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
         spec = study_spec(*given, {"name": "random"}, seed, arguments.seconds)
         chosen, path, observer = tune_runner(spec), Path(folder) / "study", TuneObserver()
         databases = loaded_databases(path, chosen.runner, 20 << 30, observer)
-        with StudyFolder.create_or_resume(path, Unsearched()) as opened:
+        with StudyFolder.create_or_resume(path, {}) as opened:
             measurer = Measurer(
                 *(opened, chosen.runner, [spec.workload], spec.limits, observer),
                 *(threading.Event(), time.monotonic, databases),

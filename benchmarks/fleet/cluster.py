@@ -23,7 +23,6 @@ from simulated_hosts import Hill, SimulatedRunner
 from lsmtune.cli.worker import own_address, ray_arguments
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import LsmtuneError
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.fleet.host import Fleet, host_facts
 from lsmtune.fleet.on_ray import DIRECTORY, RayFleet
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
@@ -31,6 +30,7 @@ from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneObserver, TuneResult
+from lsmtune.study.start import open_study
 
 ENGINE = EngineIdentity("memory", "1.0", None, Build.RELEASE)
 STUDY = """\
@@ -172,7 +172,7 @@ def tuned(
     spec = parse_spec(STUDY.format(trials=trials), base / "study.yaml")
     parts = FleetParts(fleet, host_facts(ENGINE, runner, base), look_s=1.0)
     observer = Warnings(base / "told.jsonl", search_only=search_only)
-    with StudyFolder.create_or_resume(base / "study", spec) as folder:
+    with open_study(base / "study", spec) as folder:
         make = partial(FleetTuning, parts)
         known = (spec, folder, runner, ENGINE, observer)
         result = tune(*known, stop=observer.stop, make=make)

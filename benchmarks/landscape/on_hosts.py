@@ -308,7 +308,11 @@ def study(
             seed=seed,
         )
         spec = parse_spec(text, Path(name) / "study.yaml")
-        with MemoryFolder.create_or_resume(Path(name) / "study", spec) as folder:
+        with MemoryFolder.create_or_resume(
+            *(Path(name) / "study", spec.comparable_parts()),
+            text=spec.text,
+            directions=spec.directions,
+        ) as folder:
             runner = SimulatedRunner(lambda _: 1.0, engine=ENGINE)
             known = (spec, folder, runner, ENGINE, observer)
             make = partial(TimelineTuning, timeline, parts)

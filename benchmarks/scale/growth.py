@@ -67,7 +67,7 @@ from lsmtune.study.judging import Observations
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import baseline_config, candidate_config, make_searcher
+from lsmtune.study.start import baseline_config, candidate_config, make_searcher, open_study
 from lsmtune.study.stored import Round, TrialRounds
 from lsmtune.study.trials import TrialEnd
 
@@ -186,7 +186,7 @@ def grown(directory: Path, count: int) -> Path:
         return path
     shutil.rmtree(part, ignore_errors=True)
     spec, runner = spec_of(directory, count), SimulatedRunner()
-    with StudyFolder.create_or_resume(part, spec) as folder:
+    with open_study(part, spec) as folder:
         ended = Ended(BEGUN)
         tune(spec, folder, runner, ENGINE, ended, stop=ended.stop, clock=runner.clock)
         fill(spec, folder, runner, count)
@@ -295,7 +295,7 @@ def of_loop(path: Path, count: int, sampler: str, trials: int) -> dict[str, Any]
     spec, runner = spec_of(path.parent, count + 10 * trials, sampler), SimulatedRunner()
     with copied(path) as copy:
         ended = Ended(trials)
-        with StudyFolder.create_or_resume(copy, spec) as folder:
+        with open_study(copy, spec) as folder:
             tune(spec, folder, runner, ENGINE, ended, stop=ended.stop, clock=runner.clock)
     # The first one pays for imports, and for what is remembered later.
     return {"resume_s": ended.resumed_s, "trial_s": ended.each_s[1:], "ask_s": ended.asked_s[1:]}
@@ -304,7 +304,7 @@ def of_loop(path: Path, count: int, sampler: str, trials: int) -> dict[str, Any]
 def of_row(path: Path, count: int, repeat: int = 50) -> dict[str, Any]:
     """Storing a row."""
     spec, runner, took_s = spec_of(path.parent, count), SimulatedRunner(), []
-    with copied(path) as copy, StudyFolder.create_or_resume(copy, spec) as folder:
+    with copied(path) as copy, open_study(copy, spec) as folder:
         for number in range(count, count + repeat):
             config = candidate_config(spec, number, {})
             run = runner.measured(config, number)

@@ -11,11 +11,12 @@ import pytest
 
 from lsmtune.cli.choices import resolve_named
 from lsmtune.errors import InputError
-from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.folder import default_folder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study.build import load_spec
+from lsmtune.study.start import open_study
 from made_up import add_run
 
 STUDY = """\
@@ -39,7 +40,7 @@ def write_study(path: Path, engine_name: str) -> Path:
     path.write_text(STUDY)
     engine = EngineIdentity(engine_name, "9.8.7")
     distribution = optuna.distributions.IntDistribution(1, 1 << 30)
-    with StudyFolder.create_or_resume(default_folder(path), load_spec(path)) as folder:
+    with open_study(default_folder(path), load_spec(path)) as folder:
         trials = folder.optuna_study()
         for number, (size, value) in enumerate([(100_000, 1.0), (200_000, 3.0), (300_000, 2.0)]):
             options = {"write_buffer_size": size}

@@ -12,7 +12,7 @@ import pytest
 
 from lsmtune.cli import ls
 from lsmtune.driver.messages import PhaseFinished, parse_message
-from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.folder import default_folder
 from lsmtune.experiment.store import Role
 from lsmtune.machine.files import is_owned
 from lsmtune.model.config import Config, EngineIdentity
@@ -20,6 +20,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, VerdictOutcome
 from lsmtune.study.build import load_spec
 from lsmtune.study.session import FLEET_ELAPSED
+from lsmtune.study.start import open_study
 from made_up import add_run
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
@@ -59,7 +60,7 @@ def study(home: Path) -> Path:
     )
     engine = EngineIdentity("rocksdb", "10.2.1")
     size = optuna.distributions.IntDistribution(64 << 10, 256 << 20)
-    with StudyFolder.create_or_resume(default_folder(path), load_spec(path)) as folder:
+    with open_study(default_folder(path), load_spec(path)) as folder:
         folder.note_origin(path)
         runs = [(None, 64 << 20, 100.0), (0, 4 << 20, 200.0), (1, 128 << 20, 50.0)]
         for number, buffer, latency_us in runs:
@@ -80,7 +81,7 @@ def study(home: Path) -> Path:
 
 
 def prove(study: Path, verdict: Verdict) -> None:
-    with StudyFolder.create_or_resume(default_folder(study), load_spec(study)) as folder:
+    with open_study(default_folder(study), load_spec(study)) as folder:
         folder.measurements.set_verdict(verdict)
 
 
@@ -109,7 +110,7 @@ def test_a_study_without_a_verdict_shows_its_best_and_how_to_go_on(
 
 
 def test_the_time_of_a_fleet_is_that_of_the_clock(lsmtune: Any, study: Path) -> None:
-    with StudyFolder.create_or_resume(default_folder(study), load_spec(study)) as folder:
+    with open_study(default_folder(study), load_spec(study)) as folder:
         folder.measurements.set_fact(FLEET_ELAPSED, 1.0)
     assert "budget 1h or 2 trials; 1s and 2 trials so far" in shown(lsmtune, study)
 

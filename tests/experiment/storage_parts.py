@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
-from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import (
     Interval,
     Latency,
@@ -50,28 +50,23 @@ WORKLOAD = Workload(
 OBJECTIVE = Objective()
 
 
-@dataclass(frozen=True)
-class Description:
-    """The part of a Spec that storage sees."""
-
-    text: str = "name: x\n"
-    workload: Workload = WORKLOAD
-    objective: Objective = OBJECTIVE
-
-    options: dict[str, OptionValue] = field(default_factory=dict)
-    space: tuple[str, ...] = ("write_buffer_size 2..16",)
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        return (self.objective.direction,)
-
-    def comparable_parts(self) -> dict[str, object]:
-        return {
-            "workload": self.workload,
-            "objective": self.objective,
-            "options": self.options,
-            "space": self.space,
-        }
+def open_folder(
+    path: Path,
+    *,
+    text: str = "name: x\n",
+    objective: Objective = OBJECTIVE,
+    options: Mapping[str, OptionValue] | None = None,
+    space: tuple[str, ...] = ("write_buffer_size 2..16",),
+) -> StudyFolder:
+    """The folder of a study, which is described as one is."""
+    parts = {
+        "workload": WORKLOAD,
+        "objective": objective,
+        "options": options or {},
+        "space": space,
+    }
+    ways = (objective.direction,)
+    return StudyFolder.create_or_resume(path, parts, text=text, directions=ways)
 
 
 def measurement(outcome: Outcome = Outcome.OK, seed: int = 1) -> Measurement:

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from storage_parts import Description, measurement
+from storage_parts import measurement, open_folder
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import MEASUREMENTS_DB, STUDY_DB
@@ -27,7 +27,7 @@ PAGE = 4096
 def study(tmp_path: Path) -> Path:
     """A folder of four trials."""
     path = tmp_path / "s"
-    with StudyFolder.create_or_resume(path, Description()) as folder:
+    with open_folder(path) as folder:
         study = folder.optuna_study()
         for number in range(4):
             trial = study.ask()
@@ -98,7 +98,7 @@ def test_a_line_on_damage_says_how_it_was_noticed_and_what_is_left(study: Path) 
 def test_a_study_whose_runs_are_gone_is_not_begun_anew(study: Path) -> None:
     (study / MEASUREMENTS_DB).write_bytes(b"")
     with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
-        StudyFolder.create_or_resume(study, Description())
+        open_folder(study)
     assert (study / MEASUREMENTS_DB).read_bytes() == b""
 
 
@@ -107,7 +107,7 @@ def test_a_pipe_in_place_of_a_database_is_not_waited_for(study: Path, name: str)
     (study / name).unlink()
     os.mkfifo(study / name)
     with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
-        StudyFolder.create_or_resume(study, Description())
+        open_folder(study)
 
 
 @pytest.mark.parametrize("left", [b"", None])
@@ -117,7 +117,7 @@ def test_a_study_whose_trials_are_gone_gets_no_new_ones(study: Path, left: bytes
     if left is not None:
         (study / STUDY_DB).write_bytes(left)
     with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
-        StudyFolder.create_or_resume(study, Description())
+        open_folder(study)
     assert ((study / STUDY_DB).read_bytes() if left is not None else None) == left
     assert left is not None or not (study / STUDY_DB).exists()
 

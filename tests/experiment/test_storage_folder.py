@@ -5,14 +5,13 @@ import os
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from storage_parts import Description, measurement, unprivileged
+from storage_parts import measurement, open_folder, unprivileged
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.folder import StudyFolder, Unsearched, default_folder
+from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role
 from lsmtune.machine.files import write_whole
 from lsmtune.model.config import Config
@@ -23,13 +22,9 @@ from made_up import add_run
 from troubles import disk_is_full
 
 
-def create(path: Path, **changes: object) -> StudyFolder:
-    return StudyFolder.create_or_resume(path, replace(Description(), **changes))  # type: ignore[arg-type]
-
-
 def test_the_folder_has_its_files_and_its_place(tmp_path: Path) -> None:
     path = default_folder(tmp_path / "fill.yaml")
-    with create(path, text="name: fill\n") as folder:
+    with open_folder(path, text="name: fill\n") as folder:
         names = {entry.name for entry in path.iterdir()}
         assert names == {
             ".lsmtune-owned", ".lock", "study.yaml", "study.db", "measurements.db", "runs"
@@ -39,17 +34,17 @@ def test_the_folder_has_its_files_and_its_place(tmp_path: Path) -> None:
 
 
 def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: Path) -> None:
-    with create(tmp_path / "s") as folder:
+    with open_folder(tmp_path / "s") as folder:
         add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
-    with create(tmp_path / "s", text="budget: {trials: 9}\n") as folder:
+    with open_folder(tmp_path / "s", text="budget: {trials: 9}\n") as folder:
         assert len(folder.measurements.all()) == 1
     assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
     before = (tmp_path / "s" / "measurements.db").read_bytes()
     with pytest.raises(InputError, match=r"changed since: options, space; allowed: .*--dir DIR"):
-        create(tmp_path / "s", options={"a": 1}, space=("other",), text="x")
+        open_folder(tmp_path / "s", options={"a": 1}, space=("other",), text="x")
     assert (tmp_path / "s" / "measurements.db").read_bytes() == before
     assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
-    create(tmp_path / "s").close()  # the refusal let the lock go
+    open_folder(tmp_path / "s").close()  # the refusal let the lock go
 
 
 @pytest.mark.parametrize("removed", [True, False])
@@ -57,7 +52,8 @@ def test_a_part_that_only_one_of_two_sessions_has_is_a_change(
     tmp_path: Path, removed: bool
 ) -> None:
     """Without its `runner:` a study of db_bench went on with lsmtune's own driver."""
-    with_runner, without = Unsearched({"seed": 1, "runner": "db_bench"}), Unsearched({"seed": 1})
+    with_runner: dict[str, object] = {"seed": 1, "runner": "db_bench"}
+    without: dict[str, object] = {"seed": 1}
     before, after = (with_runner, without) if removed else (without, with_runner)
     with StudyFolder.create_or_resume(tmp_path / "s", before) as folder:
         add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
@@ -69,29 +65,29 @@ def test_a_part_that_only_one_of_two_sessions_has_is_a_change(
 def test_a_folder_of_an_older_lsmtune_lacks_a_part_and_is_no_other_study(tmp_path: Path) -> None:
     """It goes on with what its file says, and from then on that is compared."""
     older, *later = ({"seed": 1}, {"seed": 1, REUSE: False}, {"seed": 1, REUSE: True})
-    with StudyFolder.create_or_resume(tmp_path / "s", Unsearched(older)) as folder:
+    with StudyFolder.create_or_resume(tmp_path / "s", older) as folder:
         add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
-    StudyFolder.create_or_resume(tmp_path / "s", Unsearched(later[0])).close()
+    StudyFolder.create_or_resume(tmp_path / "s", later[0]).close()
     with pytest.raises(InputError, match=f"changed since: {REUSE}; allowed"):
-        StudyFolder.create_or_resume(tmp_path / "s", Unsearched(later[1]))
+        StudyFolder.create_or_resume(tmp_path / "s", later[1])
 
 
 def test_a_study_file_that_means_something_else_now_is_not_called_changed(tmp_path: Path) -> None:
-    with create(tmp_path / "s") as folder:
+    with open_folder(tmp_path / "s") as folder:
         add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
     with pytest.raises(InputError, match=r"changed since: space; .*a lsmtune of another version"):
-        create(tmp_path / "s", space=("what a newer lsmtune reads in the same text",))
+        open_folder(tmp_path / "s", space=("what a newer lsmtune reads in the same text",))
 
 
 def test_a_study_of_which_no_candidate_ran_well_may_be_corrected(tmp_path: Path) -> None:
-    with create(tmp_path / "s") as folder:
+    with open_folder(tmp_path / "s") as folder:
         add_run(folder.measurements, Role.BASELINE, measurement(), config=Config())
         invalid = measurement(Outcome.INVALID)
         add_run(folder.measurements, Role.TRIAL, invalid, config=Config(), trial=0)
         folder.optuna_study().enqueue_trial({"x": 1})
     objective = Objective("latency_us_p99", Direction.MINIMIZE)
     for _ in range(2):
-        with create(tmp_path / "s", objective=objective) as folder:
+        with open_folder(tmp_path / "s", objective=objective) as folder:
             assert folder.measurements.all() == []
             assert folder.optuna_study().direction.name == "MINIMIZE"
             assert folder.optuna_study().trials == []
@@ -100,16 +96,16 @@ def test_a_study_of_which_no_candidate_ran_well_may_be_corrected(tmp_path: Path)
 def test_a_folder_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="not ours"):
-        create(tmp_path)
+        open_folder(tmp_path)
     with pytest.raises(InputError, match="not ours"):
         StudyFolder.open(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_two_tuners_refuse_each_other_in_one_and_in_two_processes(tmp_path: Path) -> None:
-    with create(tmp_path / "s"):
+    with open_folder(tmp_path / "s"):
         with pytest.raises(InputError, match=f"in use by another tuner.*process {os.getpid()}"):
-            create(tmp_path / "s")
+            open_folder(tmp_path / "s")
         tried = subprocess.run(
             [
                 sys.executable,
@@ -124,11 +120,11 @@ def test_two_tuners_refuse_each_other_in_one_and_in_two_processes(tmp_path: Path
             check=True,
         )
         assert f"process {os.getpid()}" in tried.stdout
-    create(tmp_path / "s").close()
+    open_folder(tmp_path / "s").close()
 
 
 def test_a_reader_sees_what_a_tuner_writes(tmp_path: Path) -> None:
-    with create(tmp_path / "s") as folder, StudyFolder.open(tmp_path / "s") as reader:
+    with open_folder(tmp_path / "s") as folder, StudyFolder.open(tmp_path / "s") as reader:
         study = folder.optuna_study()
         trial = study.ask()
         trial.set_user_attr("outcome", "ok")
@@ -141,7 +137,7 @@ def test_a_reader_sees_what_a_tuner_writes(tmp_path: Path) -> None:
 
 def test_the_direction_is_the_objectives(tmp_path: Path) -> None:
     objective = Objective("latency_us_p99", Direction.MINIMIZE)
-    with create(tmp_path / "s", objective=objective) as folder:
+    with open_folder(tmp_path / "s", objective=objective) as folder:
         assert folder.optuna_study().direction.name == "MINIMIZE"
 
 
@@ -152,9 +148,9 @@ def test_optuna_says_nothing_and_keeps_its_level(
     before = logger.level
     logger.addHandler(caplog.handler)
     try:
-        with create(tmp_path / "s"):
+        with open_folder(tmp_path / "s"):
             pass
-        create(tmp_path / "s").close()
+        open_folder(tmp_path / "s").close()
     finally:
         logger.removeHandler(caplog.handler)
     assert caplog.records == []
@@ -167,7 +163,7 @@ def test_there_is_nothing_to_open(tmp_path: Path) -> None:
 
 
 def test_the_result_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with create(tmp_path / "s") as folder:
+    with open_folder(tmp_path / "s") as folder:
         path = folder.write_result("result.json", {"verdict": None})
         assert path.read_text() == '{\n  "verdict": null\n}\n'
 
@@ -184,22 +180,22 @@ def test_a_full_disk_at_the_start_is_a_clear_error(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", disk_is_full)
         with pytest.raises(LsmtuneError, match="the disk is full"):
-            create(tmp_path / "s")
-    create(tmp_path / "s").close()  # what was left behind is ours, and is taken up
+            open_folder(tmp_path / "s")
+    open_folder(tmp_path / "s").close()  # what was left behind is ours, and is taken up
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error() -> None:
     with unprivileged() as home:
         (home / "closed").mkdir(mode=0o555)
         with pytest.raises(InputError, match=r"cannot be written .*Permission denied"):
-            create(home / "closed" / "s")
+            open_folder(home / "closed" / "s")
         with pytest.raises(InputError, match="cannot be written"):
-            create(home / "closed")
+            open_folder(home / "closed")
 
 
 def test_a_read_only_copy_of_a_study_can_be_read_but_not_tuned() -> None:
     with unprivileged() as home:
-        with create(home / "s") as folder:
+        with open_folder(home / "s") as folder:
             add_run(folder.measurements, Role.BASELINE, measurement(), config=Config())
         for entry in (home / "s").iterdir():
             entry.chmod(0o555 if entry.is_dir() else 0o444)
@@ -208,25 +204,25 @@ def test_a_read_only_copy_of_a_study_can_be_read_but_not_tuned() -> None:
             assert len(reader.measurements.all()) == 1
             assert reader.optuna_study().trials == []
         with pytest.raises(InputError, match="cannot be written"):
-            create(home / "s")
+            open_folder(home / "s")
         (home / "s").chmod(0o755)
         (home / "s" / "runs").chmod(0o755)
 
 
 def test_a_study_of_another_optuna_is_refused(tmp_path: Path) -> None:
-    create(tmp_path / "s").close()
+    open_folder(tmp_path / "s").close()
     connection = sqlite3.connect(tmp_path / "s" / "study.db")
     connection.execute("UPDATE version_info SET schema_version = 99")
     connection.execute("UPDATE alembic_version SET version_num = 'v99.0'")
     connection.commit()
     connection.close()
     with pytest.raises(InputError, match=r"study.db: was written by another version of Optuna"):
-        create(tmp_path / "s")
+        open_folder(tmp_path / "s")
 
 
 def test_a_folder_that_is_not_named_in_utf_8_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="allowed: a path in UTF-8"):
-        create(tmp_path / "\udcff")
+        open_folder(tmp_path / "\udcff")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -250,7 +246,7 @@ def test_a_folder_of_another_lsmtune_is_refused_before_anything_is_changed(tmp_p
     connection.execute("PRAGMA user_version = 2")
     connection.close()
     before = {entry.name: entry.read_bytes() for entry in path.iterdir()}
-    for opened in (lambda: create(path), lambda: StudyFolder.open(path)):
+    for opened in (lambda: open_folder(path), lambda: StudyFolder.open(path)):
         with pytest.raises(InputError, match=r"found 2; .*; another lsmtune wrote this"):
             opened()
     (path / ".lock").unlink()
@@ -258,7 +254,7 @@ def test_a_folder_of_another_lsmtune_is_refused_before_anything_is_changed(tmp_p
 
 
 def test_the_lock_of_a_killed_tuner_is_released(tmp_path: Path) -> None:
-    create(tmp_path / "s").close()
+    open_folder(tmp_path / "s").close()
     holder = subprocess.Popen(
         [
             sys.executable,
@@ -274,8 +270,8 @@ def test_the_lock_of_a_killed_tuner_is_released(tmp_path: Path) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     with pytest.raises(InputError, match=f"in use by another tuner .process {holder.pid}"):
-        create(tmp_path / "s")
+        open_folder(tmp_path / "s")
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    create(tmp_path / "s").close()
+    open_folder(tmp_path / "s").close()

@@ -32,18 +32,8 @@ def arm(config: Config) -> Arm:
     return Arm(ENGINE, config)
 
 
-class Searchless:
-    """What a folder has to know of a proof without a study."""
-
-    text = "{}"
-    directions = (Direction.MAXIMIZE,)
-
-    def comparable_parts(self) -> dict[str, object]:
-        return {}
-
-
 def open_folder(path: Path) -> StudyFolder:
-    return StudyFolder.create_or_resume(path, Searchless())
+    return StudyFolder.create_or_resume(path, {}, text="{}", directions=(Direction.MAXIMIZE,))
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from lsmtune.proof.calibration import (
     smallest_effect,
 )
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
+from lsmtune.study.start import open_study
 
 BASELINE = Config({}, "default")
 SUSTAINED, DRAIN = "sustained_throughput_ops_s", "drain_s"
@@ -57,7 +58,7 @@ class Noisy(FakeRunner):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path)) as opened:
+    with open_study(tmp_path / "s", make_spec(tmp_path)) as opened:
         yield opened
 
 

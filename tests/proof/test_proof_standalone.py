@@ -61,7 +61,7 @@ def test_a_description_has_all_but_the_configurations() -> None:
     assert (parts["objective"], parts["limits"]) == (SHORTER, LIMITS)
     other = verification(objective=SHORTER, candidate=arm(BASELINE), baseline=arm(CANDIDATE))
     assert other.comparable_parts() == parts
-    assert one.directions == (Direction.MINIMIZE,)
+    assert one.goal.directions == (Direction.MINIMIZE,)
     read = json.loads(one.text)["verify"]
     assert read["engine"] == ["memory", ""]
     assert read["limits"]["deadline_s"] == 77.0

@@ -32,6 +32,7 @@ from lsmtune.report.source import read_study
 from lsmtune.search.sampler import suggestion_of
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import open_study
 from made_up import add_run, made_up_phase
 
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", "/opt/lsmtune/librocksdb.so", Build.RELEASE)
@@ -83,7 +84,7 @@ class SampleStudy:
         self.file.write_text(text, encoding="utf-8")
         self.spec: Spec = load_spec(self.file)
         self.path = default_folder(self.file)
-        self.folder = StudyFolder.create_or_resume(self.path, self.spec)
+        self.folder = open_study(self.path, self.spec)
         self.engine = ROCKSDB if self.spec.engine_name == "rocksdb" else LEVELDB
         self.random = random.Random(seed)
         self.baseline = Config({**self.spec.fixed, **self.spec.baseline.options})

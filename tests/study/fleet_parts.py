@@ -15,7 +15,6 @@ from study_parts import Recorder
 
 from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.fleet.host import (
     Answer,
     Fleet,
@@ -32,6 +31,7 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import open_study
 
 TICK_S = 0.1
 
@@ -150,7 +150,7 @@ def tuned_on(
     runner = like or SimulatedRunner(speed, engine=ENGINE)
     parts = FleetParts(fleet, host_facts(ENGINE, runner, folder.parent), look_s=0.0)
     try:
-        with StudyFolder.create_or_resume(folder, spec) as opened:
+        with open_study(folder, spec) as opened:
             result = tune(
                 *(spec, opened, runner, ENGINE, observer),
                 stop=stop or observer.stop,

@@ -22,10 +22,10 @@ from pathlib import Path
 from fake_runner import ENGINE, MIB, FakeRunner
 from study_parts import make_spec
 
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneObserver
+from lsmtune.study.start import open_study
 
 RUN_S = 0.03
 # A child lives until it stored up to MOST_RUNS runs and then up to LONGEST_S longer: on any
@@ -61,7 +61,7 @@ def session(home: Path, trials: int, pairs: int, storage: str) -> None:
     # because the difference is less than a few pairs can show.
     speed = larger_is_faster(0.002 if trials > pairs else 0.0002)
     runner = FakeRunner(speed=speed, run_s=RUN_S)
-    with StudyFolder.create_or_resume(home / "s", spec, storage=storage) as folder:
+    with open_study(home / "s", spec, storage=storage) as folder:
         log = Log(home / "told.log")
         tune(spec, folder, runner, ENGINE, log, stop=threading.Event())
 

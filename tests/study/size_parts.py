@@ -8,7 +8,6 @@ from pathlib import Path
 from fake_runner import FakeRunner
 from study_parts import Recorder, make_spec
 
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
@@ -16,6 +15,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import open_study
 
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", None, Build.RELEASE)
 LARGE = "{name: overwrite, num: 10000000, value_bytes: 100}"  # 1.1 GiB
@@ -72,7 +72,7 @@ def large(path: Path, budget: str, memory: str = "1GiB", asked: str = ONE_LENGTH
 
 
 def run_large(spec: Spec, folder: Path, runner: FakeRunner, observer: Recorder) -> TuneResult:
-    with StudyFolder.create_or_resume(folder, spec) as opened:
+    with open_study(folder, spec) as opened:
         return tune(
             *(spec, opened, runner, ROCKSDB, observer), stop=observer.stop, clock=runner.clock
         )

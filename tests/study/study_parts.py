@@ -15,6 +15,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneObserver, TuneResult
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import open_study
 from lsmtune.study.trials import TrialEnd
 
 STUDY = """\
@@ -97,7 +98,7 @@ def tuned(
     """One session of `tune` with the fake runner's own clock."""
     runner = runner or FakeRunner()
     observer = observer or Recorder()
-    with StudyFolder.create_or_resume(folder, spec) as opened:
+    with open_study(folder, spec) as opened:
         wanted: Runner = runner
         return tune(spec, opened, wanted, ENGINE, observer, stop=observer.stop, clock=runner.clock)
 

@@ -10,10 +10,10 @@ from fake_runner import FakeRunner
 from study_parts import Recorder, make_spec
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
+from lsmtune.study.start import open_study
 
 
 def library(path: Path, content: str, build: Build = Build.RELEASE) -> EngineIdentity:
@@ -26,7 +26,7 @@ def library(path: Path, content: str, build: Build = Build.RELEASE) -> EngineIde
 def session(home: Path, engine: EngineIdentity, trials: int = 2) -> TuneResult:
     """One session of a study whose file names no library, on the one that was found."""
     spec, runner = make_spec(home, budget=f"{{trials: {trials}}}"), FakeRunner(engine=engine)
-    with StudyFolder.create_or_resume(home / "s", spec) as folder:
+    with open_study(home / "s", spec) as folder:
         stop = threading.Event()
         return tune(spec, folder, runner, engine, Recorder(), stop=stop, clock=runner.clock)
 
@@ -71,7 +71,7 @@ def test_a_study_of_an_older_lsmtune_goes_on_and_learns_which_file_it_was(tmp_pa
     """It kept no digest of the library."""
     engine = library(tmp_path / "a" / "librocksdb.so", "one")
     session(tmp_path, engine)
-    with StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path)) as folder:
+    with open_study(tmp_path / "s", make_spec(tmp_path)) as folder:
         known = folder.measurements.fact("engines")
         for entry in known.values():
             del entry["sha256"]

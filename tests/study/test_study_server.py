@@ -16,6 +16,7 @@ from lsmtune.experiment.server import Server, ServerConnection, parsed_url
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import read_study
 from lsmtune.study.loop import tune
+from lsmtune.study.start import open_study
 
 
 def tuned_at(home: Path, storage: str, trials: int) -> list[object]:
@@ -23,7 +24,7 @@ def tuned_at(home: Path, storage: str, trials: int) -> list[object]:
     noise = "{calibration: 1, anchors: 4, repeats: 3}"
     spec = make_spec(home, budget=f"{{trials: {trials}}}", sampler="tpe", noise=noise)
     runner = FakeRunner()
-    with StudyFolder.create_or_resume(home / "s", spec, storage=storage) as folder:
+    with open_study(home / "s", spec, storage=storage) as folder:
         tune(spec, folder, runner, ENGINE, Recorder(), stop=threading.Event(), clock=runner.clock)
     with StudyFolder.open(home / "s") as folder:
         rows = [replace(row, id=0) for row in folder.measurements.all()]
@@ -48,15 +49,15 @@ def test_a_server_holds_what_files_would(tmp_path: Path, server: str) -> None:
 def test_two_studies_share_a_server_and_neither_moves(tmp_path: Path, server: str) -> None:
     spec = make_spec(tmp_path)
     for name in ("one", "other"):
-        with StudyFolder.create_or_resume(tmp_path / name, spec, storage=server) as folder:
+        with open_study(tmp_path / name, spec, storage=server) as folder:
             assert folder.measurements.fact("mine") is None
             folder.measurements.set_fact("mine", name)
     elsewhere = server.replace("/postgres?", "/template1?")
     with pytest.raises(InputError, match="does not move"):
-        StudyFolder.create_or_resume(tmp_path / "one", spec, storage=elsewhere)
-    StudyFolder.create_or_resume(tmp_path / "files", spec).close()
+        open_study(tmp_path / "one", spec, storage=elsewhere)
+    open_study(tmp_path / "files", spec).close()
     with pytest.raises(InputError, match="does not move"):
-        StudyFolder.create_or_resume(tmp_path / "files", spec, storage=server)
+        open_study(tmp_path / "files", spec, storage=server)
 
 
 def test_a_server_that_lets_us_make_no_tables_is_not_kept(tmp_path: Path, server: str) -> None:
@@ -66,20 +67,20 @@ def test_a_server_that_lets_us_make_no_tables_is_not_kept(tmp_path: Path, server
     connection.close()
     spec, as_reader = make_spec(tmp_path), server.replace("tuner@", "reader@")
     with pytest.raises(LsmtuneError, match="permission denied"):
-        StudyFolder.create_or_resume(tmp_path / "s", spec, storage=as_reader)
-    StudyFolder.create_or_resume(tmp_path / "s", spec, storage=server).close()
+        open_study(tmp_path / "s", spec, storage=as_reader)
+    open_study(tmp_path / "s", spec, storage=server).close()
     with pytest.raises(InputError, match="does not move"):
-        StudyFolder.create_or_resume(tmp_path / "s", spec, storage=as_reader)
-    StudyFolder.create_or_resume(tmp_path / "s", spec).close()  # it is still kept there
+        open_study(tmp_path / "s", spec, storage=as_reader)
+    open_study(tmp_path / "s", spec).close()  # it is still kept there
 
 
 def test_a_study_that_was_corrected_opens_again(tmp_path: Path, server: str) -> None:
     """What its wrong file had left was cleared, and with it the version of the tables."""
     wrong, right = (make_spec(tmp_path, more=f"limits: {{deadline: {s}s}}") for s in (1, 9))
     for spec in (wrong, right, right):
-        with StudyFolder.create_or_resume(tmp_path / "s", spec, storage=server) as folder:
+        with open_study(tmp_path / "s", spec, storage=server) as folder:
             folder.measurements.set_fact("mine", 1)
-    with StudyFolder.create_or_resume(tmp_path / "s", right) as folder:
+    with open_study(tmp_path / "s", right) as folder:
         assert folder.measurements.fact("mine") == 1
         folder.measurements.set_fact("version", None)  # as an older lsmtune left it
     for _ in range(2):
@@ -90,10 +91,10 @@ def test_a_study_that_was_corrected_opens_again(tmp_path: Path, server: str) -> 
 def test_a_server_that_does_not_answer_is_named_in_one_line(tmp_path: Path, server: str) -> None:
     gone = f"postgresql://tuner@/postgres?host={tmp_path}"
     with pytest.raises(InputError, match="a server that answers") as refused:
-        StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path), storage=gone)
+        open_study(tmp_path / "s", make_spec(tmp_path), storage=gone)
     assert str(tmp_path) in str(refused.value)
     assert "\n" not in str(refused.value)
-    StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path), storage=server).close()
+    open_study(tmp_path / "s", make_spec(tmp_path), storage=server).close()
 
 
 @pytest.mark.parametrize(

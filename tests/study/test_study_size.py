@@ -38,7 +38,7 @@ from lsmtune.study.finalist import for_proof
 from lsmtune.study.observer import verdict_document
 from lsmtune.study.promotion import kinds_first, promote
 from lsmtune.study.size import RunSize, at_scale, lengths, stored_size
-from lsmtune.study.start import baseline_config, candidate_config
+from lsmtune.study.start import baseline_config, candidate_config, open_study
 
 
 def test_a_study_of_short_runs_makes_them_longer_before_it_searches(tmp_path: Path) -> None:
@@ -678,7 +678,7 @@ def test_a_rate_that_moves_is_warmed_up_also_where_the_finalist_has_longer_runs(
     """Its own runs were twice as long, which was all that the baseline's moving rate asked for."""
     spec, runner, observer = mixed(tmp_path), FallingAtFirst(), Recorder()
     finalist = candidate_config(spec, 7, {"write_buffer_size": 4 << 20})
-    with StudyFolder.create_or_resume(tmp_path / "study", spec) as folder:
+    with open_study(tmp_path / "study", spec) as folder:
         measurer = Measurer(
             *(folder, runner, *at_scale(spec, 1.0), observer, observer.stop, runner.clock),
             lengths=lambda config: 2.0 if config == finalist else 1.0,

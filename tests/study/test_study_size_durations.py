@@ -23,7 +23,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.finalist import for_proof
 from lsmtune.study.size import RunSize, at_scale, stored_size
 from lsmtune.study.spec import Spec
-from lsmtune.study.start import baseline_config, candidate_config
+from lsmtune.study.start import baseline_config, candidate_config, open_study
 
 NUM = 10_000_000
 
@@ -149,7 +149,7 @@ def test_a_proof_of_durations_has_less_data_where_longer_ones_have_no_time(tmp_p
     )
     size = RunSize(scale=0.1, proof_scale=0.2)
     finalist = candidate_config(spec, 7, {"write_buffer_size": 8 << 20})
-    with StudyFolder.create_or_resume(tmp_path / "study", spec) as folder:
+    with open_study(tmp_path / "study", spec) as folder:
         measurer = Measurer(
             *(folder, runner, *at_scale(spec, 0.2), observer, observer.stop, runner.clock),
             scale=0.2,

@@ -19,7 +19,6 @@ from size_parts import (
 )
 from study_parts import Recorder, make_spec, tuned
 
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
@@ -29,7 +28,7 @@ from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import limits_of_length, limits_of_size
 from lsmtune.study.finalist import for_proof
 from lsmtune.study.size import RunSize, at_scale
-from lsmtune.study.start import baseline_config, candidate_config
+from lsmtune.study.start import baseline_config, candidate_config, open_study
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_a_limit_on_what_grows_is_told_of_where_what_inserts_cannot_be_warmed_up
     text = mixed(tmp_path).text.replace("ycsb-a", workload) + "constraints: [stall_s <= 5]\n"
     spec, runner, observer = parse_spec(text, tmp_path / "s.yaml"), Slowing(), Recorder()
     finalist = candidate_config(spec, 7, {"write_buffer_size": 2 << 20})
-    with StudyFolder.create_or_resume(tmp_path / "study", spec) as folder:
+    with open_study(tmp_path / "study", spec) as folder:
         measurer = Measurer(
             *(folder, runner, *at_scale(spec, 1.0), observer, observer.stop, runner.clock)
         )

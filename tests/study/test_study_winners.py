@@ -10,11 +10,11 @@ import pytest
 from fake_runner import FakeRunner
 from study_parts import make_spec, tuned
 
-from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import open_study
 from lsmtune.study.winners import remember_winner, with_winners
 
 
@@ -26,7 +26,7 @@ def spec_of(path: Path, workload: str = "fillrandom", memory: str = "1GiB") -> S
 
 
 def begun(spec: Spec, folder: Path) -> list[tuple[str, object]]:
-    with StudyFolder.create_or_resume(folder, spec) as opened:
+    with open_study(folder, spec) as opened:
         start = with_winners(spec, opened, None).start
     return [(config.label, config.options["write_buffer_size"]) for config in start]
 
@@ -111,7 +111,7 @@ def test_damaged_lines_are_passed_over_with_one_warning(
     with path.open("ab") as file:
         file.write(b"\n".join([*wrong, b"\xff", b"[" * 100_000]))
     spec = spec_of(tmp_path / "new")
-    with StudyFolder.create_or_resume(tmp_path / "new" / "study", spec) as opened:
+    with open_study(tmp_path / "new" / "study", spec) as opened:
         found = with_winners(spec, opened, None)
     assert len(found.start) == 1
     (warning,) = (note for note in found.notes if "damaged" in note)

@@ -90,13 +90,14 @@ def tune_study(
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_view, write_result_files
-    from lsmtune.experiment.folder import StudyFolder, default_folder
+    from lsmtune.experiment.folder import default_folder
     from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.findings import machine_facts
     from lsmtune.study.budget import refuse_short
     from lsmtune.study.build import load_spec
     from lsmtune.study.size import at_length
     from lsmtune.study.spec import Budget
+    from lsmtune.study.start import open_study
     from lsmtune.study.winners import remember_winner, with_winners
 
     clock = AwakeClock()
@@ -106,7 +107,7 @@ def tune_study(
     refuse_short(spec, place_of(spec, "budget.time") if time_s is None else "--budget")
     chosen = tune_runner(spec)
     path = session.directory or default_folder(study)
-    with StudyFolder.create_or_resume(path, spec, storage=flags.storage) as folder:
+    with open_study(path, spec, flags.storage) as folder:
         if folder.measurements.fact("machine") is None:
             facts = machine_facts(folder.path)
             folder.measurements.set_fact("machine", {**facts, **_plugins_used(spec)})

@@ -20,9 +20,8 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import optuna
 from optuna.storages import RDBStorage
@@ -110,43 +109,15 @@ def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction
 # --- what makes the runs of a folder comparable
 
 
-class Description(Protocol):
-    """What a folder has to know of its experiment."""
-
-    @property
-    def text(self) -> str:
-        """The study file as written; empty without one."""
-
-    @property
-    def directions(self) -> Sequence[Direction]:
-        """Which way each objective is better; empty for an experiment without a search."""
-
-    def comparable_parts(self) -> Mapping[str, object]:
-        """All that makes two of its runs comparable, by name: records and JSON values."""
-
-
-@dataclass(frozen=True)
-class Unsearched:
-    """A `Description` of an experiment without a study file and a search."""
-
-    parts: Mapping[str, object] = field(default_factory=dict)
-    text: str = ""
-    directions: tuple[Direction, ...] = ()
-
-    def comparable_parts(self) -> Mapping[str, object]:
-        """What all runs share."""
-        return self.parts
-
-
 def comparable_digests(
-    description: Description, cells: Sequence[Cell] = ()
+    parts: Mapping[str, object], cells: Sequence[Cell] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Digests of the comparable parts, and of what each cell consists of.
+    """Digests of the comparable `parts`, and of what each cell consists of.
 
     The number of rounds is no part: it may be raised.
     """
     return {
-        "parts": {name: _digest(part) for name, part in description.comparable_parts().items()},
+        "parts": {name: _digest(part) for name, part in parts.items()},
         "cells": {
             cell.name: {
                 # A library may be moved; what it is, its version and build say.
@@ -208,15 +179,20 @@ class StudyFolder:
     def create_or_resume(
         cls,
         path: Path,
-        description: Description,
+        parts: Mapping[str, object],
         *,
+        text: str = "",
+        directions: Sequence[Direction] = (),
         cells: Sequence[Cell] = (),
         source: str = "",
         storage: str = "",
     ) -> Self:
         """The folder of an experiment at `path`, for the one tuner that works on it.
 
-        `cells` are those of an experiment in rounds; `source` names what the user wrote it in.
+        `parts` are all that makes two of its runs comparable, by name: records and JSON values.
+        `text` is the study file as written, and `directions` say which way each objective is
+        better: empty for an experiment without a study file, or without a search. `cells` are
+        those of an experiment in rounds; `source` names what the user wrote it in.
         `storage` is the URL of a PostgreSQL server for the rows of a new folder, or its own.
         An experiment of which nothing but the baseline ended well may be replaced by another.
 
@@ -244,7 +220,7 @@ class StudyFolder:
             lock.release()
             raise
         try:
-            folder._adopt(description, comparable_digests(description, cells), source)
+            folder._adopt(comparable_digests(parts, cells), text, directions, source)
         except BaseException:
             folder.close()
             raise
@@ -262,18 +238,19 @@ class StudyFolder:
             raise not_ours(path)
         return cls(path, read_only=True, lock=None)
 
-    def _adopt(self, description: Description, now: dict[str, Any], source: str) -> None:
+    def _adopt(
+        self, now: dict[str, Any], text: str, directions: Sequence[Direction], source: str
+    ) -> None:
         stored = self.measurements.fact(_COMPARABLE)
         changed = [] if stored is None else changes(stored, now)
-        searched = description.directions
         is_lost = self._server is None and is_empty(self._study_db)
-        if stored is not None and searched and is_lost:
+        if stored is not None and directions and is_lost:
             raise damaged(self._study_db, "it is empty or gone, and the study has begun")
         if changed:
             if self.measurements.any_ok():
-                raise self._incomparable(changed, description, source)
+                raise self._incomparable(changed, text, source, searched=bool(directions))
             # Its file was wrong, and was corrected.
-            if searched:
+            if directions:
                 storage = self._optuna_storage()
                 with explained(self.path):
                     if STUDY_NAME in optuna.get_all_study_names(storage):
@@ -282,24 +259,24 @@ class StudyFolder:
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
             scratch.check_within(self.runs_path, self.path)
-            if description.text:
-                write_whole(self.path / "study.yaml", description.text)
-        if searched:
-            create_study(self._optuna_storage(), self._study_db, searched)
+            if text:
+                write_whole(self.path / "study.yaml", text)
+        if directions:
+            create_study(self._optuna_storage(), self._study_db, directions)
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
     def _incomparable(
-        self, changed: list[str], description: Description, source: str
+        self, changed: list[str], text: str, source: str, *, searched: bool
     ) -> InputError:
         since = f"changed since: {', '.join(changed)}"
         allowed = "what it was begun with, or another folder (--dir DIR)"
-        if not description.directions:
+        if not searched:
             where = f"{self.path} holds" if source else "holds"
             why = f"{where} runs of another plan, which cannot be compared: {since}"
             return InputError(source or str(self.path), why=why, allowed=allowed)
         written = self.path / "study.yaml"
-        if written.is_file() and written.read_bytes() == description.text.encode():
+        if written.is_file() and written.read_bytes() == text.encode():
             # A newer lsmtune measures otherwise, or has another default.
             allowed = (
                 "another folder (--dir DIR), because the study file is as it was: a lsmtune of "

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.experiment.files import MEASUREMENTS_DB, explained, not_ours, run_directory
-from lsmtune.experiment.folder import StudyFolder, Unsearched
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
@@ -68,8 +68,7 @@ def perform(
     shared: dict[str, object] = {"seed": seed, "limits": limits}
     shared |= {"databases": databases is not None, **(parts or {})}
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
-    description = Unsearched(shared)
-    with StudyFolder.create_or_resume(folder, description, cells=cells, source=source) as opened:
+    with StudyFolder.create_or_resume(folder, shared, cells=cells, source=source) as opened:
         opened.sweep_leftovers()
         measurer = Measurer(opened, runner, workloads, limits, observer, cancel, clock, databases)
         alone = len({cell.engine.library for cell in cells}) == 1
@@ -131,10 +130,7 @@ def measure_repeats(
     measured: dict[str, list[Measurement]] = {arm.label: [] for _, arm in arms}
     with explained(parent):
         parent.mkdir(parents=True, exist_ok=True)
-        with (
-            run_directory(parent) as path,
-            StudyFolder.create_or_resume(path, Unsearched()) as folder,
-        ):
+        with run_directory(parent) as path, StudyFolder.create_or_resume(path, {}) as folder:
             sides = [
                 (arm, Measurer(folder, runner, (workload,), limits, observer, stop, time.monotonic))
                 for runner, arm in arms

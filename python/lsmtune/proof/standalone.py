@@ -13,14 +13,14 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.folder import StudyFolder, Unsearched
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.request import Limits, PairMethod
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
@@ -47,8 +47,8 @@ class Verification:
     need not show what is sustained. A candidate that is proved better has to survive what
     `survival` says.
 
-    It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
-    are not part of it: one folder may hold the proofs of many, and `stored_pairs` tells them apart.
+    The configurations are not among these: one folder may hold the proofs of many, and
+    `stored_pairs` tells them apart.
     """
 
     baseline: Arm
@@ -79,9 +79,9 @@ class Verification:
         return json.dumps({"verify": encode(self.comparable_parts())}, indent=2) + "\n"
 
     @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Of what is judged."""
-        return (self.objective.direction,)
+    def goal(self) -> Goal:
+        """What is judged."""
+        return Goal((self.objective,))
 
     def comparable_parts(self) -> dict[str, object]:
         """All but the two configurations."""
@@ -109,7 +109,13 @@ def measuring(
 ) -> Iterator[Measurer]:
     """What performs the runs, and keeps them in the folder at `path`."""
     clock = AwakeClock()
-    with clock.beating(), StudyFolder.create_or_resume(path, verification) as folder:
+    parts, ways = verification.comparable_parts(), verification.goal.directions
+    with (
+        clock.beating(),
+        StudyFolder.create_or_resume(
+            path, parts, text=verification.text, directions=ways
+        ) as folder,
+    ):
         folder.sweep_leftovers()
         yield Measurer(
             folder,
@@ -135,7 +141,7 @@ def proved(
         verdict = prove(
             verification.baseline,
             verification.candidate,
-            Goal((verification.objective,)),
+            verification.goal,
             measurer,
             study_seed=verification.seed,
             plan=verification.plan,
@@ -154,7 +160,7 @@ def qualified(
     verification: Verification, verdict: Verdict, baseline: Arm, candidate: Arm, measurer: Measurer
 ) -> Verdict:
     """`verdict` on `candidate` in the light of the length of its runs, and of the guards."""
-    goal = Goal((verification.objective,))
+    goal = verification.goal
     pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
     sides = judged_sides(pairs, goal, verdict)
     engine, version = candidate.engine.name, candidate.engine.version
@@ -210,7 +216,7 @@ def calibrated(
         clock.beating(),
         explained(directory),
         run_directory(directory) as path,
-        StudyFolder.create_or_resume(path / "calibration", Unsearched()) as folder,
+        StudyFolder.create_or_resume(path / "calibration", {}) as folder,
     ):
         workloads = (asked.workload,)
         measurer = Measurer(folder, asked.runner, workloads, asked.limits, observer, stop, clock)

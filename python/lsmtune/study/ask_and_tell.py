@@ -163,9 +163,13 @@ class Search:
         self._running: dict[int, _Running] = {}
         self._finished: dict[int, FinishedTrial] = {}
         self._closed = False
-        self._folder = (
-            None if folder is None else StudyFolder.create_or_resume(Path(folder), arguments)
-        )
+        self._folder: StudyFolder | None = None
+        if folder is not None:
+            self._folder = StudyFolder.create_or_resume(
+                *(Path(folder), arguments.comparable_parts()),
+                text=arguments.text,
+                directions=ways,
+            )
         self._trials = Trials(self._folder, arguments.space, self._searcher, "use another folder")
         try:
             self._restore()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.experiment.database_key import layout_of, load_and_run
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -28,6 +30,15 @@ from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration, format_share
+
+
+def open_study(path: Path, spec: Spec, storage: str = "") -> StudyFolder:
+    """The folder of `spec` at `path`, as `StudyFolder.create_or_resume` has it."""
+    parts, text = spec.comparable_parts(), spec.text
+    return StudyFolder.create_or_resume(
+        path, parts, text=text, directions=spec.directions, storage=storage
+    )
+
 
 # --- The baseline of a study: measured once under every workload, before the search.
 
