@@ -12,7 +12,7 @@ from option_runs import Opener
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.ready import Preset, known_presets, parse_presets, ready_space
-from lsmtune.engines.safety import unsafe_option
+from lsmtune.engines.safety import unsafe_reason
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability
 
@@ -91,8 +91,7 @@ def test_a_preset_is_unsafe_exactly_where_its_notes_say_so() -> None:
         unsafe = [
             name
             for name, value in known.options.items()
-            if (found := unsafe_option(known.engine, name, Durability.WAL))
-            and found.unsafe_values([value])
+            if unsafe_reason(known.engine, name, [value], Durability.WAL)
         ]
         assert bool(unsafe) == any(note.startswith("UNSAFE") for note in known.notes), known.name
 

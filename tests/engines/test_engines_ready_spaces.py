@@ -12,7 +12,7 @@ from option_runs import Opener
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.ready import ReadySpace, known_spaces, parse_spaces, ready_space
-from lsmtune.engines.safety import unsafe_option
+from lsmtune.engines.safety import unsafe_reason
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.workload import Durability
@@ -139,8 +139,7 @@ def test_a_space_says_which_unsafe_options_it_has(space: ReadySpace) -> None:
         name
         for durability in Durability
         for name, possible in values.items()
-        if (found := unsafe_option(space.engine, name, durability))
-        and found.unsafe_values(possible)
+        if unsafe_reason(space.engine, name, possible, durability)
     }
     assert unsafe == set(space.unsafe)
     assert bool(unsafe) == (space.name == "rocksdb-gist")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lsmtune.engines.ready import known_spaces
-from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption, flattened, unsafe_option
+from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption, flattened, unsafe_reason
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability
 from lsmtune.study.build import parse_spec
@@ -85,14 +85,14 @@ def test_no_ready_space_holds_what_is_unsafe(name: str) -> None:
 
 
 def test_the_durability_class_decides() -> None:
-    assert unsafe_option("rocksdb", "manual_wal_flush", Durability.NONE) is None
-    assert unsafe_option("rocksdb", "manual_wal_flush", Durability.WAL) is not None
-    assert unsafe_option("rocksdb", "avoid_flush_during_shutdown", Durability.WAL) is None
-    assert unsafe_option("rocksdb", "avoid_flush_during_shutdown", Durability.NONE) is not None
+    assert unsafe_reason("rocksdb", "manual_wal_flush", [True], Durability.NONE) == ""
+    assert unsafe_reason("rocksdb", "manual_wal_flush", [True], Durability.WAL)
+    assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", [True], Durability.WAL) == ""
+    assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", [True], Durability.NONE)
 
 
 def test_an_option_of_another_engine_is_no_concern() -> None:
-    assert unsafe_option("leveldb", "paranoid_checks", Durability.WAL) is None
+    assert unsafe_reason("leveldb", "paranoid_checks", [False], Durability.WAL) == ""
     assert study("leveldb", rest="options: {paranoid_checks: false}").unsafe_options == {}
 
 

@@ -122,31 +122,24 @@ def weakest(classes: Iterable[Durability]) -> Durability:
     return min(classes, key=_STRENGTH.index)
 
 
-def unsafe_option(engine: str, option: str, durability: Durability) -> UnsafeOption | None:
-    """What is unsafe about `option` of `engine` under `durability`, if anything."""
+def unsafe_reason(
+    engine: str, option: str, values: Iterable[OptionValue], durability: Durability
+) -> str:
+    """Why `option` of `engine` is unsafe with some of `values`; empty where it is not."""
     for unsafe in UNSAFE_OPTIONS:
         if (unsafe.engine, unsafe.option) == (engine, option) and durability in unsafe.under:
-            return unsafe
-    return None
-
-
-@dataclass(frozen=True)
-class UnsafeUse:
-    """A configuration that has `option`, by its dotted name, with the unsafe `value`."""
-
-    option: str
-    value: OptionValue
-    reason: str
+            return unsafe.reason if unsafe.unsafe_values(values) else ""
+    return ""
 
 
 def unsafe_uses(
     engine: str, options: Mapping[str, OptionValue], durability: Durability
-) -> tuple[UnsafeUse, ...]:
-    """All that is unsafe in `options` of `engine` under `durability`, nested options included."""
+) -> tuple[tuple[str, OptionValue, str], ...]:
+    """What is unsafe in `options`, nested ones included: its dotted name, its value, and why."""
     return tuple(
-        UnsafeUse(name, value, unsafe.reason)
+        (name, value, reason)
         for name, value in flattened(options)
-        if (unsafe := unsafe_option(engine, name, durability)) and unsafe.unsafe_values([value])
+        if (reason := unsafe_reason(engine, name, [value], durability))
     )
 
 
@@ -184,40 +177,23 @@ _PARTS_SHOWN = 2  # of a memory model: the rest is small
 
 @dataclass(frozen=True)
 class Doubts:
-    """What speaks against one Config, under `durability` and `limits`, before it has run.
+    """What speaks against one Config before it has run, in clauses.
 
-    `memory` is the model of a Config that may come to use more than the limit, else None.
+    `unsafe` has one beside each unsafe option; `memory` is empty for a Config that by the model
+    keeps within the limit.
     """
 
-    engine: str
-    unsafe: tuple[UnsafeUse, ...]
-    durability: Durability
-    memory: MemoryModel | None
-    limits: Limits
+    unsafe: Sequence[tuple[str, str]]
+    memory: str
 
     def reasons(self, allowed: Collection[str] = ()) -> list[str]:
         """A clause for each doubt, less the unsafe options that the user has `allowed`."""
-        reasons = [self._unsafe_text(use) for use in self.unsafe if use.option not in allowed]
-        if self.memory is not None:
-            largest = sorted(self.memory.parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
-            parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
-            total, limit = self.memory.total_bytes, self.limits.memory_bytes
-            reasons.append(
-                f"by the memory model it may come to use {format_bytes(total)} ({parts}), "
-                f"more than the limit of {format_bytes(limit)} (--memory)"
-            )
-        return reasons
+        reasons = [clause for option, clause in self.unsafe if option not in allowed]
+        return [*reasons, self.memory] if self.memory else reasons
 
     def warnings(self, allowed: Collection[str]) -> list[str]:
         """A clause for each unsafe option that the user has `allowed`."""
-        return [self._unsafe_text(use) for use in self.unsafe if use.option in allowed]
-
-    def _unsafe_text(self, use: UnsafeUse) -> str:
-        what = f"{use.option}={option_text(use.value)}"
-        info = option_catalogue(self.engine).get(use.option)
-        risks = ", ".join(info.risk).replace("_", " ") if info else ""
-        risk = f"; risk: {risks}" if risks else ""
-        return f"{what} is unsafe under durability {self.durability.value} ({use.reason}{risk})"
+        return [clause for option, clause in self.unsafe if option in allowed]
 
 
 def doubts(
@@ -227,18 +203,35 @@ def doubts(
 
     Raises `InputError`, naming `source`, for a value that the memory model cannot read.
     """
-    model = None
+    memory, unsafe = "", []
     if engine.name in ENGINE_KINDS:
         version = engine.version or ""
         model = memory_model(engine.name, config.options, version=version, source=source)
-        model = model if model.total_bytes > limits.memory_bytes else None
-    unsafe = unsafe_uses(engine.name, config.options, durability)
-    return Doubts(engine.name, unsafe, durability, model, limits)
+        memory = _memory_clause(model, limits.memory_bytes)
+    for name, value, reason in unsafe_uses(engine.name, config.options, durability):
+        info = option_catalogue(engine.name).get(name)
+        risks = ", ".join(info.risk).replace("_", " ") if info else ""
+        why = f"{reason}; risk: {risks}" if risks else reason
+        under = f"is unsafe under durability {durability.value}"
+        unsafe.append((name, f"{name}={option_text(value)} {under} ({why})"))
+    return Doubts(unsafe, memory)
+
+
+def _memory_clause(model: MemoryModel, limit_bytes: int) -> str:
+    """That it may come to use more than `limit_bytes`; empty where it does not."""
+    if model.total_bytes <= limit_bytes:
+        return ""
+    largest = sorted(model.parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
+    parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
+    return (
+        f"by the memory model it may come to use {format_bytes(model.total_bytes)} ({parts}), "
+        f"more than the limit of {format_bytes(limit_bytes)} (--memory)"
+    )
 
 
 def check_allowed(allowed: Sequence[str], engine: str, several: Sequence[Doubts]) -> None:
     """Raises `InputError` for an allowance of `--allow-unsafe` that none of `several` needs."""
-    used = {use.option for each in several for use in each.unsafe}
+    used = {option for each in several for option, _ in each.unsafe}
     unused = "no configuration here has it with an unsafe value"
     for name in allowed:
         check_allowance(name, engine, used, ALLOW_FLAG, "", unused)

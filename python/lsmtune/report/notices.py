@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lsmtune.engines.safety import flattened, unsafe_option
+from lsmtune.engines.safety import unsafe_uses
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Build, OptionValue, option_text
@@ -61,12 +61,10 @@ def _of_safety(records: StudyRecords) -> Iterator[Notice]:
         )
     options = {} if tuned is None else {**records.spec.fixed, **tuned.config.options}
     for engine in sorted({stored.measurement.engine.name for stored in runs}):
-        for name, value in flattened(options):
-            unsafe = unsafe_option(engine, name, durability)
-            if unsafe is not None and unsafe.unsafe_values([value]):
-                title = f"{name}={option_text(value)} trades data for speed"
-                text = f"{unsafe.reason}. Deploy it only where that is acceptable."
-                yield _danger("unsafe_option", title, words.sentence(text))
+        for name, value, reason in unsafe_uses(engine, options, durability):
+            title = f"{name}={option_text(value)} trades data for speed"
+            text = f"{reason}. Deploy it only where that is acceptable."
+            yield _danger("unsafe_option", title, words.sentence(text))
     for name, reason in sorted(records.spec.unsafe_options.items()):
         title = f"The study allowed itself {name}, which is unsafe"
         yield _info("unsafe_allowed", title, words.sentence(f"{reason}."))

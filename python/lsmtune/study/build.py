@@ -16,7 +16,7 @@ from lsmtune.engines.safety import (
     DURABILITY_OPTIONS,
     check_allowance,
     flattened,
-    unsafe_option,
+    unsafe_reason,
     weakest,
 )
 from lsmtune.engines.scaling import least_of, scaling_options
@@ -296,15 +296,14 @@ def _unsafe_options(
     durability = weakest(weighted.workload.durability for weighted in workloads)
     used: dict[str, str] = {}
     for field, name, value in _values_used(stated, space):
-        unsafe = unsafe_option(engine, name, durability)
-        bad = [] if unsafe is None else unsafe.unsafe_values([value])
-        if unsafe is None or not bad:
+        reason = unsafe_reason(engine, name, [value], durability)
+        if not reason:
             continue
         if name not in study.allow_unsafe:
-            why = f"unsafe under durability {durability.value} ({unsafe.reason})"
+            why = f"unsafe under durability {durability.value} ({reason})"
             allowed = f"another value, or allow_unsafe: [{name}]"
-            raise FieldError(field, why=why, found=bad[0], allowed=allowed)
-        used[name] = unsafe.reason
+            raise FieldError(field, why=why, found=value, allowed=allowed)
+        used[name] = reason
     unused = "the study does not use it with an unsafe value"
     for index, name in enumerate(study.allow_unsafe):
         check_allowance(name, engine, used, "", f"allow_unsafe[{index}]", unused)

@@ -31,7 +31,7 @@ from lsmtune.engines.formats.db_bench import engine_of, find_option
 from lsmtune.engines.formats.nni_config import METRIC
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
-from lsmtune.engines.safety import flattened, unsafe_option
+from lsmtune.engines.safety import flattened, unsafe_reason
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import space_parts
@@ -287,10 +287,9 @@ class _Draft:
         durability = stated_workload(workload["name"], texts).workload.durability
         allowed = []
         for name, values in _possible_values(self.raw).items():
-            unsafe = unsafe_option(engine, name, durability)
-            if unsafe is not None and unsafe.unsafe_values(values):
+            if reason := unsafe_reason(engine, name, values, durability):
                 allowed.append(name)
-                text = f"allow_unsafe: {name} is allowed, as the file has it: {unsafe.reason}"
+                text = f"allow_unsafe: {name} is allowed, as the file has it: {reason}"
                 self.notes.append(text)
         if allowed:
             self.raw["allow_unsafe"] = allowed
