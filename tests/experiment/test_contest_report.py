@@ -19,7 +19,6 @@ from lsmtune.report.leaderboard import (
     FORMATS,
     board_document,
     check_board,
-    write_leaderboard,
 )
 from lsmtune.report.terminal import to_terminal
 
@@ -134,7 +133,8 @@ def test_the_plot_of_a_phase_has_every_round_mean_and_interval() -> None:
 
 
 def test_files_by_their_suffix(tmp_path: Path) -> None:
-    for suffix in FORMATS:
-        assert write_leaderboard(board(), tmp_path / f"b{suffix}").read_text()
+    for suffix, told in FORMATS.items():
+        check_board(tmp_path / f"b{suffix}", "--output")
+        assert told(board())
     with pytest.raises(InputError, match=r"--output: found 'b.htm'.*did you mean .html\?"):
         check_board(Path("b.htm"), "--output")

@@ -295,14 +295,11 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bo
 
     Raises LsmtuneError where nobody is ranked.
     """
-    from lsmtune.report.leaderboard import FORMATS, board_document, document, write_leaderboard
+    from lsmtune.report.leaderboard import FORMATS, board_document, document
     from lsmtune.report.terminal import to_terminal
 
     for path in outputs:
-        if path == STDOUT:
-            write_output(path, FORMATS[".md"](board))
-        else:
-            write_leaderboard(board, path)
+        write_output(path, FORMATS[".md" if path == STDOUT else path.suffix](board))
     failure = None
     if board.standings is None:
         out = {"disqualified": board.disqualified, "failed": board.failed}

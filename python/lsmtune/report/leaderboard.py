@@ -17,7 +17,7 @@ from lsmtune.experiment.standings import (
     TeamRow,
     TotalRow,
 )
-from lsmtune.machine.files import check_output, write_output
+from lsmtune.machine.files import check_output
 from lsmtune.model.codec import encode
 from lsmtune.report import words as text
 from lsmtune.report.chart import Axis, Chart, Form, Point, Series
@@ -320,11 +320,3 @@ def check_board(path: Path, flag: str) -> None:
         allowed, nearest = ", ".join(FORMATS), nearest_name(path.suffix, FORMATS)
         raise InputError(flag, found=str(path), allowed=f"a file {allowed}", nearest=nearest)
     check_output(path)
-
-
-def write_leaderboard(board: Leaderboard, path: Path) -> Path:
-    """Write `board` to `path`, whole or not at all, in the form that its suffix names.
-
-    Raises InputError when it cannot be written, and KeyError for a suffix that is none.
-    """
-    return write_output(path, FORMATS[path.suffix](board))
