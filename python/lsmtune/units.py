@@ -28,6 +28,7 @@ SECONDS_PER_UNIT = {
     "s": Decimal(1),
     "ms": Decimal("0.001"),
 }
+_BINARY = ("TiB", "GiB", "MiB", "KiB")
 BYTES_ALLOWED = f"a whole number of bytes, or one with a unit of {', '.join(BYTES_PER_UNIT)}"
 DURATION_ALLOWED = "seconds as a number, or with units h, m, s, ms, largest first (90s, 1h30m)"
 
@@ -108,10 +109,18 @@ def format_bytes(size_bytes: int) -> str:
 
     Rounded where two decimals are not enough, so it is not the inverse of `parse_bytes`.
     """
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
+    for unit in _BINARY:
         if abs(size_bytes) >= BYTES_PER_UNIT[unit]:
             return f"{_two_decimals(size_bytes / BYTES_PER_UNIT[unit])}{unit}"
     return f"{size_bytes}B"
+
+
+def exact_bytes(size_bytes: float) -> str:
+    """`size_bytes` in the largest binary unit of which it is a whole multiple; empty for none."""
+    for unit in _BINARY:
+        if size_bytes and size_bytes % BYTES_PER_UNIT[unit] == 0:
+            return f"{size_bytes // BYTES_PER_UNIT[unit]}{unit}"
+    return ""
 
 
 def _two_decimals(number: float) -> str:

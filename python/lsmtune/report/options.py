@@ -14,10 +14,9 @@ from lsmtune.model.workload import Durability
 from lsmtune.report.document import Facts, Paragraph, Table, words
 from lsmtune.report.terminal import blocks_view, terminal_table
 from lsmtune.space.parameter import Parameter
-from lsmtune.units import BYTES_PER_UNIT
+from lsmtune.units import exact_bytes
 
 NOTHING = "-"
-_BINARY = ("TiB", "GiB", "MiB", "KiB")
 
 
 def value_text(value: OptionValue | None, unit: str) -> str:
@@ -27,19 +26,10 @@ def value_text(value: OptionValue | None, unit: str) -> str:
     if isinstance(value, bool | str):
         return option_text(value)
     if unit.startswith("bytes"):
-        return size_text(value) + unit.removeprefix("bytes")
+        size = exact_bytes(value) or (f"{value:,}B" if value else "0")
+        return size + unit.removeprefix("bytes")
     number = f"{value:,}" if isinstance(value, int) else option_text(value)
     return f"{number} {unit}" if unit else number
-
-
-def size_text(size: float) -> str:
-    """A number of bytes in the largest binary unit that it is a whole multiple of."""
-    if size == 0:
-        return "0"
-    for unit in _BINARY:
-        if size % BYTES_PER_UNIT[unit] == 0:
-            return f"{size // BYTES_PER_UNIT[unit]}{unit}"
-    return f"{size:,}B"
 
 
 def range_text(info: OptionInfo) -> str:

@@ -18,7 +18,7 @@ from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.models import StudyModel
-from lsmtune.units import BYTES_PER_UNIT, parse_bytes
+from lsmtune.units import exact_bytes, parse_bytes
 from lsmtune.workloads.distributions import data_bytes
 from lsmtune.workloads.parameter import AGING
 from lsmtune.workloads.stated import FAMILIES, complete_parameters
@@ -336,7 +336,6 @@ _PLAIN = re.compile(
 )
 # Plain words that YAML, old or new, reads as something else than text.
 _WORDS = frozenset(["true", "false", "yes", "no", "on", "off", "y", "n", "null", "none"])
-_UNITS = ("TiB", "GiB", "MiB", "KiB")
 
 
 def render_study(
@@ -430,7 +429,4 @@ def _size(value: Any) -> Any:
     """`value` in the largest unit of which it is a whole multiple."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1024:
         return value
-    for unit in _UNITS:
-        if value % BYTES_PER_UNIT[unit] == 0:
-            return _Size(f"{value // BYTES_PER_UNIT[unit]}{unit}")
-    return value
+    return _Size(exact_bytes(value)) or value
