@@ -9,7 +9,7 @@ from lsmtune.cli.live import Observer, tune_display
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import Plan, TuneProgress
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.goal import Goal, WeightedWorkload
+from lsmtune.model.goal import WeightedWorkload
 from lsmtune.model.measurement import Outcome
 from lsmtune.proof.minimise import Kind, Step, StepObserver, StepOverError
 from lsmtune.proof.standalone import Verification
@@ -20,7 +20,7 @@ def proof_display(
 ) -> AbstractContextManager[Observer]:
     """An `observer` of proofs of at most so many `pairs`, shown while the context lasts."""
     workloads = (WeightedWorkload(asked.workload.name, asked.workload, 1.0),)
-    goal, time_s = Goal((asked.objective,)), asked.plan.deadline_s
+    goal, time_s = asked.goal, asked.plan.deadline_s
     baseline, engine = asked.baseline.config, asked.engine
     plan = Plan(baseline, engine, goal, workloads, trials=0, time_s=time_s, pairs=pairs)
     return tune_display(plan, time.monotonic, observer=observer, quiet=quiet)

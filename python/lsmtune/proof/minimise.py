@@ -18,7 +18,6 @@ from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
-from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.paired import prove
@@ -388,7 +387,7 @@ class PairedSteps:
         self._steps = max(self._steps, step.to_come + 1)
         self.observer.step_begins(step, self._steps)
         asked, store = self.verification, self.measurer.folder.measurements
-        goal = Goal((asked.objective,))
+        goal = asked.goal
         before, after = (Arm(asked.engine, config) for config in (baseline, candidate))
 
         def pairs() -> list[Pair]:

@@ -138,22 +138,16 @@ def proved(
 ) -> Survived | None:
     """Carry out the proof, its runs kept in the folder at `path`; None when interrupted."""
     with measuring(verification, path, runner, observer, stop) as measurer:
+        baseline, candidate = verification.baseline, verification.candidate
+        seed, plan = verification.seed, verification.plan
         verdict = prove(
-            verification.baseline,
-            verification.candidate,
-            verification.goal,
-            measurer,
-            study_seed=verification.seed,
-            plan=verification.plan,
+            baseline, candidate, verification.goal, measurer, study_seed=seed, plan=plan
         )
         if verdict is None:
             return None
-        both = verification.baseline, verification.candidate
-        return survived(
-            *(qualified(verification, verdict, *both, measurer), verification.candidate, measurer),
-            study_seed=verification.seed,
-            plan=verification.survival,
-        )
+        verdict = qualified(verification, verdict, baseline, candidate, measurer)
+        survival = verification.survival
+        return survived(verdict, candidate, measurer, study_seed=seed, plan=survival)
 
 
 def qualified(
@@ -163,15 +157,10 @@ def qualified(
     goal = verification.goal
     pairs = stored_pairs(measurer.folder.measurements, baseline, candidate)
     sides = judged_sides(pairs, goal, verdict)
-    engine, version = candidate.engine.name, candidate.engine.version
-    circumstances = circumstances_of(
-        engine,
-        candidate.config.options,
-        catalogue_defaults(engine, version),
-        [verification.workload],
-        "--guard",
-    )
+    engine, options = candidate.engine, candidate.config.options
     workloads, burst = [verification.workload], verification.burst
+    defaults = catalogue_defaults(engine.name, engine.version)
+    circumstances = circumstances_of(engine.name, options, defaults, workloads, "--guard")
     verdict = judged_by_length(verdict, goal, workloads, sides, burst=burst)
     return judged_by_guards(verdict, verification.guards, circumstances, sides)
 
