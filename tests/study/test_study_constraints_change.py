@@ -23,6 +23,7 @@ from lsmtune.search.sampler import PROMISE
 from lsmtune.search.searcher import Proposal, Searcher
 from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import open_study
 
 LARGE = "constraints: [write_buffer_size >= 12MiB]"
 SMALL = "constraints: [write_buffer_size <= 4MiB]"
@@ -164,7 +165,7 @@ def test_where_no_trial_may_be_deployed_no_file_of_an_earlier_session_offers_one
     def session_of(more: str) -> ResultFiles:
         spec = session(tmp_path, more, 3)
         result = tuned(spec, tmp_path / "s", LargerIsFaster())
-        with StudyFolder.create_or_resume(tmp_path / "s", spec) as folder:
+        with open_study(tmp_path / "s", spec) as folder:
             return write_result_files(folder, spec, result, EngineIdentity("rocksdb", "10.2.1"))
 
     deployable = session_of(SMALL).deployable
