@@ -448,10 +448,9 @@ impl Check<'_> {
         let number = match self.keys.decode(key) {
             DecodedKey::Known(number) => Some(number),
             DecodedKey::Hashed => {
-                let at = self
-                    .sorted
-                    .binary_search_by(|(known, _)| known[..].cmp(key));
-                at.ok().map(|at| self.sorted[at].1)
+                let sorted = &self.sorted;
+                let at = sorted.binary_search_by(|(known, _)| known[..].cmp(key));
+                at.ok().map(|at| sorted[at].1)
             }
             // A replay has written keys of whatever form.
             DecodedKey::Foreign if !self.ledger.is_whole() => None,
@@ -471,7 +470,7 @@ impl Check<'_> {
     }
 
     /// Keys between the first and the last of a stretch that nobody touched in this phase, and that
-    /// are not in it, as far as its sampled keys were kept. Where the engine said that no entry is left, no key may be behind it either.
+    /// are not in it, as far as its sampled keys were kept. If the scan came to the end, none is behind.
     fn left_out(&mut self, scanned: &Scanned) {
         let begin = self.sorted.partition_point(|(key, _)| key < &scanned.from);
         for (key, number) in &self.sorted[begin..] {
@@ -486,10 +485,8 @@ impl Check<'_> {
                 continue;
             }
             if !scanned.sampled.iter().any(|(returned, _)| returned == key) {
-                let number = *number;
-                self.result.wrong(1, || {
-                    format!("a scan left out key {number}, which was written")
-                });
+                let told = || format!("a scan left out key {number}, which was written");
+                self.result.wrong(1, told);
                 if key > &scanned.last {
                     break;
                 }
