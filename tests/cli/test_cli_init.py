@@ -53,6 +53,20 @@ def test_flags_reach_the_file(tmp_path: Path) -> None:
     assert spec.budget.time_s == 1800
 
 
+@pytest.mark.parametrize("prefix", ["a #b", "a: b", "null", "12", "*a", "{x", 'a"b'])
+def test_texts_of_a_workload_are_read_back_as_they_were(prefix: str, tmp_path: Path) -> None:
+    """Unquoted, `a #b` was `a` to the study: half of the name lay behind a comment's sign."""
+    path, lengths = tmp_path / "study.yaml", tmp_path / "lengths #1: all.txt"
+    lengths.write_text("BlockSize\t1\n3\t5\n")
+    flags = ["-w", f"fieldnameprefix={prefix}", "-w", "fieldlengthdistribution=histogram"]
+    flags += ["-w", f"fieldlengthhistogram={lengths}", "-w", "maxexecutiontime=60"]
+    init("--workload", "ycsb-a", *flags, "--output", path)
+    workload = yaml.safe_load(path.read_text())["workload"]
+    assert (workload["fieldnameprefix"], workload["maxexecutiontime"]) == (prefix, 60)
+    assert workload["fieldlengthhistogram"] == lengths.name
+    load_spec(path)
+
+
 TABLE = "block_based_table_factory"
 
 

@@ -317,12 +317,14 @@ def _workload_lines(fields: Mapping[str, object]) -> str:
         default = complete_parameters(name, {}, "template")[parameter.name]
         if parameter.name in given or parameter.name in _SIZES:
             value = given.get(parameter.name, default)
+            if isinstance(parameter.default, str):  # YAML takes a bare `null` or `a #b` for less
+                value = _inline(value)
             lines.append(f"  # {about}\n  {parameter.name}: {value}\n")
         else:
             shown = "" if default is None else f" {default}"
             lines.append(f"  # {parameter.name}:{shown}   # {about}\n")
     others = {key: value for key, value in given.items() if key not in FAMILIES[name].parameters}
-    return "".join([*lines, *(f"  {key}: {value}\n" for key, value in others.items())])
+    return "".join([*lines, *(f"  {key}: {_inline(value)}\n" for key, value in others.items())])
 
 
 # --- A study file's text from its fields: in the usual order, sizes with units, a line each.
