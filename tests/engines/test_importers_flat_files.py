@@ -136,6 +136,24 @@ def test_two_flags_make_one_filter(text: str, policy: str) -> None:
     assert flags("--bloom_bits=-1 --open_files=1") == {"max_open_files": 1}
 
 
+@pytest.mark.parametrize(
+    ("engine", "text", "options"),
+    [
+        ("rocksdb", "--universal_min_merge_width=0 --universal_size_ratio=0", {}),
+        ("rocksdb", "--rate_limiter_bytes_per_sec=0", {}),
+        ("rocksdb", "--universal_max_merge_width=8 --universal_max_merge_width=0", {}),
+        ("rocksdb", "--cache_size=-1", {f"{TABLE}.no_block_cache": True}),
+        ("leveldb", "--cache_size=-1", {}),
+        ("rocksdb", "--bloom_bits=-1", {}),
+    ],
+)
+def test_what_leaves_the_default_to_db_bench_sets_nothing(
+    engine: str, text: str, options: dict[str, OptionValue]
+) -> None:
+    """A rate limit of 0 is none there; as an option it is a limiter that lets nothing pass."""
+    assert flags(text, engine) == options
+
+
 def test_the_words_of_leveldbs_db_bench() -> None:
     text = "--compression=0 --bloom_bits=10 --open_files=5 --reuse_logs=1"
     found = config(text, "db_bench", "leveldb")

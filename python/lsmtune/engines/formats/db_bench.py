@@ -241,6 +241,26 @@ _LEFT_OUT = {
 }
 
 
+_CACHE_OPTION, _NO_CACHE_OPTION = f"{TABLE_OPTION}.block_cache", f"{TABLE_OPTION}.no_block_cache"
+# Numbers with which db_bench leaves the engine's default.
+_UNSAID: Mapping[str, Mapping[str, range]] = {
+    "rocksdb": {
+        **{f"compaction_options_universal.{n}": range(1) for n in _UNIVERSAL_NUMBERS},
+        "rate_limiter_bytes_per_sec": range(_BOUNDS["int64"][0], 1),
+    },
+    "leveldb": {"cache_size": range(-_INT_MAX - 1, 0)},
+}
+
+
+def _as_meant(engine: str, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+    """`options` without what db_bench passes over; to RocksDB's a cache below 0 is no cache."""
+    meant = {name: v for name, v in options.items() if v not in _UNSAID[engine].get(name, range(0))}
+    if int(meant.get(_CACHE_OPTION, 0)) < 0:
+        del meant[_CACHE_OPTION]
+        meant[_NO_CACHE_OPTION] = True
+    return meant
+
+
 def _read_bits(text: str) -> int:
     with suppress(ValueError):
         if whole_number(text) >= -1:
@@ -303,9 +323,9 @@ def read(request: ImportRequest) -> ImportedConfig:
     bits = int(filters.get(BLOOM_FLAG, -1))
     if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
         options[FILTER_OPTION] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)
-    if not options and not notes.lines:
+    if not options and not filters and not notes.lines:
         raise InputError(request.source, why="has no flags", allowed="--name=value")
-    return ImportedConfig(engine, options, notes.taken())
+    return ImportedConfig(engine, _as_meant(engine, options), notes.taken())
 
 
 def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
