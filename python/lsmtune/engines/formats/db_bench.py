@@ -93,6 +93,8 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
     "max_subcompactions": number("subcompactions", *_BOUNDS["uint32"], _AS_A_FLAG),
     # ValidateTableCacheNumshardbits in tools/db_bench_tool.cc.
     "table_cache_numshardbits": number("table_cache_numshardbits", 1, 19, _AS_A_FLAG),
+    "max_file_opening_threads": number("file_opening_threads", *_BOUNDS["int32"], _AS_A_FLAG),
+    "memtable_prefix_bloom_size_ratio": decimal("memtable_bloom_size_ratio"),
     "rate_limiter_bytes_per_sec": number("rate_limiter_bytes_per_sec"),
     "allow_mmap_reads": boolean("mmap_read"),
     "allow_mmap_writes": boolean("mmap_write"),
@@ -112,6 +114,10 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
         f"compression_opts.{n}": number(f"compression_{n}", -(2**31), _INT_MAX, _AS_A_FLAG)
         for n in _COMPRESSION_NUMBERS
     },
+    "compression_opts.max_dict_buffer_bytes": number(
+        "compression_max_dict_buffer_bytes", *_BOUNDS["uint64"], _AS_A_FLAG
+    ),
+    "compression_opts.use_zstd_dict_trainer": boolean("compression_use_zstd_dict_trainer"),
 }
 # Flags of an option's own name of which db_bench makes no use; of the second one only with
 # --partition_index.
