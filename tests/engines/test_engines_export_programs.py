@@ -63,8 +63,6 @@ def test_db_bench_sets_every_value_that_can_be_exported(tmp_path: Path) -> None:
     count = 0
     for number, together in enumerate(batches(rules, cases)):
         options = {name: value for case in together for name, value in case.options.items()}
-        if options.get("unordered_write") is True:
-            options["enable_pipelined_write"] = False  # db_bench has another default
         text, said = said_of("db_bench", options, DEBIAN)
         database = tmp_path / str(number)
         run(program, "--benchmarks=fillseq", "--num=10", f"--db={database}", *shlex.split(text))

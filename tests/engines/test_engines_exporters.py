@@ -265,6 +265,13 @@ def test_leveldb_flags_are_those_of_its_db_bench() -> None:
         export("db_bench", "leveldb", {"cache_size": 1 << 31})
 
 
+def test_flags_with_unordered_writes_turn_off_what_db_bench_has_on() -> None:
+    """db_bench pipelines writes by its own default, and RocksDB refuses the two together."""
+    flags = export("db_bench", "rocksdb", {"unordered_write": True})
+    assert flags == "--unordered_write=true --enable_pipelined_write=false\n"
+    assert "pipelined" not in export("db_bench", "rocksdb", {"unordered_write": False})
+
+
 def test_an_option_without_a_flag_points_to_the_options_file() -> None:
     with pytest.raises(InputError, match=r"no flag for ttl; .*--format rocksdb-options"):
         export("db_bench", "rocksdb", {"ttl": 60, "write_buffer_size": 1})
