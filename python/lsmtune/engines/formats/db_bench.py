@@ -1,10 +1,10 @@
 """Flags of the db_bench of RocksDB and of LevelDB, as a command line or a file of flags.
 
 They are written on one line, quoted for a shell, and say only what the Config sets. db_bench has
-defaults of its own for the rest, and a few differ from the library's; an OPTIONS file has no such
-gap. gflags takes `--name=value`, `--name value`, `--name` and `--noname`
-(https://gflags.github.io, "Setting Flags on the Command Line"); LevelDB's db_bench takes the first
-form only.
+defaults of its own for the rest, and a few differ from the library's; beside an OPTIONS file only
+the size of the block cache (`--cache_size`) does, which outweighs the file. gflags takes
+`--name=value`, `--name value`, `--name` and `--noname` (https://gflags.github.io, "Setting Flags on
+the Command Line"); LevelDB's db_bench takes the first form only.
 """
 
 from __future__ import annotations
@@ -385,6 +385,7 @@ EXPORT = ExportFormat(
     "db_bench.flags",
     write,
     lacks=_LACKS,
-    instead="export with --format rocksdb-options for db_bench --options_file",
+    instead="export with --format rocksdb-options for db_bench --options_file, and give the size "
+    "of the block cache as --cache_size: it outweighs the file",
 )
 FORMAT = ImportFormat("db_bench", "flags of db_bench", recognises, read)
