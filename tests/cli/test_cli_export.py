@@ -9,6 +9,7 @@ from typing import Any
 import optuna
 import pytest
 
+from lsmtune.cli import export
 from lsmtune.cli.choices import resolve_named
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import default_folder
@@ -131,6 +132,16 @@ def test_the_best_of_a_study_is_exported_with_its_engines_version(
 def test_export_needs_an_engine_unless_a_study_says_it(lsmtune: Any) -> None:
     refusal = lsmtune("export", "default", "--format", "db_bench").refusal
     assert refusal.startswith("lsmtune: export: --engine: missing")
+
+
+def test_the_options_of_a_plugins_engine_are_exported(
+    monkeypatch: pytest.MonkeyPatch, lsmtune: Any
+) -> None:
+    """A shell completed its name, and memory and noop, of which each was refused."""
+    assert not {"memory", "noop"} & set(export.ENGINES)
+    monkeypatch.setattr(export, "ENGINES", (*export.ENGINES, "mine"))
+    said = lsmtune("export", "buffer_bytes=4MiB", "--engine=mine", "--format=json")
+    assert json.loads(said.out)["options"] == {"buffer_bytes": 4 << 20}
 
 
 def test_what_a_format_cannot_say_is_said_on_stderr(lsmtune: Any) -> None:

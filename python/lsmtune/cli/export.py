@@ -14,9 +14,10 @@ from lsmtune.cli.flags import ForceOption, JsonOption, command, option
 from lsmtune.cli.output import new_file, note, print_json, print_view, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
 from lsmtune.engines.formats.base import Difference, ExportRequest, differences
-from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
+from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
 from lsmtune.errors import InputError, check_name
 
+ENGINES = (*ENGINE_KINDS, *PLUGIN_ENGINES)
 SET_OPTIONS = "set-options"  # the one format of two configurations
 EXAMPLES = (
     "lsmtune export study.yaml --format rocksdb-options --output OPTIONS",
@@ -39,7 +40,7 @@ def _export(
         "--diff CONFIG", f"Only what differs from CONFIG; with {SET_OPTIONS}, the way back.", None
     ),
     engine: str | None = option(
-        "--engine NAME", "Not needed when CONFIG says it.", None, known=ENGINE_NAMES
+        "--engine NAME", "Not needed when CONFIG says it.", None, known=ENGINES
     ),
     output: Path | None = option("--output FILE", "Write here, not to stdout; - is stdout.", None),
     force: ForceOption = False,
@@ -53,13 +54,13 @@ def _export(
         allowed = f"{', '.join(EXPORTERS)}; or --diff CONFIG"
         raise InputError("export", "--format", why="missing", allowed=allowed)
     if engine is not None:
-        check_name(engine, ENGINE_KINDS, "--engine")
+        check_name(engine, ENGINES, "--engine")
     named = resolve_named(config, engine)
     engine_name = engine or (named.engine.name if named.engine else None)
     other = NamedConfig() if diff is None else resolve_named(diff, engine_name, "--diff")
     engine_name = engine_name or (other.engine.name if other.engine else None)
     if engine_name is None:
-        raise InputError("export", "--engine", why="missing", allowed=", ".join(ENGINE_KINDS))
+        raise InputError("export", "--engine", why="missing", allowed=", ".join(ENGINES))
     version = next((each.engine.version for each in (named, other) if each.engine), None)
     request = ExportRequest(engine_name, named.config.options, version, named.config.label)
     if format_name is None:
