@@ -265,3 +265,14 @@ def test_what_python_warns_of_in_a_program_is_the_programs_own(tmp_path: Any) ->
     (tmp_path / "main.py").write_text(text)
     workload, _, _ = programs_of("python3 main.py", tmp_path).benchmark("rocksdb")
     assert workload == {"name": "fillrandom"}
+
+
+def test_what_a_program_computes_is_said_and_numbers_below_0_are_read(tmp_path: Any) -> None:
+    """Both were lost in silence; a duration of 0, which is none, was refused as if it were ours."""
+    flags = '"benchmarks": "readrandom", "reads": -1, "duration": 0, "max_background_flushes": -1'
+    text = f'p = {{{flags}, "db": "/tmp/" + user, "target_file_size_base": 8 << 20}}\ndb_bench(p)\n'
+    (tmp_path / "main.py").write_text(text)
+    workload, options, notes = programs_of("python3 main.py", tmp_path).benchmark("rocksdb")
+    assert (workload, options) == ({"name": "readrandom"}, {"max_background_flushes": -1})
+    why = "left out: its value is computed, and the program is not run"
+    assert notes == (f"{tmp_path}/main.py: target_file_size_base: {why}",)

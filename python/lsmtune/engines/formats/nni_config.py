@@ -109,6 +109,8 @@ _WORKLOAD_FLAGS = {
     "value_size": "value_bytes",
     "compression_ratio": "compression_ratio",
 }
+# What db_bench has for these where nothing is said.
+_UNSAID = (("reads", -1), ("duration", 0))
 _DURABILITY_FLAGS = {"disable_wal": "none", "sync": "sync"}
 # Where the database lies, and what is printed: not worth a note.
 _FLAGS_WITHOUT_EFFECT = frozenset(
@@ -133,9 +135,12 @@ class Programs:
     ) -> tuple[dict[str, Any], Mapping[str, OptionValue], tuple[str, ...]]:
         """Fields of a workload, options of `engine`, and notes; all empty where nothing is said."""
         for path, text in self.texts.items():
-            flags = _flags(text) if _CALLED in text else {}
+            flags, computed = _flags(text) if _CALLED in text else ({}, ())
             if not flags:
                 continue
+            why = "left out: its value is computed, and the program is not run"
+            unread = tuple(f"{path}: {n}: {why}" for n in computed)
+            flags = {n: v for n, v in flags.items() if (n, v) not in _UNSAID}
             workload: dict[str, Any] = {"name": flags.pop(_BENCHMARK)}
             for flag, parameter in _WORKLOAD_FLAGS.items():
                 if flag in flags:
@@ -145,11 +150,11 @@ class Programs:
                     workload["durability"] = durability
             words = [f"--{n}={v}" for n, v in flags.items() if n not in _FLAGS_WITHOUT_EFFECT]
             if not words:
-                return workload, {}, ()
+                return workload, {}, unread
             config = read_flags(ImportRequest(shlex.join(words), path, engine))
             # Line 1 is that of the flags put together, and not of the program.
             notes = tuple(note.replace(f"{path}:1:", f"{path}:", 1) for note in config.notes)
-            return workload, config.options, notes
+            return workload, config.options, notes + unread
         return {}, {}, ()
 
 
@@ -174,24 +179,41 @@ def _text_of(path: Path) -> str:
         return ""
 
 
-def _flags(text: str) -> dict[str, Any]:
-    """The first dictionary of a Python program that says `benchmarks`: its plain values."""
+def _flags(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The first dictionary of a Python program that says `benchmarks`: its plain values.
+
+    And the names of those that matter and are computed.
+    """
     try:
         with warnings.catch_warnings(action="ignore"):  # of the program's own, such as "\\d"
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+        return {}, ()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Dict):
             continue
-        plain = {
-            key.value: value.value
-            for key, value in zip(node.keys, node.values, strict=True)
-            if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
-        }
+        plain: dict[str, Any] = {}
+        computed: list[str] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+                continue
+            found = _plain(value)
+            if found is not None:
+                plain[key.value] = found
+            elif key.value not in _FLAGS_WITHOUT_EFFECT:
+                computed.append(key.value)
         if isinstance(plain.get(_BENCHMARK), str):
-            return {name: value for name, value in plain.items() if isinstance(name, str)}
-    return {}
+            return plain, tuple(computed)
+    return {}, ()
+
+
+def _plain(value: ast.expr) -> OptionValue | None:
+    """The text, number or truth that a program states; None for what it computes."""
+    try:
+        found = ast.literal_eval(value)  # a number below 0 is no constant
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return found if isinstance(found, str | int | float | bool) else None
 
 
 # --- the experiment
