@@ -295,6 +295,18 @@ def test_nnis_wrapper_of_db_bench_becomes_the_workload_that_it_asks_for(
     assert f"{home}/main.py: --use_direct_io_for_flush: left out" in said.err
 
 
+def test_what_db_bench_takes_and_does_not_use_is_left_out(
+    lsmtune: Any, home: Path, experiment: Path
+) -> None:
+    """One dictionary serves several benchmarks: reads beside fillrandom refused the whole file."""
+    program = WRAPPER.replace('"BENCHMARK"', '"fillrandom", "reads": 1000')
+    (home / "main.py").write_text(program)
+    said = lsmtune("import", str(experiment), "--output", "s.yaml")
+    assert said.status == 0, said.err
+    assert "reads" not in yaml.safe_load((home / "s.yaml").read_text())["workload"]
+    assert "workload: reads: left out: it does not read" in said.err
+
+
 def test_a_benchmark_without_a_workload_of_its_name_is_said(
     lsmtune: Any, home: Path, experiment: Path
 ) -> None:

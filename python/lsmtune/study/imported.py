@@ -44,7 +44,7 @@ from lsmtune.study.build_space import space_parameters
 from lsmtune.study.models import SpaceModel
 from lsmtune.study.template import render_options, render_study
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, stated_workload
-from lsmtune.workloads.stated import WORKLOAD_NAMES
+from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
 DEFAULT_WORKLOAD = "fillrandom"
 DEFAULT_TRIALS = 100
@@ -234,7 +234,9 @@ class _Draft:
         given = assignments(WORKLOAD_FLAG, parameters)
         if name is None and stated.get("name") in WORKLOAD_NAMES:
             name = stated["name"]
-            fields = {n: v for n, v in stated.items() if n != "name" and n not in given}
+            idle = FAMILIES[name].no_effect  # db_bench takes them, and does nothing with them
+            self.notes += [f"workload: {n}: left out: {idle[n]}" for n in stated if n in idle]
+            fields = {n: v for n, v in stated.items() if n not in ("name", *given, *idle)}
         elif name is None:
             name = DEFAULT_WORKLOAD
             why = f"{stated['name']} is none here" if stated else "no file says it"
