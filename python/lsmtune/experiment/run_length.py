@@ -174,6 +174,7 @@ def steady_factor(
     Flushes come in proportion to what is written. Where there was none, nothing tells how long the
     first one takes but `memtable_bytes`; without these the factor is `FACTOR_BLIND`, and the longer
     run tells. `least`: no longer than what the flushes want, for a run that has no time for more.
+    Nor is one longer that is steady with `FLUSHES_LEAST`.
     """
     if not unsteady(measurement, workload, goal, flushes_least):
         return 1.0
@@ -182,7 +183,8 @@ def steady_factor(
     if missing is None:
         return TREND_FACTOR
     factor = 1.0 + missing
-    only_flushes = least and not _moving(phases, workload)
+    short = least or not unsteady(measurement, workload, goal)
+    only_flushes = short and not _moving(phases, workload)
     return factor if only_flushes else max(TREND_FACTOR, factor)
 
 

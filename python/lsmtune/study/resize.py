@@ -251,18 +251,10 @@ def _round(
     why = [line for run, w in pairs for line in unsteady(run, w, spec.goal, least)]
     if spec.burst or not all(map(can_change, workloads)):
         why = []
-    full_bytes = size.scale * memtable_bytes
-    factors = [
-        steady_factor(
-            *(run, w, spec.goal),
-            least=not unsteady(run, w, spec.goal),
-            memtable_bytes=full_bytes,
-            flushes_least=least,
-        )
-        if why
-        else 1.0
-        for run, w in pairs
-    ]
+    factor_of = partial(
+        steady_factor, memtable_bytes=size.scale * memtable_bytes, flushes_least=least
+    )
+    factors = [factor_of(run, w, spec.goal) if why else 1.0 for run, w in pairs]
     walls, runs, most = [], [], math.inf
     for row, (run, workload), factor in zip(baseline, pairs, factors, strict=True):
         takes = partial(_takes, run, workload, factor=factor, scale=size.scale)
