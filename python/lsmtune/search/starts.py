@@ -192,12 +192,17 @@ def cheapest_first(
     """`points`, from the cheapest on by the mean over many models."""
     if not points:
         return []
-    rng = np.random.default_rng(seed)
-    machines = [draw_constants(rng) for _ in range(_ORDERED_BY)]
+    machines = _machines(seed)
     rows = unit_space.encode([unit_space.space.variables_of(point) for point in points])
     columns = OptionColumns(unit_space, problem.defaults)
     costs = np.log(_costs(problem, columns, rows, machines)).mean(axis=1)
     return [points[index] for index in np.argsort(costs, kind="stable")]
+
+
+def _machines(seed: int) -> list[Constants]:
+    """Those that decide together what is cheaper, or writes less."""
+    rng = np.random.default_rng(seed)
+    return [draw_constants(rng) for _ in range(_ORDERED_BY)]
 
 
 # A value goes back to the baseline's where that lowers the write amplification by this share.
@@ -216,9 +221,8 @@ def at_no_price(
     A filter and a codec cost no write amplification, a smaller memtable does. Models err on how
     much, and a guard may be nearer than they think: then half of a gain is worth more than all.
     """
-    rng = np.random.default_rng(seed)
-    machines = [draw_constants(rng) for _ in range(_ORDERED_BY)]
-    columns, space = OptionColumns(unit_space, problem.defaults), unit_space.space
+    machines, space = _machines(seed), unit_space.space
+    columns = OptionColumns(unit_space, problem.defaults)
 
     def written(points: Sequence[Mapping[str, OptionValue]]) -> FloatArray:
         rows = unit_space.encode([space.variables_of(each) for each in points])

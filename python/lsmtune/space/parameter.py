@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -44,6 +44,7 @@ _LONG_FORMS = (
 )
 
 
+@lru_cache(maxsize=4096)  # samplers compare the same choices for every candidate
 def short_form(text: str) -> str:
     """A value's `text` as people write it: `bloomfilter:10:false` is `bloomfilter:10`."""
     for long, short in _LONG_FORMS:

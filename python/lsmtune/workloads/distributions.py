@@ -7,7 +7,7 @@ form, and taken over quantiles where there is none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from random import Random
 from statistics import NormalDist, fmean
@@ -28,29 +28,26 @@ def mean_size(distribution: Distribution) -> float:
 
 def largest_size(distribution: Distribution) -> int:
     """The largest size that `distribution` can draw."""
-    given: Given = dict(distribution.parameters)
-    match distribution.name:
-        case "constant":
-            return int(given["size"])
-        case "table":
-            return max(int(size) for size, _ in given["sizes"])
-        case "row":
-            return int(given["names_bytes"] + given["fields"] * (8 + largest_size(given["length"])))
-    return int(given["high"])
+    return _bound(distribution, "high", max)
 
 
 def smallest_size(distribution: Distribution) -> int:
     """The smallest size that `distribution` can draw."""
+    return _bound(distribution, "low", min)
+
+
+def _bound(distribution: Distribution, stated: str, of: Callable[[Iterable[int]], int]) -> int:
+    """The parameter `stated` of most distributions, or `of` what is listed: max or min."""
     given: Given = dict(distribution.parameters)
     match distribution.name:
         case "constant":
             return int(given["size"])
         case "table":
-            return min(int(size) for size, _ in given["sizes"])
+            return of(int(size) for size, _ in given["sizes"])
         case "row":
-            each = 8 + smallest_size(given["length"])
+            each = 8 + _bound(given["length"], stated, of)
             return int(given["names_bytes"] + given["fields"] * each)
-    return int(given["low"])
+    return int(given[stated])
 
 
 def mean_key_bytes(workload: Workload) -> float:
