@@ -122,7 +122,9 @@ def make_specials(
             raise FieldError(place, why="the same special value twice", found=value)
         if weight is not None and not 0 < weight < 1:
             raise FieldError(f"{place}.weight", found=weight, allowed="a number between 0 and 1")
-        specials.append(Special(value, weight or DEFAULT_WEIGHT_TOTAL / unweighted))
+        # As a file of the engine's is read: `0` of a real number is 0.0.
+        typed = value if numbers.integer else float(value)
+        specials.append(Special(typed, weight or DEFAULT_WEIGHT_TOTAL / unweighted))
     total = sum(special.weight for special in specials)
     if total >= 1:
         why = f"the weights leave nothing for the range: their sum is {total:g}"
