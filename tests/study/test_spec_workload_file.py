@@ -360,6 +360,9 @@ def test_studies_name_workloads_in_every_way(tmp_path: Path) -> None:
     assert of("{name: ycsb, properties: [a], operationcount: 7}").phases[-1].operations == 7
     assert of("{file: a, threadcount: 3}").phases[-1].threads == 3
     assert of("{file: w.yaml}").name == "all of it"
+    # They were passed over in silence, also where no such file was there.
+    (tmp_path / "local").write_text("operationcount=8\n")
+    assert of("{file: a, properties: [local]}").phases[-1].operations == 8
     spec = parse_spec(STUDY.format(engine="rocksdb", workload="{file: a}"), study)
     assert any("rocksdb.cache_size: left out of the workload" in note for note in spec.notes)
     assert parse_spec(STUDY.format(engine="rocksdb", workload="{name: up2x}"), study).fixed == {
@@ -390,6 +393,8 @@ def test_a_histogram_is_named_from_the_study_file(tmp_path: Path) -> None:
         ("{file: none.yaml}", "none.yaml: no such file; allowed: a workload file"),
         ("{file: w.yaml, num: 3}", r"study.yaml:4: workload.num: has no effect on .*w.yaml"),
         ("{file: w.yaml, name: x}", r"study.yaml:4: workload.name: stands beside file"),
+        ("{file: w.yaml, properties: a}", r"a:1: recordcount: has no effect on .*w.yaml, a work"),
+        ("{file: w.yaml, properties: none}", "none: no such file"),
         ("{file: bad.yaml}", "bad.yaml: num: missing"),
         ("{name: ycsb, properties: none}", r"none: no such file"),
         ("{name: ycsb, properties: [1]}", r"workload.properties: found \[1\]"),

@@ -384,21 +384,21 @@ def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Sta
     for what that has wrong.
     """
     parameters = {name: value for name, value in fields.items() if name not in WORDS}
+    stated = fields.get(PROPERTIES, [])
+    names = [stated] if isinstance(stated, str) else stated
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        allowed = "the path of a file of properties, or a list of them"
+        raise InputError(source, PROPERTIES, found=stated, allowed=allowed)
+    properties = properties_of([folder / name for name in names], {})
     file = fields.get(FILE)
     if file is None:
-        stated = fields.get(PROPERTIES, [])
-        names = [stated] if isinstance(stated, str) else stated
-        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-            allowed = "the path of a file of properties, or a list of them"
-            raise InputError(source, PROPERTIES, found=stated, allowed=allowed)
-        properties = properties_of([folder / name for name in names], {})
         return state_workload(fields["name"], parameters, source, properties, folder)
     if not isinstance(file, str) or not file:
         raise InputError(source, FILE, found=file, allowed="the path of a workload file")
     if "name" in fields:
         why = "stands beside file, which has a name"
         raise InputError(source, "name", found=fields["name"], why=why, allowed="one of them")
-    return workload_from_file(folder / file, parameters, source, folder=folder)
+    return workload_from_file(folder / file, parameters, source, properties, folder)
 
 
 def workload_from_file(
