@@ -14,6 +14,8 @@ from lsmtune.experiment.run_length import longer_by
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Durability, KeyOrder, Mix, Phase, PhaseKind, Workload, YcsbKeys
 from lsmtune.study.stored import smaller
+from lsmtune.workloads.choice import choose_workload
+from lsmtune.workloads.file import workload_fields
 from lsmtune.workloads.stated import make_workload, state_workload
 from lsmtune.workloads.ycsb import properties_text
 
@@ -225,6 +227,22 @@ def test_synchronised_writes_of_rocksdb_are_the_durability_of_the_workload() -> 
     assert "rocksdb.sync: read as durability: sync" in stated.notes[0]
     kept = state_workload("ycsb", {"durability": "wal"}, "-w", properties)
     assert kept.workload.durability is Durability.WAL
+
+
+def test_synchronised_writes_of_rocksdb_say_nothing_of_leveldb(tmp_path: Path) -> None:
+    """Of a file for both engines, LevelDB's runs synced each write as well."""
+    file = tmp_path / "both"
+    file.write_text("recordcount=9\nrocksdb.sync=true\nleveldb.block_size=4096\n")
+    for engine, durability in (("rocksdb", Durability.SYNC), ("leveldb", Durability.WAL)):
+        for name in (None, "ycsb", str(file)):
+            said: list[str] = []
+            choice = choose_workload(name, None, [file], None, engine, said.append)
+            assert choice.workload.durability is durability
+            assert any("rocksdb.sync" in line for line in said)
+        fields = {"name": "ycsb", "properties": "both"}
+        for stated in (fields, {"file": "both"}):
+            workload = workload_fields(stated, tmp_path, "study.yaml", engine).workload
+            assert workload.durability is durability
 
 
 @pytest.mark.skipif(not WORKLOAD_FILES, reason="the shared data is not here")

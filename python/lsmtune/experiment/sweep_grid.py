@@ -121,11 +121,11 @@ def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
     workload = sweep.workloads[index]
     here = {axis.name: axis.values[at] for axis, at in chosen if axis.kind is AxisKind.WORKLOAD}
     given = {**sweep.parameters, **workload.parameters, **here}
-    file = sweep.folder / workload.name
+    file, folder, engine = sweep.folder / workload.name, sweep.folder, sweep.engine.name
     try:
         if workload.name in FAMILIES or not is_file(file):
-            return state_workload(workload.name, given, _SOURCE, folder=sweep.folder)
-        return workload_from_file(file, given, _SOURCE, folder=sweep.folder)
+            return state_workload(workload.name, given, _SOURCE, folder=folder)
+        return workload_from_file(file, given, _SOURCE, folder=folder, engine_name=engine)
     except InputError as error:
         if error.source != _SOURCE:
             raise  # of the workload's own file

@@ -218,8 +218,9 @@ def _workload(
     stated_fields = dict(fields)
     weight = stated_fields.pop("weight", 1.0)
     label = stated_fields.pop("label", None)
+    engine = "" if study.engine is None else study.engine.name
     try:
-        stated = workload_fields(stated_fields, path.parent, str(path))
+        stated = workload_fields(stated_fields, path.parent, str(path), engine)
     except InputError as error:
         if error.source != str(path):  # what a file of its own has wrong
             raise
@@ -230,7 +231,6 @@ def _workload(
         raise FieldError(f"{field}.label", found=label, allowed="text of one line")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0:
         raise FieldError(f"{field}.weight", found=weight, allowed="a number above 0")
-    engine = "" if study.engine is None else study.engine.name
     if engine == "leveldb" and workload.durability is Durability.NONE:
         allowed = "sync, wal; LevelDB cannot write without its log"
         raise FieldError(f"{field}.durability", found=workload.durability.value, allowed=allowed)

@@ -70,7 +70,7 @@ def choose_workload(
         allowed = f"the name of a workload or a file, or {PROPERTIES_FLAG} or {PROPERTY_FLAG}"
         raise InputError("--workload", why="missing", allowed=allowed)
     name = YCSB if name is None else name
-    stated = stated_workload(name, texts, properties)
+    stated = stated_workload(name, texts, properties, engine)
     for note in stated.notes:
         say(note)
     check_workload(stated.workload, engine, "--workload")
@@ -109,22 +109,26 @@ def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, Opti
 
 
 def stated_workload(
-    name: str, texts: Sequence[str] | None, properties: Properties | None = None
+    name: str,
+    texts: Sequence[str] | None,
+    properties: Properties | None = None,
+    engine: str = "",
 ) -> Stated:
     """The workload of `--workload` and the `-w` flags over `properties`, and what is said of it.
 
-    Raises InputError for a name that is neither a workload's nor a file's, and for what the file,
-    the properties or the flags have wrong.
+    `engine` performs it; empty where that is not known. Raises InputError for a name that is
+    neither a workload's nor a file's, and for what the file, the properties or the flags have
+    wrong.
     """
     parameters = assignments(WORKLOAD_FLAG, texts)
     if name in FAMILIES:
-        return state_workload(name, parameters, WORKLOAD_FLAG, properties)
+        return state_workload(name, parameters, WORKLOAD_FLAG, properties, engine_name=engine)
     if not is_there(Path(name)):
         allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
         raise InputError("--workload", found=name, allowed=allowed, known=WORKLOAD_NAMES)
     from lsmtune.workloads.file import workload_from_file
 
-    return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
+    return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties, engine_name=engine)
 
 
 def assignments(flag: str, texts: Sequence[str] | None) -> dict[str, str]:

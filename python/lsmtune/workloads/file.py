@@ -377,8 +377,10 @@ FILE, PROPERTIES = "file", "properties"
 WORDS = ("name", FILE, PROPERTIES)
 
 
-def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Stated:
-    """The workload that `fields` state; files are from `folder`.
+def workload_fields(
+    fields: Mapping[str, Any], folder: Path, source: str, engine_name: str = ""
+) -> Stated:
+    """The workload that `fields` state; files are from `folder`, `engine_name` of `state_workload`.
 
     Raises InputError whose source is `source` for what the fields have wrong, and a file's name
     for what that has wrong.
@@ -392,13 +394,14 @@ def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Sta
     properties = properties_of([folder / name for name in names], {})
     file = fields.get(FILE)
     if file is None:
-        return state_workload(fields["name"], parameters, source, properties, folder)
+        name = fields["name"]
+        return state_workload(name, parameters, source, properties, folder, engine_name)
     if not isinstance(file, str) or not file:
         raise InputError(source, FILE, found=file, allowed="the path of a workload file")
     if "name" in fields:
         why = "stands beside file, which has a name"
         raise InputError(source, "name", found=fields["name"], why=why, allowed="one of them")
-    return workload_from_file(folder / file, parameters, source, properties, folder)
+    return workload_from_file(folder / file, parameters, source, properties, folder, engine_name)
 
 
 def workload_from_file(
@@ -407,15 +410,17 @@ def workload_from_file(
     source: str,
     properties: Properties | None = None,
     folder: Path = Path(),
+    engine_name: str = "",
 ) -> Stated:
     """The workload of a workload file (YAML), or of a file of YCSB properties.
 
     Only the latter has `parameters`, and `properties` over its own; a file that one of these names
-    is from `folder`. Raises InputError as `workload_fields` does.
+    is from `folder`. `engine_name` is that of `state_workload`. Raises InputError as
+    `workload_fields` does.
     """
     if path.suffix not in SUFFIXES:
         own = {**properties_of([path], {}), **(properties or {})}
-        return state_workload(YCSB, parameters, source, own, folder)
+        return state_workload(YCSB, parameters, source, own, folder, engine_name)
     why = f"has no effect on {path}, a workload file: change it there"
     for name in parameters:
         raise InputError(source, name, why=why)

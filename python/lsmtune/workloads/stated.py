@@ -114,7 +114,7 @@ def size_advice(
 
 ENGINE_PREFIXES = ("leveldb.", "rocksdb.")
 _OTHER_PREFIXES = ("basic.", "basicdb.", "lmdb.", "sqlite.", "wiredtiger.")
-_SYNC = "rocksdb.sync"
+_SYNC, _OF_SYNC = "rocksdb.sync", "rocksdb"
 
 
 @dataclass(frozen=True)
@@ -138,16 +138,18 @@ def state_workload(
     source: str,
     properties: Properties | None = None,
     folder: Path = Path(),
+    engine_name: str = "",
 ) -> Stated:
     """The workload `name` with `properties`, and over them `parameters`, which `source` states.
 
-    A file that one of them names is from `folder`.
+    A file that one of them names is from `folder`. `engine_name` is the engine that performs it,
+    where that is known: a property of another one says nothing of it.
 
     Raises InputError at the place where a property or a parameter stands that cannot be meant.
     """
     family = by_name(FAMILIES, name, source, "name")
     own, engine, notes = _split(family, properties or {})
-    sync = engine.get(_SYNC)
+    sync = engine.get(_SYNC) if engine_name in ("", _OF_SYNC) else None
     if sync is not None and sync.value.lower() in ("true", "1") and "durability" not in parameters:
         parameters = {**parameters, "durability": "sync"}
         notes.append(f"{sync.where}: {_SYNC}: read as durability: sync")
