@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.formats import export
 from lsmtune.errors import InputError, by_name
+from lsmtune.experiment.run_length import longer_by
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
@@ -39,6 +40,8 @@ from lsmtune.programs.db_bench import (
 from lsmtune.programs.find import recognised, stated_version
 from lsmtune.programs.output import gflags_known, nearest_flag, refused_flag
 from lsmtune.programs.registry import PROGRAMS
+from lsmtune.study.stored import smaller
+from lsmtune.workloads.stated import make_workload
 
 LOAD = Phase("load", PhaseKind.LOAD, "fillrandom", operations_per_thread=1000)
 SETTLE = Phase("settle", PhaseKind.SETTLE)
@@ -189,6 +192,18 @@ def test_ycsb_cpp_is_given_the_request_distribution(
 ) -> None:
     phase = replace(YCSB.phases[2], mix=replace(MIX, keys=keys))
     assert said.items() <= ycsb_cpp_call.properties(YCSB, phase).items()
+
+
+@pytest.mark.parametrize("name", ["ycsb-a", "ycsb-d", "ycsb-e"])
+@given(factor=st.floats(1.0, 50.0), num=st.integers(100, 100_000))
+def test_ycsb_cpp_performs_a_study_of_what_it_can_perform(
+    name: str, factor: float, num: int
+) -> None:
+    """A trial whose runs were longer than the baseline's ended a study of YCSB E, as its requests
+    were scattered over the inserts of a shorter run; and so did rungs of most sizes, by one."""
+    workload = make_workload(name, {}, "-w")
+    ycsb_cpp_call.check(longer_by(workload, factor), "rocksdb")
+    ycsb_cpp_call.check(smaller(workload, num), "rocksdb")
 
 
 def mixed(**changes: object) -> Workload:

@@ -323,6 +323,14 @@ def test_aging_overwrites_all_records_before_the_run(name: str) -> None:
     assert longer_by(workload, 3.0).phases[:4] == workload.phases[:4]
 
 
+def test_a_longer_run_is_that_of_as_many_operations() -> None:
+    """Of YCSB E, keys were chosen among the records and twice the inserts of the shorter run."""
+    for name in ("ycsb-d", "ycsb-e"):
+        given = {"recordcount": 1000, "operationcount": 2000}
+        longer = longer_by(make_workload(name, given, "-w"), 4.0)
+        assert longer == make_workload(name, {**given, "operationcount": 8000}, "-w")
+
+
 def test_the_contest_is_one_load_and_three_runs_on_one_database() -> None:
     workload = make_workload("contest", {"recordcount": 1000, "operationcount": 700}, "-w")
     assert [phase.name for phase in workload.phases] == ["load-a", "run-a", "run-b", "run-d"]

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import TOTAL_METRICS
-from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
 from lsmtune.stats.noise import INTERVALS_LEAST, stationarity
 
 # With n flushes, the one that is under way at either end of a run makes up to 1 / n of it: 5 %.
@@ -277,12 +278,25 @@ def warmed_by(workload: Workload, share: float) -> Workload:
 
 def _longer(phase: Phase, factor: float) -> Phase:
     whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
-    return replace(
+    longer = replace(
         phase,
         operations=None if whole is None else scaled_num(whole, factor),
         operations_per_thread=None if each is None else scaled_num(each, factor),
         duration_s=None if lasts_s is None else lasts_s * factor,
     )
+    before, after = phase.operations_whole, longer.operations_whole
+    times = factor if before is None or after is None else after / before
+    return replace(longer, mix=_with_more_to_come(phase.mix, times))
+
+
+def _with_more_to_come(mix: Mix | None, times: float) -> Mix | None:
+    """`mix` with `times` as many inserts: a Zipfian is scattered over the records to come, too."""
+    items = None if mix is None else mix.keys.get("items")
+    if mix is None or "insert" not in mix.names or not isinstance(items, int):
+        return mix
+    more = mix.records + round((items - mix.records) * times)
+    keys = Distribution.of(mix.keys.name, **{**dict(mix.keys.parameters), "items": more})
+    return replace(mix, keys=keys)
 
 
 def scaled_num(num: int, factor: float) -> int:
