@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
+from lsmtune.experiment.run_length import longer_by
 from lsmtune.model.workload import Durability, PhaseKind
 from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
 from lsmtune.workloads.parameter import WORKLOAD_PARAMETERS
@@ -44,6 +47,18 @@ def test_put_get_delete_meets_every_key_once_in_each_of_its_phases() -> None:
         make_workload("put-get-delete", {"num": 1000, "threads": 3}, "-w")
     with pytest.raises(InputError, match="duration_s: has no effect in put-get-delete"):
         make_workload("put-get-delete", {"duration_s": "1m"}, "-w")
+
+
+@given(threads=st.integers(1, 16), each=st.integers(1, 100_000), factor=st.floats(1.0, 100.0))
+def test_longer_runs_of_it_meet_every_key_once_as_well(
+    threads: int, each: int, factor: float
+) -> None:
+    """The operations of a thread were rounded up beside the keys: 130,000 keys by 8 threads were
+    136,000 operations, and a thread began again with what the next one had done."""
+    workload = make_workload("put-get-delete", {"num": threads * each, "threads": threads}, "-w")
+    longer = longer_by(workload, factor)
+    assert longer.num >= math.floor(threads * each * factor)
+    assert {phase.operations_whole for phase in longer.phases} == {longer.num}
 
 
 def test_a_loaded_workload_with_every_parameter() -> None:

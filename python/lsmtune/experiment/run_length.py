@@ -7,8 +7,9 @@ flushes and in compactions into each level that holds data, not in seconds. All 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import Goal
@@ -225,15 +226,23 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
     if factor <= 1.0:
         return workload
-    fills, num = any(phase.is_job for phase in workload.measured_phases), workload.num
-    if fills:
-        num = scaled_num(num, factor)
-        factor = num / workload.num
-    phases = tuple(
-        _longer(phase, factor) if fills or phase.kind is PhaseKind.MEASURE else phase
+    jobs = [phase for phase in workload.measured_phases if phase.is_job]
+    if not jobs:
+        grown = partial(scaled_num, factor=factor)
+        phases = (
+            _longer(phase, factor, grown) if phase.kind is PhaseKind.MEASURE else phase
+            for phase in workload.phases
+        )
+        return replace(workload, phases=tuple(phases))
+    # Threads that share the keys go on to do so evenly, and no key comes up twice.
+    each = math.lcm(*(phase.threads for phase in jobs if not workload.num % phase.threads))
+    num = -(-scaled_num(workload.num, factor) // each) * each
+    factor = num / workload.num
+    phases = (
+        _longer(phase, factor, lambda count: math.ceil(round(count * factor, 6)))
         for phase in workload.phases
     )
-    return replace(workload, num=num, phases=phases)
+    return replace(workload, num=num, phases=tuple(phases))
 
 
 _OTHER_RECORDS = frozenset({"insert", "delete_oldest", "delete", "deleterandom"})
@@ -276,12 +285,13 @@ def warmed_by(workload: Workload, share: float) -> Workload:
     return replace(workload, phases=tuple(phases))
 
 
-def _longer(phase: Phase, factor: float) -> Phase:
+def _longer(phase: Phase, factor: float, grown: Callable[[int], int]) -> Phase:
+    """`phase`, `factor` times as long; `grown` makes of its operations those of so long a one."""
     whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
     longer = replace(
         phase,
-        operations=None if whole is None else scaled_num(whole, factor),
-        operations_per_thread=None if each is None else scaled_num(each, factor),
+        operations=None if whole is None else grown(whole),
+        operations_per_thread=None if each is None else grown(each),
         duration_s=None if lasts_s is None else lasts_s * factor,
     )
     before, after = phase.operations_whole, longer.operations_whole
