@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.formats import export
 from lsmtune.errors import InputError, by_name
-from lsmtune.experiment.run_length import longer_by
+from lsmtune.experiment.run_length import longer_by, warmed_by
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
@@ -204,6 +204,18 @@ def test_ycsb_cpp_performs_a_study_of_what_it_can_perform(
     workload = make_workload(name, {}, "-w")
     ycsb_cpp_call.check(longer_by(workload, factor), "rocksdb")
     ycsb_cpp_call.check(smaller(workload, num), "rocksdb")
+
+
+@given(factor=st.floats(1.0, 50.0), threads=st.integers(1, 12))
+def test_db_bench_performs_the_longer_runs_of_what_it_can_perform(
+    factor: float, threads: int
+) -> None:
+    """It counts operations by thread. 830,000 of a longer run by 6 threads ended a study, and a
+    warmup of any length its proof."""
+    given_ = {"operations": 100_000 * threads, "threads": threads}
+    workload = make_workload("zippydb", given_, "-w")
+    check_rocksdb(longer_by(workload, factor), "rocksdb")
+    check_rocksdb(warmed_by(workload, factor), "rocksdb")
 
 
 def mixed(**changes: object) -> Workload:

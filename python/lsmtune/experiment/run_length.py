@@ -266,8 +266,8 @@ def warmed_by(workload: Workload, share: float) -> Workload:
     if not can_warm(workload):
         return longer_by(workload, 1.0 + share)
 
-    def of(whole: int | None) -> int | None:
-        return None if whole is None else math.ceil(share * whole)
+    def of(whole: int | None, phase: Phase) -> int | None:
+        return None if whole is None else _shared_evenly(math.ceil(share * whole), phase)
 
     phases: list[Phase] = []
     for phase in workload.phases:
@@ -276,8 +276,8 @@ def warmed_by(workload: Workload, share: float) -> Workload:
                 phase,
                 name=f"{phase.name}-warmup",
                 kind=PhaseKind.WARMUP,
-                operations=of(phase.operations),
-                operations_per_thread=of(phase.operations_per_thread),
+                operations=of(phase.operations, phase),
+                operations_per_thread=of(phase.operations_per_thread, phase),
                 duration_s=None if phase.duration_s is None else share * phase.duration_s,
             )
             phases.append(before)
@@ -290,13 +290,23 @@ def _longer(phase: Phase, factor: float, grown: Callable[[int], int]) -> Phase:
     whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
     longer = replace(
         phase,
-        operations=None if whole is None else grown(whole),
+        operations=None if whole is None else _shared_evenly(grown(whole), phase),
         operations_per_thread=None if each is None else grown(each),
         duration_s=None if lasts_s is None else lasts_s * factor,
     )
     before, after = phase.operations_whole, longer.operations_whole
     times = factor if before is None or after is None else after / before
     return replace(longer, mix=_with_more_to_come(phase.mix, times))
+
+
+def _shared_evenly(operations: int, phase: Phase) -> int:
+    """`operations`, rounded up to what the threads of `phase` share evenly, as its own are.
+
+    A program that counts by thread, as db_bench does, performs no others.
+    """
+    if phase.operations is None or phase.operations % phase.threads:
+        return operations
+    return -(-operations // phase.threads) * phase.threads
 
 
 def _with_more_to_come(mix: Mix | None, times: float) -> Mix | None:
