@@ -283,6 +283,31 @@ def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
     )
     in_its_file = "4 times num and the operations of the phases in its file"
     assert size_advice(workload, 4000, {}) == in_its_file
+    # With more keys alone, what a duration ends is no longer.
+    cases: list[tuple[str, dict[str, object], str]] = [
+        ("overwrite", {"num": 1000, "duration_s": 5}, "-w duration_s=20"),
+        ("zippydb", {"num": 1000, "duration_s": "1500ms"}, "-w duration_s=6"),
+        ("readwhilewriting", {"num": 1000, "reads": 333}, "-w num=4000 -w reads=1400"),
+        (
+            "ycsb-a",
+            {"recordcount": 1000, "operationcount": 0, "maxexecutiontime": 9},
+            "-w maxexecutiontime=36",
+        ),
+        (
+            "ycsb-a",
+            {"recordcount": 1000, "operationcount": 500, "maxexecutiontime": 9},
+            "-w recordcount=4000 -w operationcount=2000 -w maxexecutiontime=36",
+        ),
+    ]
+    for name, given, advice in cases:
+        stated = state_workload(name, given, "-w")
+        assert size_advice(stated.workload, 4000, stated.parameters) == advice
+    *before, run = workload.phases
+    both = replace(workload, phases=(*before, replace(run, duration_s=5.0)))
+    in_its_file = "4 times num, the operations and the durations of the phases in its file"
+    assert size_advice(both, 4000, {}) == in_its_file
+    lasting = replace(workload, phases=(*before, replace(run, duration_s=5.0, operations=None)))
+    assert size_advice(lasting, 4000, {}) == "4 times the durations of the phases in its file"
     replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("t.trace"))
     replayed = replace(workload, phases=(*workload.phases[:2], replay))
     assert size_advice(replayed, 2500, {}) == "a trace 2.5 times as long"

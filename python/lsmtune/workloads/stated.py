@@ -84,30 +84,49 @@ def sizes_for(workload: Workload, num: int) -> dict[str, int]:
     last = workload.phases[-1].operations
     if last is None:
         return {keys: num}
-    wanted = last * (num / workload.num)
-    unit = int(10 ** max(0, len(str(math.ceil(wanted))) - 2))  # rounded up to two digits
-    return {keys: num, **dict.fromkeys(others, math.ceil(round(wanted / unit, 6)) * unit)}
+    return {keys: num, **dict.fromkeys(others, _two_digits(last * (num / workload.num)))}
+
+
+def _two_digits(wanted: float) -> int:
+    """`wanted`, rounded up to two digits."""
+    unit = int(10 ** max(0, len(str(math.ceil(wanted))) - 2))
+    return math.ceil(round(wanted / unit, 6)) * unit
+
+
+# Parameters that end the measure phase, where they are set: with more keys alone it is no longer.
+_LASTING = ("duration_s", "maxexecutiontime")
+_COUNTED = "reads"
 
 
 def size_advice(
     workload: Workload,
     num: int,
-    parameters: Mapping[str, object],
+    parameters: Mapping[str, Any],
     form: str = "-w {}={}",
     between: str = " ",
 ) -> str:
-    """What to set for that: `-w recordcount=N -w operationcount=M`, each in this `form`.
+    """What to set for runs that are as much longer: `-w recordcount=N -w operationcount=M`, each in
+    this `form`. Of a workload that a duration alone ends, that is the duration.
 
     `parameters` are those that the workload was made with. One without any is from a workload file,
     which flags cannot change, also where it has the name of a family; or it replays a trace.
     """
+    times, measured = num / workload.num, workload.measured_phases
+    counted = any(phase.operations_whole is not None for phase in measured)
     if parameters:
-        sizes = sizes_for(workload, num).items()
-        return between.join(form.format(name, value) for name, value in sizes)
-    times = f"{num / workload.num:.3g} times"
+        sizes = sizes_for(workload, num) if counted else {}
+        if parameters.get(_COUNTED) is not None:
+            sizes[_COUNTED] = _two_digits(parameters[_COUNTED] * times)
+        lasting = {n: parameters[n] for n in _LASTING if parameters.get(n) is not None}
+        sizes |= {name: math.ceil(lasts_s * times) for name, lasts_s in lasting.items()}
+        return between.join(form.format(name, value) for name, value in sizes.items())
     if any(phase.replay is not None for phase in workload.phases):
-        return f"a trace {times} as long"
-    return f"{times} num and the operations of the phases in its file"
+        return f"a trace {times:.3g} times as long"
+    lasts = any(phase.duration_s is not None for phase in measured)
+    grows = ["num", "the operations"] if counted else []
+    grows += ["the durations"] if lasts else []
+    listed = " and ".join(filter(None, [", ".join(grows[:-1]), grows[-1]]))
+    return f"{times:.3g} times {listed} of the phases in its file"
 
 
 # --- A workload with its properties, and what is to be said of them.
