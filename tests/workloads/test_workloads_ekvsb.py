@@ -138,7 +138,16 @@ def test_the_database_has_the_records_that_were_put_and_not_the_keys_that_were_a
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("été (1).json", "t- -1-"), ("_.json", "tasks"), ("ok 1.json", "ok 1")]
+    ("file", "name"),
+    [
+        ("été (1).json", "t- -1-"),
+        ("_.json", "tasks"),
+        ("ok 1.json", "ok 1"),
+        # Written bare, it was read as a number.
+        ("1e5.json", "1e5"),
+        ("5E3.2.json", "5E3.2"),
+        ("1.json", "1"),
+    ],
 )
 def test_a_workload_has_a_name_that_can_be_read_again(tmp_path: Path, file: str, name: str) -> None:
     workload, _ = imported_workload(written(tmp_path / file, [put("key-000001", 7)]))

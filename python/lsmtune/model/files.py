@@ -44,7 +44,7 @@ Model = TypeVar("Model")
 FILE_BYTES_MAX = 2**20
 _NAME_CHARACTERS_MAX = 1000  # of a field: a list repeats its own name for every item
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+", re.ASCII)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
@@ -215,7 +215,7 @@ def _scalar(node: yaml.Node) -> str | int | float | bool | None:
         return text
     if _INTEGER.fullmatch(text):
         return int(text)
-    if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+    if FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     return text
 

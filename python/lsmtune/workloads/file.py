@@ -17,7 +17,7 @@ from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.fields import Version, described, found_text, refused
-from lsmtune.model.files import FileKind, parse_document, read_as, read_text
+from lsmtune.model.files import FLOAT, FileKind, parse_document, read_as, read_text
 from lsmtune.model.workload import (
     KEY_BYTES_MIN,
     VALUE_BYTES_MAX,
@@ -348,6 +348,13 @@ def _represent(dumper: _Dumper, value: dict[str, Any] | list[Any], *, mapping: b
     return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=flow)
 
 
+def _represent_text(dumper: _Dumper, value: str) -> yaml.Node:
+    """In quotes where our reader takes it for a number: `1e5` is one, and to YAML 1.1 it is not."""
+    style = "'" if FLOAT.fullmatch(value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(dict, lambda dumper, value: _represent(dumper, value, mapping=True))
 _Dumper.add_representer(list, lambda dumper, value: _represent(dumper, value, mapping=False))
 
