@@ -63,6 +63,21 @@ def test_show_of_files_and_of_nothing(lsmtune: Any, files: Path) -> None:
     assert files.is_dir()
 
 
+def test_an_exported_file_replays_the_trace_of_the_one_that_it_was_made_of(
+    lsmtune: Any, files: Path
+) -> None:
+    """The path was written as it is from here, and looked for from where the new file is."""
+    phase = "  - {name: replay, kind: measure, replay: {path: monday.trace}}\n"
+    for folder in ("old", "new/er"):
+        (files / folder).mkdir(parents=True)
+    (files / "old" / "w.yaml").write_text(NIGHTS + phase)
+    for output in ("new/er/w.yaml", str(files / "new" / "w.yaml"), "here.yaml"):
+        lsmtune("workload", "export", "old/w.yaml", "--output", output)
+        replay = load_workload_file(Path(output)).phases[-1].replay
+        assert replay is not None
+        assert Path(replay.path).resolve() == files / "old" / "monday.trace"
+
+
 def test_export_and_import_of_a_workload_file(lsmtune: Any, home: Path) -> None:
     assert lsmtune("workload", "export", "contest", "--output", "c.yaml").status == 0
     assert load_workload_file(home / "c.yaml") == make_workload("contest", {}, "-w")

@@ -170,7 +170,8 @@ def _export(
     if as_json and output is None:
         raise InputError("--json", why="has no effect without --output: the text is the result")
     stated = given.stated(name)
-    parts, notes = _parts(stated, format_name, seed)
+    folder = Path() if output is None else output.parent
+    parts, notes = _parts(stated, format_name, seed, folder)
     notes = (*stated.notes, *notes)
     # Part after part, as there may be more of them than memory holds.
     put_out(parts, output, {"format": format_name, "notes": notes}, as_json=as_json, notes=notes)
@@ -218,11 +219,13 @@ def _measurements(text: str, source: str) -> list[Any]:
         raise InputError(source, found=beginning, allowed=_SUMMED_UP) from None
 
 
-def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], tuple[str, ...]]:
-    """The text in parts, and what it cannot say."""
+def _parts(
+    stated: Stated, format_name: str, seed: int, folder: Path
+) -> tuple[Iterable[str], tuple[str, ...]]:
+    """The text of a file in `folder`, in parts, and what it cannot say."""
     workload = stated.workload
     if format_name == YAML:
-        return [workload_text(workload, (f"Written by lsmtune: {workload.name}",))], ()
+        return [workload_text(workload, (f"Written by lsmtune: {workload.name}",), folder)], ()
     if format_name == YCSB:
         return [properties_text(workload.name, stated.parameters, "workload export")], ()
     from lsmtune.workloads.ekvsb import lines_of, what_is_lost

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
@@ -322,10 +323,17 @@ def _key_bytes(stated: Workload, given: bool) -> int:
 _WIDTH = 100
 
 
-def workload_text(workload: Workload, comments: Sequence[str] = ()) -> str:
-    """The workload file that reads as `workload`, after `comments`, a line each."""
+def workload_text(workload: Workload, comments: Sequence[str] = (), folder: Path = Path()) -> str:
+    """The workload file that reads as `workload`, after `comments`, a line each.
+
+    `folder` is where the file will be, from which it names the traces that it replays.
+    """
     head = "".join(f"# {' '.join(comment.split())}\n" for comment in comments)
-    body = yaml.dump(workload_document(workload), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
+    document = workload_document(workload)
+    for replay in (phase["replay"] for phase in document["phases"] if "replay" in phase):
+        if not Path(replay["path"]).is_absolute():
+            replay["path"] = os.path.relpath(replay["path"], folder)
+    body = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=_WIDTH)
     return head + body
 
 
