@@ -201,6 +201,20 @@ def test_newest_records_are_read_most(letter: str) -> None:
     assert newest == pytest.approx(0.70 if keys == "latest" else 0.95, abs=0.04)
 
 
+@pytest.mark.parametrize(
+    ("keys", "grows"),
+    [("uniform", False), ("sequential", False), ("hotspot", False), ("latest", True)],
+)
+def test_inserted_keys_are_chosen_where_the_driver_chooses_them(keys: str, grows: bool) -> None:
+    """Most distributions are over the keys of the beginning, as in YCSB; tasks had all of them."""
+    given = {"recordcount": 100, "operationcount": 2000, "insertorder": "ordered"}
+    shares = {"readproportion": 0.5, "updateproportion": 0, "insertproportion": 0.5}
+    workload = make_workload("ycsb", {**given, **shares, "requestdistribution": keys}, "-w")
+    asked = [int(t.key.removeprefix("user")) for t in drawn(workload, 3) if t.method == "get"]
+    assert len(asked) == pytest.approx(1000, abs=100)
+    assert any(number >= 100 for number in asked) is grows
+
+
 @given(seed=st.integers(0, 2**53), num=st.integers(1, 3000))
 def test_unique_keys_come_up_once_each_and_in_no_equal_steps(seed: int, num: int) -> None:
     tasks = drawn(make_workload("put-get-delete", {"num": num, "value_bytes": 7}, "-w"), seed)

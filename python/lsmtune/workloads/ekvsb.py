@@ -339,6 +339,8 @@ _LOOPS = {
     "deleterandom": ("delete", "drawn"),
     "deleteuniquerandom": ("delete", "shuffled"),
 }
+# Distributions that cover the keys which are inserted as well.
+_SEE_INSERTS = frozenset({"latest", "exponential", "scrambled_zipfian"})
 _EKVSB_EXPORT_ALLOWED = "phases of puts, gets and deletes, with a number of operations"
 
 
@@ -416,12 +418,14 @@ def _mixed(
     draw, operation = chooser(mix.keys, random, source), weighted(mix.operations, random)
     first, last = mix.first, mix.first + mix.records - 1
     new = last + 1 if mix.insert_from is None else mix.insert_from
+    # As in the driver, the others choose among the keys of the beginning.
+    grows = mix.keys.name in _SEE_INSERTS or "delete_oldest" in mix.names
     for _ in range(phase.operations_whole or 0):
         name = operation()
         if name == "insert":
             number, new = new, new + 1
             # Choosers know a new key where it follows on those that were there.
-            last = number if number == last + 1 else last
+            last = number if grows and number == last + 1 else last
             yield _task("put", number, workload, sizes())
         elif name == "delete_oldest":
             first += 1
