@@ -227,6 +227,16 @@ def test_unique_keys_come_up_once_each_and_in_no_equal_steps(seed: int, num: int
         assert num < 100 or len({b - a for a, b in pairwise(numbers)}) > 2
 
 
+@pytest.mark.parametrize(("operation", "threads"), [("fillseq", 1), ("fillseq", 4), ("readhot", 1)])
+def test_loops_meet_the_keys_that_the_driver_meets(operation: str, threads: int) -> None:
+    """Four threads of fillseq wrote four times as many keys, and readhot rounded down."""
+    phase = Phase("p", PhaseKind.MEASURE, operation, operations_per_thread=150, threads=threads)
+    numbers = [int(task.key) for task in drawn(Workload("w", (phase,), num=199 * 4), 1)]
+    assert len(numbers) == 150 * threads
+    # driver/src/random/keys.rs: each thread from the first key on; a hundredth, rounded up.
+    assert set(numbers) == set(range(8 if operation == "readhot" else 150))
+
+
 def test_what_an_export_loses_is_said() -> None:
     """That the key decides the operation, and that time may end a phase, was lost in silence."""
     mix = Mix((("get", 1.0), ("put", 1.0)), records=10)

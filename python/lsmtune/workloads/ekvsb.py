@@ -7,6 +7,7 @@ From ekvsb's `src/task.rs` and `src/workload.rs`: `{"PUT": {"key": "...", "value
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -441,12 +442,12 @@ def _looped(workload: Workload, phase: Phase, random: Random) -> Iterator[Task]:
     num, shuffled = workload.num, _permutation(workload.num, random)
     for index in range(phase.operations_whole or 0):
         match order:
-            case "each":
-                number = index % num
+            case "each":  # every thread begins with the first key
+                number = index // phase.threads % num
             case "shuffled":
                 number = shuffled(index % num)
             case "hot":
-                number = random.randrange(max(1, num // 100))
+                number = random.randrange(math.ceil(num / 100))
             case "missing":
                 number = num + random.randrange(num)
             case _:
