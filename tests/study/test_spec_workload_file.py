@@ -124,6 +124,15 @@ phases:
         read(text.replace("key_sizes", "key_bytes: 20\nkey_sizes", 1))
 
 
+def test_a_workload_of_empty_values_is_read_as_it_was_written() -> None:
+    """An export said `value_bytes: 0`, which no file may."""
+    phase = (
+        "{name: a, kind: measure, mix: {operations: {insert: 1}, value_sizes: 0}, operations: 9}"
+    )
+    workload = read(f"version: 1\nname: x\nnum: 9\nphases:\n  - {phase}\n")
+    assert read(workload_text(workload)) == workload
+
+
 PHASE = """\
 version: 1
 name: x

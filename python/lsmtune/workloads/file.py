@@ -118,7 +118,8 @@ def _completed(stated: Workload, data: Mapping[str, Any], folder: Path) -> Workl
     # The mean of the first sizes that a mix states, where the file does not say it.
     sizes = [p.mix.value_sizes for p in phases if p.mix is not None and p.mix.value_sizes]
     is_given = data.get("value_bytes") is not None or not sizes
-    value_bytes = stated.value_bytes if is_given else round(mean_size(sizes[0]))
+    # Empty values have a mean of 0, which a file cannot state.
+    value_bytes = stated.value_bytes if is_given else max(1, round(mean_size(sizes[0])))
     return Workload(
         **{part.name: getattr(stated, part.name) for part in fields(stated)}
         | {
