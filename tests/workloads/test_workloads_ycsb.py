@@ -140,6 +140,10 @@ def test_a_histogram_of_field_lengths(tmp_path: Path) -> None:
         path.write_text(wrong)  # a bucket of -5 made fields of -40 bytes
         with pytest.raises(InputError, match=r"fieldlengthhistogram: .*allowed: BlockSize"):
             run_mix(**given)
+    path.write_text("BlockSize\t200000\n0\t1\n")
+    # fieldlength was blamed, which has no effect then.
+    with pytest.raises(InputError, match=r"^-p: fieldlengthhistogram: makes records of up to 20"):
+        run_mix(**given)
 
 
 def test_inserts_of_a_part_of_the_records_and_new_ones_after_all() -> None:

@@ -154,10 +154,10 @@ def row_sizes(given: Given, source: str) -> Distribution:
         length = _between(given, "fieldlengthdistribution", "minfieldlength", "fieldlength", source)
     row = Distribution.of("row", fields=fields, names_bytes=names_bytes, length=length)
     if largest_size(row) > VALUE_BYTES_MAX:
-        length, most = given["fieldlength"], largest_size(row)
-        why = f"makes records of up to {most} bytes with fieldcount {fields}"
+        name = HISTOGRAM if given["fieldlengthdistribution"] == "histogram" else "fieldlength"
+        why = f"makes records of up to {largest_size(row)} bytes with fieldcount {fields}"
         allowed = f"records of at most {VALUE_BYTES_MAX} bytes"
-        raise InputError(source, "fieldlength", found=length, why=why, allowed=allowed)
+        raise InputError(source, name, found=given[name], why=why, allowed=allowed)
     return row
 
 
