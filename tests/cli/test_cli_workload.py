@@ -91,6 +91,19 @@ def test_export_and_import_of_a_workload_file(lsmtune: Any, home: Path) -> None:
     assert load_workload_file(home / "b.yaml").phases == expected.phases
 
 
+@pytest.mark.parametrize("form", ["yaml", "ycsb", "ekvsb"])
+def test_options_that_a_workload_does_not_keep_are_said(
+    lsmtune: Any, files: Path, form: str
+) -> None:
+    """An export dropped them in silence; an import said so."""
+    given = ("-P", "workloadc", "-P", "engine.properties")
+    told = "note: engine.properties:2: leveldb.block_size: left out: with -P or -p it is an option"
+    exported = lsmtune("workload", "export", "ycsb", *given, "--format", form, "--output", "w")
+    assert told in exported.err
+    assert (files / "w").is_file()
+    assert told in lsmtune("workload", "import", "engine.properties", "--output", "i.yaml").err
+
+
 def test_tasks_of_ekvsb_there_and_back(lsmtune: Any, home: Path) -> None:
     arguments = ("-w", "recordcount=50", "-w", "operationcount=80", "--format", "ekvsb")
     said = lsmtune("workload", "export", "ycsb-a", *arguments, "--seed", "3", "--output", "t.json")

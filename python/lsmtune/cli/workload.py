@@ -172,7 +172,7 @@ def _export(
     stated = given.stated(name)
     folder = Path() if output is None else output.parent
     parts, notes = _parts(stated, format_name, seed, folder)
-    notes = (*stated.notes, *notes)
+    notes = (*_said(stated), *notes)
     # Part after part, as there may be more of them than memory holds.
     put_out(parts, output, {"format": format_name, "notes": notes}, as_json=as_json, notes=notes)
 
@@ -239,11 +239,16 @@ def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
 
         return imported_workload(file)
     stated = state_workload(YCSB, {}, str(file), properties_of([file], {}))
-    engine = [
-        f"{given.where}: {key}: left out: -P {file} makes it an option of a run"
+    return stated.workload, _said(stated)
+
+
+def _said(stated: Stated) -> tuple[str, ...]:
+    """What is to be said of a workload that is written to a file, which holds no options."""
+    engine = (
+        f"{given.where}: {key}: left out: with -P or -p it is an option of a run"
         for key, given in stated.engine.items()
-    ]
-    return stated.workload, (*stated.notes, *engine)
+    )
+    return (*stated.notes, *engine)
 
 
 def _head_of(file: Path) -> str:
