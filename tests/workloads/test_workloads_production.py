@@ -83,5 +83,8 @@ def test_parameters_that_contradict_each_other() -> None:
         make_workload("zippydb", {"period_s": 5}, "-w")
     with pytest.raises(InputError, match="arrival: has no effect in udb: no rate of it"):
         make_workload("udb", {"arrival": "sine"}, "-w")
+    # The driver refused it, run by run.
+    with pytest.raises(InputError, match=r"^-w: num: found 29; allowed: at least 30, a key for e"):
+        make_workload("zippydb", {"num": 29}, "-w")
     with pytest.raises(InputError, match="operations: has no effect together with duration_s"):
         make_workload("up2x", {"operations": 5, "duration_s": 5}, "-w")

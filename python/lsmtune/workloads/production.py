@@ -214,6 +214,10 @@ def _build(published: Production, given: Given, source: str) -> Workload:
     if given.get("period_s") is not None and given["arrival"] != SINE:
         why = "has no effect without arrival=sine"
         raise InputError(source, "period_s", why=why)
+    ranges = published.keys.get("ranges")
+    if isinstance(ranges, int) and given["num"] < ranges:
+        allowed = f"at least {ranges}, a key for each of its key ranges"
+        raise InputError(source, "num", found=given["num"], allowed=allowed)
     mix = Mix(
         operations=published.operations,
         records=given["num"],
