@@ -9,7 +9,7 @@ from sweep_parts import axis, by_size, cells_of, failed, run_of, runs_of, sweep_
 
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import SweepWorkload
-from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
+from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, too_short, written_bytes
 from lsmtune.experiment.sweep_tables import summarise
 from lsmtune.model.measurement import Outcome
 from lsmtune.stats.intervals import paired_ratio
@@ -180,6 +180,21 @@ def test_what_ran_too_short_is_warned_of_once_per_workload() -> None:
     assert first == "mind the gap"
     assert second.startswith("in 9 of 9 cells of fillseq the runs may be too short to say what is")
     assert "fillseq: flushed 4 times; 20 make a rate of writing; num=5000 may do" in second
+
+
+def test_longer_runs_are_asked_for_in_the_words_of_the_workload() -> None:
+    """A sweep of YCSB A was told that num=5000 may do, which the next command refused."""
+    sizes = {"recordcount": 1000, "operationcount": 500}
+    axes = (axis("fieldlength", 10, 20),)
+    sweep = sweep_of(workloads=(SweepWorkload("ycsb-a"),), axes=axes, parameters=sizes)
+    cells = cells_of(sweep)
+    runs = [
+        replace(run, measurement=replace(run.measurement, phases=(replace(phase, flushes=4),)))
+        for run in runs_of(cells, 1)
+        for phase in run.measurement.phases
+    ]
+    (line,) = too_short(cells, runs)
+    assert "; recordcount=5000, operationcount=2500 may do)" in line
 
 
 def test_the_time_left_is_what_the_cells_took_times_what_is_missing() -> None:

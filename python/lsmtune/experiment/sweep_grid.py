@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
@@ -24,7 +24,7 @@ from lsmtune.model.text import is_file
 from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.workloads.file import workload_from_file
-from lsmtune.workloads.stated import FAMILIES, Stated, state_workload
+from lsmtune.workloads.stated import FAMILIES, Stated, size_advice, state_workload
 
 _SOURCE = "sweep"
 
@@ -34,7 +34,7 @@ class GridCell:
     """A cell with its place in the grid.
 
     `point` has the index of its value on each axis, `values` the texts of these values. `notes`
-    say what of its workload has no effect.
+    say what of its workload has no effect, `parameters` are those that this was made with.
     """
 
     cell: Cell
@@ -42,6 +42,7 @@ class GridCell:
     point: tuple[int, ...]
     values: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict, compare=False)
 
 
 def grid(sweep: Sweep, engine: EngineIdentity) -> tuple[GridCell, ...]:
@@ -113,7 +114,7 @@ def _cell(sweep: Sweep, index: int, point: tuple[int, ...], engine: EngineIdenti
     why = "an engine's property has no effect in a sweep: state it under options"
     notes = (f"{option.where}: {name}: {why}" for name, option in stated.engine.items())
     cell = Cell(name, engine, config, stated.workload)
-    return GridCell(cell, told, point, values, (*stated.notes, *notes))
+    return GridCell(cell, told, point, values, (*stated.notes, *notes), stated.parameters)
 
 
 def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
@@ -258,15 +259,16 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
     last = {run.arm: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
     lines = []
     for workload in dict.fromkeys(cell.workload for cell in cells):
-        known = [c.cell for c in cells if c.workload == workload and c.cell.name in last]
-        short = [cell for cell in known if run_length(last[cell.name])]
+        known = [c for c in cells if c.workload == workload and c.cell.name in last]
+        short = [each for each in known if run_length(last[each.cell.name])]
         if not short:
             continue
-        factors = [factor_wanted(last[cell.name]) or 1.0 for cell in short]
+        factors = [factor_wanted(last[each.cell.name]) or 1.0 for each in short]
         worst = max(range(len(short)), key=factors.__getitem__)
-        name, num = short[worst].name, short[worst].workload.num
-        wanted = scaled_num(num, factors[worst])
-        advice = f"; num={wanted} may do" if wanted > num else ""
+        name, its = short[worst].cell.name, short[worst].cell.workload
+        wanted = scaled_num(its.num, factors[worst])
+        larger = size_advice(its, wanted, short[worst].parameters, "{}={}", ", ")
+        advice = f"; {larger} may do" if wanted > its.num else ""
         lines.append(
             f"in {len(short)} of {len(known)} cells of {workload} the runs may be too short to "
             f"say what is sustained ({name}: {run_length(last[name])[0]}{advice})"
