@@ -379,6 +379,23 @@ def test_studies_name_workloads_in_every_way(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["target", "limit.ops"])
+def test_a_later_file_changes_a_property_of_an_exported_one_by_either_name(
+    tmp_path: Path, name: str
+) -> None:
+    """The exported one has both names, and the later one was told to agree with it."""
+    (tmp_path / "exported").write_text("target=100\nlimit.ops=100\n")
+    (tmp_path / "local").write_text(f"{name}=200\n")
+
+    def rate_of(workload: str) -> float | None:
+        text = STUDY.format(engine="rocksdb", workload=workload)
+        return parse_spec(text, tmp_path / "study.yaml").workload.phases[-1].rate_ops_s
+
+    assert rate_of("{name: ycsb, properties: [exported, local]}") == 200
+    assert rate_of("{file: exported, properties: [local]}") == 200
+    assert rate_of("{name: ycsb, properties: [local, exported]}") == 100
+
+
 def test_a_histogram_is_named_from_the_study_file(tmp_path: Path) -> None:
     """It was looked for in the current folder, also where a file of properties named it."""
     (tmp_path / "lengths").write_text("BlockSize\t10\n0\t1\n")

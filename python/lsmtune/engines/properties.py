@@ -78,8 +78,13 @@ def properties_of(files: Sequence[Path], settings: Mapping[str, str]) -> dict[st
     properties: dict[str, Property] = {}
     for path in files:
         text = read_text(path, "a file of properties", bytes_max=FILE_BYTES_MAX)
-        properties |= parse_properties(text, str(path))
-    return properties | {name: Property(value, SETTING) for name, value in settings.items()}
+        properties = over(properties, parse_properties(text, str(path)))
+    return over(properties, {name: Property(value, SETTING) for name, value in settings.items()})
+
+
+def over(earlier: Properties, later: Properties) -> dict[str, Property]:
+    """`earlier` with `later` over them; what was stated last comes last, whatever its name."""
+    return {name: each for name, each in earlier.items() if name not in later} | dict(later)
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BeforeValidator
 
-from lsmtune.engines.properties import Properties, properties_of
+from lsmtune.engines.properties import Properties, over, properties_of
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.fields import Version, described, found_text, refused
@@ -435,7 +435,7 @@ def workload_from_file(
     `workload_fields` does.
     """
     if path.suffix not in SUFFIXES:
-        own = {**properties_of([path], {}), **(properties or {})}
+        own = over(properties_of([path], {}), properties or {})
         return state_workload(YCSB, parameters, source, own, folder, engine_name)
     why = f"has no effect on {path}, a workload file: change it there"
     for name in parameters:

@@ -173,14 +173,16 @@ def state_workload(
         parameters = {**parameters, "durability": "sync"}
         notes.append(f"{sync.where}: {_SYNC}: read as durability: sync")
         del engine[_SYNC]
-    # Files are there to be changed by flags, also where they have a property by its other name, as
-    # exported ones have; one flag does not silently change another.
+    # Files are there to be changed by later ones and by flags, also where they have a property by
+    # its other name, as exported ones have; one flag does not silently change another.
     flags = [*parameters, *(key for key, each in own.items() if each.source == SETTING)]
     changed = {ALIASES.get(key, key) for key in flags}
+    last = {ALIASES.get(key, key): each.source for key, each in own.items()}
     own = {
         key: each
         for key, each in own.items()
-        if each.source == SETTING or ALIASES.get(key, key) not in changed
+        if each.source == SETTING
+        or (each.source == last[ALIASES.get(key, key)] and ALIASES.get(key, key) not in changed)
     }
     for key, value in parameters.items():
         if key in own and own[key].source == SETTING and own[key].value != str(value):
