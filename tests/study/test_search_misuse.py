@@ -51,6 +51,14 @@ ARGUMENTS = {
     "an objective without a name": ({"direction": {1: "maximize"}}, "direction: found 1"),
     "one start": ({"start": {"size": 5}}, "start: found .*; allowed: a list"),
     "no start": ({"start": [5]}, r"start\[0\]: found 5; allowed: a mapping"),
+    "an endless start": (
+        {"start": [{"size": float("inf"), "mode": "fast"}]},
+        r"start\[0\]: found .*; allowed: a configuration of the space",
+    ),
+    "a start that is no number": (
+        {"start": [{"size": float("nan"), "mode": "fast"}]},
+        r"start\[0\]: found .*; allowed: a configuration of the space",
+    ),
 }
 
 

@@ -119,9 +119,10 @@ class Range:
             return False
         if self.bins is not None:
             return value in self.binned
-        if self.integer and value != math.floor(value):
-            return False
+        # First of all: what is endless, or no number, has no whole part to compare with.
         if not self.low <= value <= self.high:
+            return False
+        if self.integer and value != math.floor(value):
             return False
         return self.step is None or _steps(self.low, value, self.step) % 1 == 0
 
