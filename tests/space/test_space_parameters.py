@@ -137,6 +137,8 @@ def test_contains_refuses_what_a_search_cannot_reach() -> None:
         (Range(1, float("inf"), integer=False), "a.high: found inf"),
         (Range(1, 10, step=0), "a.step: found 0; allowed: more than 0"),
         (Range(3, 8, step=2, log=True), "the first one is 4"),
+        (Range(0.0, 1.0, step=1e-30, integer=False), "a.step: found 1e-30; allowed: at most"),
+        (Range(0.0, 1e30, step=1.0, integer=False), "a.step: found 1.0; allowed: at most"),
     ],
 )
 def test_bad_ranges(numbers: Range, told: str) -> None:

@@ -152,8 +152,8 @@ def _steps(low: Number, value: Number, step: Number) -> Decimal:
 def check_range(numbers: Range, field: str) -> None:
     """Whether `numbers` can be searched; `field` is the parameter's dotted name.
 
-    Raises `FieldError` for bounds out of order, a log scale that reaches zero, steps that do
-    not lead from `low` to `high`, and bins that are too few or too many.
+    Raises `FieldError` for bounds out of order, a log scale that reaches zero, steps that are too
+    many or do not lead from `low` to `high`, and bins that are too few or too many.
     """
     low, high, step, bins = numbers.low, numbers.high, numbers.step, numbers.bins
     for bound, value in (("low", low), ("high", high)):
@@ -183,6 +183,10 @@ def _check_step(numbers: Range, step: Number, field: str) -> None:
         allowed = f"a multiple of step ({step}) on a log scale; the first one is {first}"
         raise FieldError(f"{field}.low", found=low, allowed=allowed)
     steps = _steps(low, numbers.high, step)
+    # Doubles, in which samplers compute, do not tell more of them apart.
+    if steps > INTEGER_MAX:
+        allowed = f"at most {INTEGER_MAX} steps from {low} to {numbers.high}"
+        raise FieldError(f"{field}.step", found=step, allowed=allowed)
     if steps % 1 != 0:
         last = Decimal(str(low)) + math.floor(steps) * Decimal(str(step))
         why = f"steps of {step} from {low} do not reach it"
