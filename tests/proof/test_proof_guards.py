@@ -20,7 +20,7 @@ from lsmtune.proof.guards import (
     make_guards,
     violations,
 )
-from lsmtune.space.constraint import Constraint
+from lsmtune.space.constraint import Constraint, make_constraint
 from made_up import made_up_phase
 
 FILL = Workload("fill", (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom"),), num=1000)
@@ -193,3 +193,18 @@ def test_what_no_pair_observed_is_said_to_be_unknown() -> None:
     judged = judged_by_guards(VERDICT, [text], NOWHERE, [([run()], [run()])] * 6)
     assert judged.outcome is VerdictOutcome.BETTER
     assert judged.guards[0].held is None
+
+
+def test_a_constraint_that_a_program_breaks_under_one_of_several_workloads() -> None:
+    """A program of the user's reports no phases: the name of one ended the study with its proof."""
+    limit = make_constraint("latency_us_p99 <= 10", (), ["latency_us_p99"], (), "study.yaml", "")
+
+    def pair(cost: float) -> tuple[list[Measurement], list[Measurement]]:
+        whole = replace(run(), phases=(), reported={"latency_us_p99": 5.0})
+        small, large = (replace(whole, workload=name) for name in ("small", "large"))
+        return [small, large], [small, replace(large, reported={"latency_us_p99": cost})]
+
+    two = replace(NOWHERE, facts=[{}, {}])
+    judged = judged_by_guards(VERDICT, [limit], two, [pair(16.0)] * 6)
+    assert judged.guards[0].where == "large"
+    assert judged.why == "the candidate breaks latency_us_p99 <= 10 in 6 of 6 pairs of large"

@@ -324,9 +324,10 @@ def _result(
     result = GuardResult(guard.text, len(places[worst]), known[worst][0])
     if len(set(known.values())) > 1:
         run = pairs[0][1][worst[0]]
-        phase = run.measured_phases[worst[1]].name
         several = len({workload for workload, _ in places}) > 1
-        result = replace(result, where=f"{run.workload}, {phase}" if several else phase)
+        # A program of the user's own has no phases.
+        names = [phase.name for phase in run.measured_phases[worst[1] : worst[1] + 1]]
+        result = replace(result, where=", ".join([run.workload, *names] if several else names))
     return _with_ratio(result, guard, pairs, worst)
 
 
