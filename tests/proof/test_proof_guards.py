@@ -69,6 +69,25 @@ def test_the_default_guards_are_amplification_and_the_p99_of_every_operation_typ
             assert guard(text, workload).text == text
 
 
+def test_a_phase_without_a_mix_is_guarded_beside_one_with_a_mix() -> None:
+    """In a study of fillrandom and YCSB nothing limited how slow the puts of fillrandom became."""
+    both = [FILL, MIXED]
+    texts = default_guards(both)
+    assert texts[-1] == "fillrandom.latency_us_p99 <= 1.25 * baseline"
+    guards = make_guards(texts, "rocksdb", both, "guards")
+    fill = [
+        replace(run(), phases=(made_up_phase("fillrandom", latency_us_p99=p99),))
+        for p99 in (10.0, 30.0)
+    ]
+    mixed = run({"get": 100.0, "update": 100.0, "delete": 100.0})
+    baseline = [baseline_observations([each]) for each in (fill[0], mixed)]
+    broken = violations(guards, replace(NOWHERE, facts=[{}, {}]), [fill[1], mixed], baseline)
+    assert [text for text, amount in broken.items() if amount > 0] == [texts[-1]]
+    # No expression can name such a phase: then the p99 is limited in every phase.
+    dashed = replace(FILL, phases=(replace(FILL.phases[0], name="fill-all"),))
+    assert default_guards([dashed, MIXED])[-1] == "latency_us_p99 <= 1.25 * baseline"
+
+
 def test_a_guard_is_a_constraint_with_the_baseline_in_it() -> None:
     text = "write_amplification <= 10"
     with pytest.raises(InputError, match=r"--guard: found 'write_amplification <= 10'; allowed"):

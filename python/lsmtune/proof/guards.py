@@ -24,6 +24,7 @@ from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.proof.verdict import bounds_of
 from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
+from lsmtune.space.parameter import is_option_name
 from lsmtune.stats.intervals import MINIMUM_PAIRS
 from lsmtune.stats.sequential import sequential_ratio
 from lsmtune.workloads.distributions import data_bytes
@@ -70,8 +71,15 @@ def default_guards(workloads: Sequence[Workload]) -> tuple[str, ...]:
     Write and space amplification, and the p99 latency of every operation type: of a phase without a
     mix, its own.
     """
-    latencies = [f"{kind}.{_LATENCY}" for kind in operation_types(workloads)]
-    latencies = latencies or [_LATENCY]
+    typed = [f"{kind}.{_LATENCY}" for kind in operation_types(workloads)]
+    measured = [phase for workload in workloads for phase in workload.measured_phases]
+    # Of a mix only the types are limited. So beside one a phase is named, if that can be written.
+    own = [
+        f"{phase.name}.{_LATENCY}" if typed and is_option_name(phase.name) else _LATENCY
+        for phase in measured
+        if phase.mix is None
+    ]
+    latencies = [*typed, *own]
     ratios = {**_RATIOS, **dict.fromkeys(latencies, _LATENCY_RATIO)}
     return tuple(f"{metric} <= {ratio:g} * {BASELINE}" for metric, ratio in ratios.items())
 
