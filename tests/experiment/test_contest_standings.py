@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from contest_parts import run, scores
@@ -79,6 +80,15 @@ def test_an_outlier_that_decides_nothing_is_named_all_the_same() -> None:
     assert not outlier.decides_first
     assert not outlier.order_changes
     assert not outlier.decides_total
+
+
+def test_percentiles_that_tie_make_no_outlier_of_the_third() -> None:
+    """A histogram has three digits: 12.31, 12.31 and 12.40 us had a sure outlier, at p = 0."""
+    ties = scores({"run": {"fast": [12.31, 12.31, 12.40], "slow": [24.85, 24.71, 24.95]}})
+    far = scores({"run": {"fast": [12.31, 12.31, 12.31, 24.62], "slow": [24.9, 24.7, 25.0, 24.8]}})
+    ties, far = (replace(each, metric="latency_us_p99") for each in (ties, far))
+    assert standings_of(ties).outliers == ()
+    assert [each.round for each in standings_of(far).outliers] == [4]
 
 
 @settings(max_examples=50)

@@ -160,15 +160,19 @@ class Outlier:
     sample: int = 0
 
 
-def grubbs(values: Sequence[float]) -> Outlier:
+def grubbs(values: Sequence[float], resolution: float = 0.0) -> Outlier:
     """Grubbs's two-sided test of whether the most distant of n >= 3 values is from elsewhere.
 
-    With G the distance from the mean in standard deviations, the p-value is that of Student's t
-    with n - 2 degrees of freedom at t^2 = n (n - 2) G^2 / ((n - 1)^2 - n G^2), times 2 n (F. E.
-    Grubbs, "Procedures for detecting outlying observations in samples", Technometrics 11, 1969;
-    NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.17.1). Without an outlier, of a normal
-    sample, it is at most alpha with probability alpha at most. It is for one outlier: two of the
-    same size hide each other.
+    Of the distance from the mean of the others, divided by its standard error as these scatter, the
+    p-value is that of Student's t with n - 2 degrees of freedom, times 2 n. With G the distance
+    from the mean of all in standard deviations, its square is n (n - 2) G^2 / ((n - 1)^2 - n G^2)
+    (F. E. Grubbs, "Procedures for detecting outlying observations in samples", Technometrics 11,
+    1969; NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.17.1). Without an outlier, of a
+    normal sample, it is at most alpha with probability alpha at most. It is for one outlier: two of
+    the same size hide each other.
+
+    Values that were rounded to multiples of `resolution` may tie, and then seem not to scatter. The
+    p-value is an upper bound of that of all values that are rounded to these.
 
     Raises ValueError for another shape, fewer values, and one that is not finite.
     """
@@ -184,25 +188,33 @@ def grubbs(values: Sequence[float]) -> Outlier:
     if spread == 0.0:
         return Outlier(index, 0.0, 1.0)
     deviations = float(distances[index]) / spread
-    left = (n - 1) ** 2 - n * deviations**2
-    if left <= 0.0:  # all other values are the same
+    others = np.delete(row, index)
+    # Each value may be half of the resolution off: in length, n - 1 of them by its root.
+    apart = abs(float(row[index] - others.mean())) - resolution
+    scatter = float(np.std(others, ddof=1)) + resolution / 2 * math.sqrt((n - 1) / (n - 2))
+    if apart <= 0.0:
+        return Outlier(index, deviations, 1.0)
+    if scatter == 0.0:  # all other values are the same
         return Outlier(index, deviations, 0.0)
-    t = math.sqrt(n * (n - 2) * deviations**2 / left)
+    t = apart / (scatter * math.sqrt(n / (n - 1)))
     return Outlier(index, deviations, min(1.0, 2 * n * float(scipy.special.stdtr(n - 2, -t))))
 
 
-def outliers(samples: Sequence[Sequence[float]], alpha: float = 0.05) -> list[Outlier]:
+def outliers(
+    samples: Sequence[Sequence[float]], alpha: float = 0.05, resolution: float = 0.0
+) -> list[Outlier]:
     """The outliers among many samples, at most one of each, the surest first.
 
     `grubbs` of every sample of at least three values, corrected by Holm's procedure, so that with
-    normal samples without outliers any is called with probability `alpha` at most.
+    normal samples without outliers, rounded to `resolution`, any is called with probability `alpha`
+    at most.
 
     Raises ValueError for a value that is not finite and an alpha outside the open interval 0 to 1.
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, found {alpha}")
     tested = [number for number, values in enumerate(samples) if len(values) >= GRUBBS_VALUES_MIN]
-    tests = [grubbs(samples[number]) for number in tested]
+    tests = [grubbs(samples[number], resolution) for number in tested]
     adjusted = holm_adjusted([each.p_value for each in tests])
     called = [
         replace(each, p_value=float(p_value), sample=number)
