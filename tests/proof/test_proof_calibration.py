@@ -225,30 +225,30 @@ def noisy(pair_log_sd: float, seconds_per_pair: float | None = 2.0) -> Calibrati
 
 
 def test_more_time_proves_smaller_effects_and_less_noise_too() -> None:
-    effects = [smallest_effect(noisy(0.1), "x", budget_s) for budget_s in (30, 60, 600, 3600)]
+    effects = [smallest_effect(noisy(0.1), "x", pairs) for pairs in (15, 30, 300, 1800)]
     assert all(effect is not None for effect in effects)
     assert effects == sorted(effects, key=lambda effect: -(effect or 0.0))
-    quiet = smallest_effect(noisy(0.01), "x", 600)
+    quiet = smallest_effect(noisy(0.01), "x", 300)
     assert quiet is not None
     assert quiet == pytest.approx((effects[2] or 0.0) / 10, rel=0.1)
 
 
 def test_nothing_is_claimed_where_nothing_can_be() -> None:
-    few_s = 2.0 * (pairs_at_least(0.95) - 0.5)
-    assert smallest_effect(noisy(0.1), "x", few_s) is None
-    assert smallest_effect(noisy(0.1), "x", few_s + 1.0) is not None
-    assert smallest_effect(noisy(0.1), "y", 600) is None
-    assert smallest_effect(noisy(0.1, None), "x", 600) is None
+    least = pairs_at_least(0.95)
+    assert smallest_effect(noisy(0.1), "x", least - 1) is None
+    assert smallest_effect(noisy(0.1), "x", least) is not None
+    assert smallest_effect(noisy(0.1), "y", 300) is None
     assert pairs_for(noisy(0.1), "y", 0.05) is None
     assert seconds_for(noisy(0.1, None), "x", 0.05) is None
     assert pairs_within(noisy(0.1, 7.0), 60.0) == 8
+    assert pairs_within(noisy(0.1, None), 60.0) == 0
 
 
 @pytest.mark.parametrize(("log_sd", "effect"), [(0.05, 0.05), (0.02, 0.05), (0.1, 0.02)])
 def test_effect_and_pairs_are_inverse(log_sd: float, effect: float) -> None:
     pairs = pairs_for(noisy(log_sd), "x", effect)
     assert pairs is not None
-    back = smallest_effect(noisy(log_sd), "x", 2.0 * pairs)
+    back = smallest_effect(noisy(log_sd), "x", pairs)
     # Pairs are whole: few of them show a little more than was asked for.
     assert back is not None
     assert 0.7 * effect < back < 1.01 * effect
@@ -257,7 +257,7 @@ def test_effect_and_pairs_are_inverse(log_sd: float, effect: float) -> None:
 
 def test_no_noise_needs_the_least_pairs() -> None:
     assert pairs_for(noisy(0.0), "x", 0.01) == pairs_at_least(0.95)
-    assert smallest_effect(noisy(0.0), "x", 600) == 0.0
+    assert smallest_effect(noisy(0.0), "x", 300) == 0.0
     assert (pairs_for(noisy(1e-7), "x", 0.01) or 0) <= pairs_at_least(0.95) + 1
 
 

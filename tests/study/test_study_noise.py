@@ -14,11 +14,13 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.request import RunRequest
+from lsmtune.model.request import PairMethod, RunRequest
 from lsmtune.model.workload import Workload
+from lsmtune.proof.calibration import Calibration, MetricNoise
 from lsmtune.report.source import best_trial, read_study
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
+from lsmtune.study.start import calibration_line
 
 ANCHORS = "{calibration: 0, anchors: 2, repeats: 1}"
 REPEATS = "{calibration: 0, anchors: 0, repeats: 3}"
@@ -173,6 +175,14 @@ def test_a_study_begins_with_its_calibration_and_says_what_it_showed(tmp_path: P
     assert first == [Role.BASELINE, *[Role.CALIBRATION] * 4, Role.TRIAL]
     (line,) = observer.lines
     assert line.startswith("calibration: 2 pairs by whole: sustained_throughput_ops_s varies by")
+
+
+def test_what_the_planned_pairs_can_show_is_said_whatever_a_pair_took(tmp_path: Path) -> None:
+    """The time of 6 pairs of 15.2 s over that of one is 5.999..., and 5 pairs prove nothing."""
+    noise = MetricNoise(0.1, 0.1, 0.1, None, 0.1, 0.1, 0.1, 1.0)
+    spec = make_spec(tmp_path, pairs=6)
+    calibration = Calibration(PairMethod.WHOLE, 3, 0, 15.2, {spec.goal.metric: noise})
+    assert "a proof of 6 pairs can show a difference of" in calibration_line(calibration, spec)
 
 
 def test_a_calibration_takes_no_more_than_a_tenth_of_the_time(tmp_path: Path) -> None:

@@ -210,14 +210,14 @@ def pairs_within(calibration: Calibration, budget_s: float) -> int:
 
 
 def smallest_effect(
-    calibration: Calibration, metric: str, budget_s: float, confidence: float = 0.95
+    calibration: Calibration, metric: str, pairs: int, confidence: float = 0.95
 ) -> float | None:
-    """The smallest effect on `metric` that a proof of `budget_s` seconds shows, 0.05 being 5 %.
+    """The smallest effect on `metric` that a proof of so many `pairs` shows, 0.05 being 5 %.
 
-    0 for a metric that does not vary. None where so few pairs fit that nothing can be proved, or
-    the metric's noise is not known.
+    0 for a metric that does not vary. None where nothing can be proved with so few pairs, or the
+    metric's noise is not known.
     """
-    noise, pairs = calibration.metrics.get(metric), pairs_within(calibration, budget_s)
+    noise = calibration.metrics.get(metric)
     if noise is None or pairs < pairs_at_least(confidence):
         return None
     return math.expm1(_deviations(pairs, confidence) * noise.pair_log_sd)

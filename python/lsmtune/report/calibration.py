@@ -64,16 +64,20 @@ def calibration_document(
     }
 
 
+def _pairs_in_budgets(calibration: Calibration) -> list[tuple[float, int]]:
+    return [(budget_s, pairs_within(calibration, budget_s)) for budget_s in BUDGETS_S]
+
+
 def _metric_document(calibration: Calibration, name: str) -> dict[str, object]:
     return {
         **encode(calibration.metrics[name]),
         "provable": [
             {
                 "budget_s": budget_s,
-                "pairs": pairs_within(calibration, budget_s),
-                "smallest_effect": smallest_effect(calibration, name, budget_s, CONFIDENCE),
+                "pairs": pairs,
+                "smallest_effect": smallest_effect(calibration, name, pairs, CONFIDENCE),
             }
-            for budget_s in BUDGETS_S
+            for budget_s, pairs in _pairs_in_budgets(calibration)
         ],
         "needed": [
             {
@@ -116,7 +120,10 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
         if max(noise.run_log_sd, noise.pair_log_sd) < _HARDLY_LOG_SD:
             steady.append(name)
             continue
-        effects = (smallest_effect(calibration, name, time_s, CONFIDENCE) for time_s in BUDGETS_S)
+        effects = [
+            smallest_effect(calibration, name, pairs, CONFIDENCE)
+            for _, pairs in _pairs_in_budgets(calibration)
+        ]
         lag = noise.autocorrelation
         rows.append(
             (

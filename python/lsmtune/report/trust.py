@@ -130,9 +130,7 @@ def noise_rows(records: StudyRecords) -> list[NoiseRow]:
     calibration = records.calibration
     noise = None if calibration is None else calibration.metrics.get(metric)
     if calibration is not None and noise is not None:
-        # Half a pair more, so that no rounding makes it one pair less.
-        budget_s = (proof.pairs + 0.5) * (calibration.seconds_per_pair or 0.0)
-        effect = smallest_effect(calibration, metric, budget_s, proof.confidence)
+        effect = smallest_effect(calibration, metric, proof.pairs, proof.confidence)
         run = (noise.run_log_sd, noise.run_log_sd_low, noise.run_log_sd_high)
         pair = (noise.pair_log_sd, noise.pair_log_sd_low, noise.pair_log_sd_high)
         source, pairs = NoiseSource.CALIBRATION, calibration.pairs

@@ -142,10 +142,7 @@ def calibration_line(calibration: Calibration, spec: Spec) -> str:
     varies = f"{spec.goal.metric} varies by {format_share(noise.run_log_sd)} from run to run"
     pairs = f"{calibration.pairs} pairs by {calibration.method.value}{of}"
     text = f"calibration: {pairs}: {varies}"
-    seconds = calibration.seconds_per_pair or 0.0
-    effect = smallest_effect(
-        calibration, spec.goal.metric, spec.proof.pairs * seconds, spec.proof.confidence
-    )
+    effect = smallest_effect(calibration, spec.goal.metric, spec.proof.pairs, spec.proof.confidence)
     if effect is None:
         return text
     shown = f"a proof of {spec.proof.pairs} pairs can show a difference of {format_share(effect)}"
