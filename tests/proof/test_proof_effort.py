@@ -10,7 +10,8 @@ import pytest
 from lsmtune.model.goal import Objective
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.verdict import PairValues, SampleSize, judge, sample_size_wanted
-from lsmtune.stats.noise import pairs_needed
+from lsmtune.stats.noise import noise_of, pairs_needed
+from lsmtune.stats.sequential import evidence_of_more
 
 
 def unproven(pairs: int, ratio: float, log_sd: float) -> Verdict:
@@ -42,8 +43,25 @@ def test_a_slower_candidate_takes_as_many() -> None:
 def test_nothing_smaller_than_what_matters_is_sought() -> None:
     verdict = unproven(12, 1.001, 0.05)
     found = sample_size_wanted(verdict, 0.03, None)
-    assert "at this noise a difference of 3 % takes about" in found.text
+    assert "at this noise a difference below 3 % takes about" in found.text
     assert found.text.endswith("more")  # nothing is known of the time
+
+
+@pytest.mark.parametrize("seen", [0.0005, 0.01, 0.015, 0.02, 0.029])
+def test_so_many_pairs_prove_a_difference_or_that_it_is_too_small(seen: float) -> None:
+    """Where half of what matters was seen, three in five of such proofs ended unproven again."""
+    proofs, effect = 150, 0.03
+    verdict = unproven(12, 1.0 + seen, 0.03)
+    wanted = sample_size_wanted(verdict, effect, None).pairs
+    assert wanted is not None
+    log_sd = noise_of([value / 1e5 for value in verdict.candidate_values]).log_sd
+    noise = np.random.default_rng(7).standard_normal((proofs, wanted))
+    logs, limit = math.log1p(seen) + log_sd * noise, math.log1p(effect)
+    mark = 2.0 / (1.0 - 0.95)
+    more, less = (evidence_of_more(side, 0.0) > mark for side in (logs, -logs))
+    within = (evidence_of_more(logs, -limit) > mark) & (evidence_of_more(-logs, -limit) > mark)
+    proved = (more | less | within).any(axis=1).mean()
+    assert proved >= 0.8 - 3 * math.sqrt(0.8 * 0.2 / proofs)
 
 
 def test_what_no_number_of_pairs_shows_has_another_advice() -> None:

@@ -195,6 +195,8 @@ def _ratio(
 
 # The largest number of pairs that can be asked for; above it the advice is another one.
 PAIRS_MAX = 1000
+# An interval within two bounds has passed both: in four of five proofs, if each in nine of ten.
+_POWER_OF_EACH_BOUND = 0.9
 
 
 @dataclass(frozen=True)
@@ -210,10 +212,10 @@ def sample_size_wanted(
 ) -> SampleSize:
     """What a proof that ended in `verdict`, not proven, would have taken.
 
-    The difference to prove is the one that was seen, or `smallest_effect` e where that is larger:
-    then to show that there is none. It is proven in four of five proofs of so many pairs, if the
-    noise stays what it was. A difference that was seen by chance is smaller in truth, so that this
-    is a lower estimate. `pair_s` seconds go into a pair.
+    The difference to prove is the one that was seen; or, where `smallest_effect` e is larger and
+    that takes fewer pairs, that it is below e. It is proven in four of five proofs of so many
+    pairs, if the noise stays what it was. A difference that was seen by chance is smaller in truth,
+    so that this is a lower estimate. `pair_s` seconds go into a pair.
     """
     least = pairs_at_least(verdict.confidence)
 
@@ -231,13 +233,22 @@ def sample_size_wanted(
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
     log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
     seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
-    wanted = max(seen, smallest_effect or 0.0)
-    if log_sd == 0.0 or wanted == 0.0:
+    # How near the bound of the interval on the side of what was seen has to be; the other has room.
+    room = (1.0 + (smallest_effect or 0.0)) / (1.0 + seen) - 1.0
+    ways: list[tuple[int, str]] = []
+    if log_sd > 0.0 and seen > 0.0:
+        differs = pairs_needed(seen, log_sd, verdict.confidence)
+        ways.append((differs, f"a difference of {format_share(seen)}"))
+    if log_sd > 0.0 and smallest_effect is not None and room > 0.0:
+        within = pairs_needed(room, log_sd, verdict.confidence, _POWER_OF_EACH_BOUND)
+        ways.append((within, f"a difference below {format_share(smallest_effect)}"))
+    if not ways:
         return SampleSize()
-    pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
+    fewest, what = min(ways)
+    pairs = max(fewest, least, verdict.pairs + 1)
     if pairs == least:
         return at_least
-    text = f"at this noise a difference of {format_share(wanted)} takes about {pairs:,} pairs"
+    text = f"at this noise {what} takes about {pairs:,} pairs"
     if verdict.pairs >= least:
         detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
         text = f"{verdict.pairs} pairs show a difference of {format_share(detectable)}; {text}"
