@@ -140,7 +140,7 @@ def test_a_baseline_that_keeps_failing_ends_the_proof(folder: StudyFolder) -> No
     found = proved(folder, failing(Outcome.TIMEOUT, *range(9), candidate=False))
     assert found.outcome is VerdictOutcome.NOT_PROVEN
     assert found.why == (
-        "the baseline failed in 3 pairs: a run of it ended timeout (made to end timeout)"
+        "the baseline has no value in 3 pairs: a run of it ended timeout (made to end timeout)"
     )
     assert (found.pairs, found.pairs_failed) == (0, 3)
 
@@ -157,7 +157,42 @@ def test_a_candidate_is_not_blamed_for_what_the_baseline_does_too(folder: StudyF
 def test_a_metric_that_nobody_observes_is_said_to_be_one(folder: StudyFolder) -> None:
     found = proved(folder, goal=Goal((Objective("read_amplification", Direction.MINIMIZE),)))
     assert found.outcome is VerdictOutcome.NOT_PROVEN
-    assert found.why == "no run of either configuration observed read_amplification"
+    assert found.why == "a run of either configuration did not observe read_amplification"
+
+
+class Stalling(FakeRunner):
+    """One side stalls for 0.1 s a run, and the other never."""
+
+    def __init__(self, *, candidate: bool) -> None:
+        super().__init__()
+        self._candidate = candidate
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        stall_s = 0.1 if is_candidate(request) is self._candidate else 0.0
+        return replace(found, phases=tuple(replace(p, stall_s=stall_s) for p in found.phases))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "why", "pairs"),
+    [
+        (False, "a run of the candidate observed stall_s of 0, which has no product", 1),
+        (
+            True,
+            "the baseline has no value in 3 pairs: a run of it observed stall_s of 0, which has no "
+            "product",
+            3,
+        ),
+    ],
+)
+def test_a_side_that_never_stalls_has_no_product_and_is_not_said_to_have_failed(
+    folder: StudyFolder, candidate: bool, why: str, pairs: int
+) -> None:
+    """It was said not to have observed the product; or to have failed: "a run of it ended "."""
+    both = Goal((Objective(), Objective("stall_s", Direction.MINIMIZE)))
+    found = proved(folder, Stalling(candidate=candidate), goal=both)
+    assert (found.outcome, found.why) == (VerdictOutcome.NOT_PROVEN, why)
+    assert (found.pairs, found.pairs_failed) == (0, pairs)
 
 
 def test_no_pair_is_begun_that_would_pass_the_deadline(folder: StudyFolder) -> None:

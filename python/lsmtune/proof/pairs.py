@@ -144,9 +144,9 @@ def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     failures = len(pairs) - len(complete)
     disqualified = next(filter(None, (_disqualified(pair, goal) for pair in pairs)), "")
     if failures > FAILURES_TOLERATED and not disqualified:
-        ends = [_ended(pair.baseline) for pair in pairs if failed(pair.baseline)]
-        last = ends[-1] if ends else ""
-        disqualified = f"the baseline failed in {failures} pairs: a run of it ended {last}"
+        last = [pair.baseline for pair in pairs if _value(goal, pair.baseline) is None][-1]
+        said = f"ended {_ended(last)}" if failed(last) else _lacks(goal, last)
+        disqualified = f"the baseline has no value in {failures} pairs: a run of it {said}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
     return PairValues(
         baseline=[baseline for baseline, _ in values if baseline is not None],
@@ -196,9 +196,25 @@ def _disqualified(pair: Pair, goal: Goal) -> str:
     # Where the baseline failed, the candidate may not have run all workloads.
     if failed(pair.baseline) or _value(goal, pair.candidate) is not None:
         return ""
-    if alike:
-        return f"no run of either configuration observed {goal.metric}"
-    return f"a run of the candidate did not observe {goal.metric}"
+    lacks = _lacks(goal, pair.candidate)
+    whose = "the candidate"
+    if alike and _lacks(goal, pair.baseline) == lacks:
+        whose = "either configuration"
+    return f"a run of {whose} {lacks}"
+
+
+def _lacks(goal: Goal, side: Side) -> str:
+    """Why `side`, of which no run failed, has no value all the same."""
+    runs = measurements(side)
+    for objective in goal.objectives:
+        if any(objective.value(run) is None for run in runs):
+            return f"did not observe {objective.label}"
+    # Those of several workloads are multiplied, and those objectives that the pick weighs.
+    values = [
+        (o.label, o.value(run) or 0.0) for o in (*goal.chosen, *goal.objectives) for run in runs
+    ]
+    label, value = next((label, value) for label, value in values if value <= 0.0)
+    return f"observed {label} of {value:g}, which has no product"
 
 
 def _ended(side: Side) -> str:
