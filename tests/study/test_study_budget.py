@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from study_parts import make_spec
 
 from lsmtune.errors import InputError
-from lsmtune.study.budget import SearchBudget, refuse_short
+from lsmtune.study.budget import SearchBudget, proof_runs_least, refuse_short
 from lsmtune.study.build import parse_spec
+from lsmtune.study.finalist import size_budget
+from lsmtune.study.size import RunSize
 from lsmtune.units import parse_duration
 
 walls = st.lists(st.floats(0.1, 100.0), min_size=1, max_size=20)
@@ -102,6 +104,19 @@ def test_a_third_of_the_time_is_the_searchs_whatever_its_best_trial_needs() -> N
     # But never less than what a proof takes without.
     usual_s = 6 * 2 * 1.2 * 1.7
     assert SearchBudget(None, 30.0, 10, longer_s=5.0).reserve_s(runs) == pytest.approx(usual_s)
+
+
+@pytest.mark.parametrize(("confidence", "short", "long"), [(0.95, 6, 10), (0.999, 12, 12)])
+def test_the_pairs_without_which_nothing_is_proved_are_kept_at_any_confidence(
+    confidence: float, short: int, long: int, tmp_path: Path
+) -> None:
+    """At 0.999 time for 10 or 6 pairs was kept, and 12 are run in any case: beyond the budget."""
+    spec = make_spec(tmp_path, budget="{time: 1000s}", pairs=30)
+    spec = replace(spec, proof=replace(spec.proof, confidence=confidence))
+    budget = size_budget(spec, RunSize(), 0.0)
+    assert budget.reserve_s([1.0]) == pytest.approx(long * 2 * 1.2)
+    assert budget.reserve_s([100.0]) == pytest.approx(short * 2 * 1.2 * 100.0)
+    assert proof_runs_least(spec) == pytest.approx(short * 2 * 1.2)
 
 
 def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from lsmtune.errors import InputError
 from lsmtune.model.workload import PhaseKind
+from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration, format_share
 
@@ -33,9 +34,7 @@ PAIRS_KEPT = 10
 SHARE_KEPT = 0.5
 # For a finalist whose runs have to be longer it is kept up to so much.
 LONGER_SHARE_KEPT = 2 / 3
-PAIRS_KEPT_LEAST = 6
-# The runs of the least proof, which may be slower than those of the search.
-PROOF_RUNS_LEAST = RESERVE_FACTOR * 2 * PAIRS_KEPT_LEAST
+PAIRS_KEPT_LEAST = 6  # at 95 %
 # A search with fewer trials finds what its first points are, and is told so.
 TRIALS_FEW = 10
 # Trials of a model that run once at the size of the proof before it: few, as they take as long.
@@ -49,16 +48,26 @@ SHARE_MAX = 0.1
 PATIENCE_FACTOR = 5.0
 
 
+def pairs_kept_least(spec: Spec) -> int:
+    """The pairs without which the proof of `spec` can prove nothing, but no fewer than six."""
+    return max(PAIRS_KEPT_LEAST, pairs_at_least(spec.proof.confidence))
+
+
+def proof_runs_least(spec: Spec) -> float:
+    """The runs of the least proof, which may be slower than those of the search."""
+    return RESERVE_FACTOR * 2 * pairs_kept_least(spec)
+
+
 @dataclass(frozen=True)
 class SearchBudget:
     """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
 
-    `pairs` is the number of pairs that are kept for the proof, of two runs each. `other_s` seconds
-    of the time go to neither: what starts the study, and what comes after its proof. A run of the
-    proof takes `proof_factor` times as long as one of the search. While nothing is known that could
-    be proved (`to_prove`), the search has half of the proof's time, too. By `longer_s` seconds a
-    run of the proof is longer than the baseline's, at the size of the search, since its finalist
-    needs it.
+    `pairs` is the number of pairs that are kept for the proof, of two runs each, and `pairs_least`
+    that without which it proves nothing. `other_s` seconds of the time go to neither: what starts
+    the study, and what comes after its proof. A run of the proof takes `proof_factor` times as long
+    as one of the search. While nothing is known that could be proved (`to_prove`), the search has
+    half of the proof's time, too. By `longer_s` seconds a run of the proof is longer than the
+    baseline's, at the size of the search, since its finalist needs it.
     """
 
     trials: int | None
@@ -68,6 +77,7 @@ class SearchBudget:
     proof_factor: float = 1.0
     to_prove: bool = True
     longer_s: float = 0.0
+    pairs_least: int = PAIRS_KEPT_LEAST
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took, the baseline's first."""
@@ -85,7 +95,7 @@ class SearchBudget:
         pair_s = 2 * run_s * RESERVE_FACTOR * self.proof_factor
         kept = self.pairs
         if self.time_s is not None and pair_s > 0:
-            fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
+            fitting = max(self.pairs_least, int(SHARE_KEPT * self.time_s / pair_s))
             kept = min(kept, fitting)
         return kept * pair_s
 
@@ -177,9 +187,9 @@ class SearchBudget:
         if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
             return ""
         run_s = _median(run_walls_s)
-        proof_s = PROOF_RUNS_LEAST * run_s * self.proof_factor
+        proof_s = RESERVE_FACTOR * 2 * self.pairs_least * run_s * self.proof_factor
         kept_s = proof_s
-        for _ in range(PAIRS_KEPT):  # until it is steady: of a longer budget more pairs are kept
+        for _ in range(self.pairs):  # until it is steady: of a longer budget more pairs are kept
             needed_s = (spent_s + run_s + kept_s + self.other_s) / (1 - SHARE_MAX)
             kept_s = max(proof_s, replace(self, time_s=needed_s).reserve_s(run_walls_s))
         return (
@@ -200,11 +210,12 @@ def refuse_short(spec: Spec, place: str) -> None:
     # A database that is loaded once serves all runs, and one with operations may end before.
     lasting = [p for p in phases if p.kind is not PhaseKind.LOAD and p.operations_whole is None]
     run_s = sum(phase.duration_s or 0.0 for phase in lasting if phase.replay is None)
-    least_s = (2 + 2 * PAIRS_KEPT_LEAST) * run_s
+    runs = 2 + 2 * pairs_kept_least(spec)
+    least_s = runs * run_s
     if spec.budget.time_s is not None and spec.budget.time_s < least_s:
         raise InputError(
             *(place, "" if place.startswith("-") else "budget.time"),
             found=format_duration(spec.budget.time_s),
             allowed=f"at least {format_duration(least_s)}: by the durations of its phases a run "
-            f"takes {format_duration(run_s)}, and a study has {2 + 2 * PAIRS_KEPT_LEAST} or more",
+            f"takes {format_duration(run_s)}, and a study has {runs} or more",
         )

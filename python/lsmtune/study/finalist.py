@@ -34,10 +34,10 @@ from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.budget import (
     PAIRS_KEPT,
-    PAIRS_KEPT_LEAST,
     PROMOTED_MAX,
     RESERVE_FACTOR,
     SearchBudget,
+    pairs_kept_least,
 )
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.live import Requests
@@ -71,13 +71,15 @@ def nothing_to_prove(spec: Spec, progress: Progress, defaults: Mapping[str, Opti
 
 def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
     """The budget of `spec` with runs of `size`; `other_s` is that of a SearchBudget."""
-    pairs = min(spec.proof.pairs, PAIRS_KEPT)
+    least = pairs_kept_least(spec)
+    pairs = max(min(spec.proof.pairs, PAIRS_KEPT), least)
     if size.grows:
         pairs += math.ceil((1 + PROMOTED_MAX) / 2)
     return SearchBudget(
         *(spec.budget.trials, spec.budget.time_s, pairs),
         other_s=other_s,
         proof_factor=size.proof_factor,
+        pairs_least=least,
     )
 
 
@@ -192,7 +194,7 @@ def _proof_length(
         pair_s = sum(runs_s)
         room = DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9])
         if deadline_s is not None:
-            room = min(room, deadline_s / max(PAIRS_KEPT_LEAST * pair_s, 1e-9))
+            room = min(room, deadline_s / max(pairs_kept_least(spec) * pair_s, 1e-9))
         if room >= 1.0:
             break
     return factor, room, measured if moving else factor

@@ -25,7 +25,7 @@ from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.space import Space
-from lsmtune.study.budget import PATIENCE_FACTOR, PROMOTED_MAX, PROOF_RUNS_LEAST
+from lsmtune.study.budget import PATIENCE_FACTOR, PROMOTED_MAX, proof_runs_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Judgement, Promotion
 from lsmtune.study.size import RunSize
@@ -82,12 +82,12 @@ def promote(
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
     store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
-    if deadline_s is not None and not done and deadline_s < (3 + PROOF_RUNS_LEAST) * run_s:
+    if deadline_s is not None and not done and deadline_s < (3 + proof_runs_least(spec)) * run_s:
         arms = []
     for index, (trial, arm) in enumerate(arms):
         left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing: on databases that are loaded.
-        kept_s = PROOF_RUNS_LEAST * max(runs_s, default=0.0)
+        kept_s = proof_runs_least(spec) * max(runs_s, default=0.0)
         if left_s is not None and walls_s and left_s < max(walls_s) + kept_s:
             break
         slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)

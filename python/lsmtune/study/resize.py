@@ -30,7 +30,7 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.workload import Workload
-from lsmtune.study.budget import PROMOTED_MAX, PROOF_RUNS_LEAST, RESERVE_FACTOR
+from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR, proof_runs_least
 from lsmtune.study.feasible import limits_of_size
 from lsmtune.study.size import (
     DEADLINE_SHARE,
@@ -58,8 +58,7 @@ SCALE_LEAST = 0.01
 _RUNS_LEAST, _RUNS_WANTED = 11, 40
 _SEARCH_SHARE = 0.5
 # Before a proof on more data than the search, the baseline and the promoted trials run once.
-_PROOF_RUNS = PROOF_RUNS_LEAST + RESERVE_FACTOR * (1 + PROMOTED_MAX)
-_ROUNDS_LEAST = _RUNS_LEAST + PROOF_RUNS_LEAST
+_PROMOTION_RUNS = RESERVE_FACTOR * (1 + PROMOTED_MAX)
 # Scales that differ by less are as good.
 _DIFFERS = 1.4
 # Of a run of a model, durations take half at most: still less data would save little of its time.
@@ -285,7 +284,7 @@ class _Needed:
 
     def holds_target(self) -> bool:
         """Whether the time budget holds a search and a proof at the target."""
-        left_s, runs = self._left_s(), _RUNS_WANTED + PROOF_RUNS_LEAST
+        left_s, runs = self._left_s(), _RUNS_WANTED + proof_runs_least(self.spec)
         return left_s is None or left_s >= runs * self.rows.takes.at(1.0)
 
     def bound(self) -> str:
@@ -306,7 +305,7 @@ class _Needed:
         # What is small, or nearly fits, is no model's; it has fewer runs.
         fits = _RUNS_WANTED * takes.at(1.0) < left_s
         search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
-        search = min(search, most, takes.scale_for(left_s / _ROUNDS_LEAST))  # the largest that fits
+        search = min(search, most, takes.scale_for(left_s / self._runs_least()))  # what fits
         return None if search < least else (search, self.proof_scale(search))
 
     def proof_scale(self, search: float) -> float:
@@ -314,8 +313,13 @@ class _Needed:
         takes, left_s = self.rows.takes, self._left_s()
         if left_s is None:
             return 1.0
-        proof_s = (left_s - _RUNS_LEAST * takes.at(search)) * _SEARCH_SHARE / _PROOF_RUNS
+        runs = proof_runs_least(self.spec) + _PROMOTION_RUNS
+        proof_s = (left_s - _RUNS_LEAST * takes.at(search)) * _SEARCH_SHARE / runs
         return max(search, min(1.0, self._most(), takes.scale_for(proof_s)))
+
+    def _runs_least(self) -> float:
+        """Runs of the least search and the least proof."""
+        return _RUNS_LEAST + proof_runs_least(self.spec)
 
     def _most(self) -> float:
         """The largest scale of runs that flush often enough, and are within the deadline."""
@@ -330,7 +334,7 @@ class _Needed:
     def lacking(self) -> tuple[str, str]:
         """What is too short for the smallest model, and what would do, for a sentence."""
         least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        time_s = self.spent_s + _ROUNDS_LEAST * self.rows.takes.at(least)
+        time_s = self.spent_s + self._runs_least() * self.rows.takes.at(least)
         deadline_s = max(run.at(least) for run in self.rows.runs) / DEADLINE_SHARE
         needs = {}
         if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
