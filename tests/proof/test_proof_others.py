@@ -120,6 +120,20 @@ def test_what_a_program_reports_has_no_direction() -> None:
     assert (cost.metric, cost.direction, cost.ratio) == ("cost", "", pytest.approx(0.5))
 
 
+def test_a_throughput_that_a_program_reports_is_shown_once_and_better_where_it_is_higher() -> None:
+    """It was there a second time, as if less of it were better, and widened all intervals."""
+    goal = Goal((Objective("cost", Direction.MINIMIZE),))
+    slow, fast = (
+        [[run_of(cost=4.0 + n, throughput_ops_s=speed * n)] for n in range(1, PAIRS)]
+        for speed in (1.0, 1.5)
+    )
+    found = ratios_of(goal, slow, fast, 0.95)
+    assert [(each.metric, each.direction) for each in found.ratios] == [
+        ("throughput_ops_s", "maximize")
+    ]
+    assert found.each == pytest.approx(0.95)
+
+
 def test_what_is_shown_only_has_a_ratio_and_widens_no_interval() -> None:
     goal = Goal((Objective(),))
     sides = [[[run_of(phase(1.0 + i), phase(2.0 + i))] for i in range(8)] for _ in range(2)]

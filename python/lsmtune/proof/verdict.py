@@ -168,8 +168,10 @@ def _shown_objectives(goal: Goal, runs: Runs) -> list[Objective]:
     known = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
     if any(len(run.measured_phases) > 1 for run in runs):
         known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
-    programs = dict.fromkeys(name for run in runs for name in run.reported)
-    known += [Objective(name, Direction.MINIMIZE) for name in programs]
+    # A program may report a metric that is known, of which the direction is, too.
+    reported = dict.fromkeys(name for run in runs for name in run.reported)
+    others = reported.keys() - {objective.metric for objective in known}
+    known += [Objective(name, default_direction(name)) for name in reported if name in others]
     shown = {objective.label for objective in goal.objectives}
     return [objective for objective in known if objective.label not in shown]
 
