@@ -13,7 +13,6 @@ from engine_parts import compile_library
 
 from lsmtune.engines import libraries
 from lsmtune.engines.libraries import (
-    FileState,
     Registry,
     find_library,
     library_warnings,
@@ -128,7 +127,6 @@ def test_a_file_that_vanished_or_changed_is_passed_over_and_reported(tmp_path: P
     Registry().add(changed)
     gone.path.unlink()
     changed.path.write_bytes(b"something else")
-    assert [e.state() for e in Registry().entries()] == [FileState.MISSING, FileState.CHANGED]
     warnings = registry_warnings("rocksdb")
     assert any("gone.so is gone" in w and "engines remove" in w for w in warnings)
     assert any("changed.so has changed" in w and "engines add" in w for w in warnings)
@@ -143,7 +141,7 @@ def test_a_file_with_a_new_time_and_the_old_content_is_unchanged(tmp_path: Path)
     os.utime(added.path, ns=(0, 0))
     assert find_library("rocksdb") == added
     added.path.write_bytes(added.path.read_bytes()[::-1])
-    assert Registry().entries()[0].state() is FileState.CHANGED
+    assert "a.so has changed" in registry_warnings()[0]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from lsmtune.engines.library import (
@@ -43,14 +42,6 @@ from lsmtune.model.config import Build, EngineIdentity
 FORMAT_VERSION = 1
 
 
-class FileState(StrEnum):
-    """What became of a registered file."""
-
-    PRESENT = "present"
-    MISSING = "missing"
-    CHANGED = "changed"
-
-
 @dataclass(frozen=True)
 class Entry:
     """A registered library, and the file as it was when it was registered."""
@@ -71,8 +62,8 @@ class Entry:
         identity = EngineIdentity(self.engine, self.version, self.path, self.build)
         return Library(Path(self.path), identity, self.compressions, self.origin)
 
-    def state(self) -> FileState:
-        """Whether the file is still the one that was registered.
+    def trouble(self) -> str:
+        """What became of the file since it was registered, and the next step; empty for nothing.
 
         Reads the whole file only when its size agrees and its time does not.
         """
@@ -80,11 +71,11 @@ class Entry:
         try:
             status = path.stat()
         except OSError:
-            return FileState.MISSING
-        if status.st_size != self.file_bytes:
-            return FileState.CHANGED
-        same = status.st_mtime_ns == self.modified_ns or file_sha256(path) == self.sha256
-        return FileState.PRESENT if same else FileState.CHANGED
+            return f"is gone; next step: lsmtune engines remove {self.path}"
+        same = status.st_size == self.file_bytes and (
+            status.st_mtime_ns == self.modified_ns or file_sha256(path) == self.sha256
+        )
+        return "" if same else f"has changed; next step: lsmtune engines add {self.path}"
 
 
 class Registry:
@@ -120,7 +111,7 @@ class Registry:
 
     def present(self) -> list[Library]:
         """The libraries whose files are there, unchanged."""
-        return [e.library for e in self.entries() if e.state() is FileState.PRESENT]
+        return [entry.library for entry in self.entries() if not entry.trouble()]
 
     def add(self, library: Library) -> Entry:
         """Register `library` as its file is now; replaces an entry of the same path.
@@ -301,15 +292,11 @@ def _known_libraries(engine: str) -> list[Library]:
 
 def registry_warnings(name: str | None = None) -> tuple[str, ...]:
     """What is wrong with registered files (of engine `name`), each with the next step."""
-    warnings = []
-    for entry in Registry().entries():
-        state = entry.state() if name in (None, entry.engine) else FileState.PRESENT
-        library = f"registered {entry.engine} library {entry.path}"
-        if state is FileState.MISSING:
-            warnings.append(f"{library} is gone; next step: lsmtune engines remove {entry.path}")
-        if state is FileState.CHANGED:
-            warnings.append(f"{library} has changed; next step: lsmtune engines add {entry.path}")
-    return tuple(warnings)
+    return tuple(
+        f"registered {entry.engine} library {entry.path} {trouble}"
+        for entry in Registry().entries()
+        if name in (None, entry.engine) and (trouble := entry.trouble())
+    )
 
 
 def library_warnings(library: Library) -> tuple[str, ...]:
