@@ -161,25 +161,16 @@ def model_optima(
         apart = np.abs(features[:-1] - features[-1]).sum(axis=1) / varied
         if len(optima) < count and not (apart < _DISTINCT).any():
             optima.append(best)
+    found = [unit_space.values_at(point) for point in optima]
     if origin is None or first is None:
-        return [unit_space.values_at(point) for point in optima]
-    found = []
-    for point in optima:
-        values = unit_space.values_at(point)
-        same = {dimension.name for dimension in unit_space.dimensions} - {
-            dimension.name
-            for dimension, one, other in zip(unit_space.dimensions, point, first[0], strict=True)
-            if one != other and not (math.isnan(one) and math.isnan(other))
-        }
+        return found
+    for point, values in zip(optima, found, strict=True):
         for parameter in space.parameters:
-            # Not by way of a coordinate, which is rounded: 10 stays 10.
-            if (
-                parameter.name in values
-                and parameter.name in origin
-                and set(parameter.distributions()) <= same
-            ):
+            places = [unit_space.position[name] for name in parameter.distributions()]
+            same = np.array_equal(point[places], first[0][places], equal_nan=True)
+            if same and parameter.name in values:
+                # Not by way of a coordinate, which is rounded: 10 stays 10.
                 values[parameter.name] = origin[parameter.name]
-        found.append(values)
     return found
 
 
