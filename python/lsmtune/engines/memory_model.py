@@ -72,7 +72,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES, version_key
@@ -346,34 +345,21 @@ def _check_filter(options: ModelOptions) -> None:
 _MODELS = {"rocksdb": rocksdb_memory, "leveldb": leveldb_memory}
 
 
-@dataclass(frozen=True)
-class MemoryModel:
-    """`parts`: bytes by name."""
-
-    parts: Mapping[str, int]
-
-    @property
-    def total_bytes(self) -> int:
-        """The sum of the parts."""
-        return sum(self.parts.values())
-
-
 def memory_model(
     engine_name: str,
     options: Mapping[str, OptionValue],
     *,
     version: str = "",
     source: str = "options",
-) -> MemoryModel:
-    """The model of `options` (by dotted name) for an engine; absent ones have their defaults.
+) -> dict[str, int]:
+    """Bytes by part for `options` (by dotted name) of an engine; absent ones have their defaults.
 
     The defaults are those of `version`, of the newest one known when it is empty. The engines
     within the driver have no options and no parts. Raises `InputError`, naming `source` and the
     option, for a value that cannot be read, and for an unknown engine.
     """
     if engine_name in BUILT_IN_ENGINES:
-        return MemoryModel(MappingProxyType({}))
+        return {}
     if engine_name not in _MODELS:
         raise InputError("engine", found=engine_name, known=ENGINE_NAMES)
-    read = model_options(engine_name, options, version, source)
-    return MemoryModel(MappingProxyType(_MODELS[engine_name](read)))
+    return _MODELS[engine_name](model_options(engine_name, options, version, source))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.memory_model import MemoryModel, memory_model
+from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.option_names import split_parts, whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
@@ -206,8 +206,8 @@ def doubts(
     memory, unsafe = "", []
     if engine.name in ENGINE_KINDS:
         version = engine.version or ""
-        model = memory_model(engine.name, config.options, version=version, source=source)
-        memory = _memory_clause(model, limits.memory_bytes)
+        parts = memory_model(engine.name, config.options, version=version, source=source)
+        memory = _memory_clause(parts, limits.memory_bytes)
     for name, value, reason in unsafe_uses(engine.name, config.options, durability):
         info = option_catalogue(engine.name).get(name)
         risks = ", ".join(info.risk).replace("_", " ") if info else ""
@@ -217,14 +217,15 @@ def doubts(
     return Doubts(unsafe, memory)
 
 
-def _memory_clause(model: MemoryModel, limit_bytes: int) -> str:
+def _memory_clause(parts: Mapping[str, int], limit_bytes: int) -> str:
     """That it may come to use more than `limit_bytes`; empty where it does not."""
-    if model.total_bytes <= limit_bytes:
+    total_bytes = sum(parts.values())
+    if total_bytes <= limit_bytes:
         return ""
-    largest = sorted(model.parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
-    parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
+    shown = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
     return (
-        f"by the memory model it may come to use {format_bytes(model.total_bytes)} ({parts}), "
+        f"by the memory model it may come to use {format_bytes(total_bytes)} ({shown}), "
         f"more than the limit of {format_bytes(limit_bytes)} (--memory)"
     )
 

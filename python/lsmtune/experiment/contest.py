@@ -255,8 +255,8 @@ def _values(
             values[name] = options.truth(name) if kind == "bool" else options.value(name)
     names_model = any(_MEMORY_MODEL in constraint.fact_names for constraint in constraints)
     if names_model or _BLOCK_CACHE in named_options:
-        model = memory_model(rules.engine, config.options, version=version or "", source=source)
-        values[_MEMORY_MODEL] = model.total_bytes
+        parts = memory_model(rules.engine, config.options, version=version or "", source=source)
+        values[_MEMORY_MODEL] = sum(parts.values())
         if _BLOCK_CACHE in named_options:
-            values[_BLOCK_CACHE] = model.parts["block_cache"]
+            values[_BLOCK_CACHE] = parts["block_cache"]
     return values

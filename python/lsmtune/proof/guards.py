@@ -194,7 +194,7 @@ def circumstances_of(
     `of_memory`: whether a constraint asks for the memory by the model, which takes a while.
     """
     modelled = of_memory and engine in ENGINE_KINDS
-    memory = memory_model(engine, options).total_bytes if modelled else 0
+    memory = sum(memory_model(engine, options).values()) if modelled else 0
     known = {**defaults, **options, MEMORY_MODEL: memory}
     return Circumstances(known, [facts_of(workload) for workload in workloads], source, engine)
 

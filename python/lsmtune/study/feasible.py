@@ -307,7 +307,7 @@ class Feasibility:
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
         """By the model of the engine; 0 for one that has none."""
         engine = self._spec.engine_name
-        return memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
+        return sum(memory_model(engine, options).values()) if engine in ENGINE_KINDS else 0
 
 
 def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue]:
