@@ -118,12 +118,9 @@ class ModelOptions:
     def whole(self, name: str, low: int = 0) -> int:
         """A whole number of at least `low`."""
         value = self.value(name)
-        number: OptionValue | None = None
-        if isinstance(value, str):
-            number = whole_size(value.strip())
+        number: OptionValue | None = whole_size(value.strip()) if isinstance(value, str) else value
         if number is None:
-            number = value
-            with suppress(UnitError):  # it then stays text
+            with suppress(UnitError):  # it then stays none
                 number = option_value(value)
         if (
             isinstance(number, int | float)
