@@ -54,9 +54,7 @@ COMPACTION_PRIORITY = numbered(
 CHECKSUM = numbered("kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3")
 
 
-BLOOM, RIBBON = "bloom", "ribbon"
-_FILTER_NAMES = {BLOOM: "bloomfilter", RIBBON: "ribbonfilter"}
-_FILTER_KINDS = {name: kind for kind, name in _FILTER_NAMES.items()}
+BLOOM, RIBBON = "bloomfilter", "ribbonfilter"
 # The part after the bits: whether Bloom filters are of the old kind (read by no version since
 # 7.0), and the level above which Ribbon filters are Bloom filters (include/rocksdb/filter_policy.h
 # has 0 when nothing is said).
@@ -65,7 +63,7 @@ FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
 
 
 def filter_bits(name: str, text: str) -> tuple[str, int]:
-    """Kind (`bloom`, `ribbon`) and bits per key of a filter policy; 0 bits for `nullptr`.
+    """Kind (BLOOM, RIBBON) and bits per key of a filter policy; 0 bits for `nullptr`.
 
     Raises InputError, naming `name`, for any other policy and for a fraction of a bit, which
     the flags and properties of both programs do not take.
@@ -74,17 +72,14 @@ def filter_bits(name: str, text: str) -> tuple[str, int]:
         return BLOOM, 0
     kind, _, rest = text.partition(":")
     bits, _, tail = rest.partition(":")
-    known = _FILTER_KINDS.get(kind)
-    if known is None or not is_digits(bits) or int(bits) == 0 or tail not in _FILTER_TAILS[known]:
+    if not is_digits(bits) or int(bits) == 0 or tail not in _FILTER_TAILS.get(kind, ()):
         raise InputError(SOURCE, name, found=text, allowed=FILTER_ALLOWED)
-    return known, int(bits)
+    return kind, int(bits)
 
 
 def filter_policy(kind: str, bits: int) -> str:
     """The policy's text, as RocksDB reads it; the inverse of `filter_bits`."""
-    if bits == 0:
-        return "nullptr"
-    return f"{_FILTER_NAMES[kind]}:{bits}"
+    return f"{kind}:{bits}" if bits else "nullptr"
 
 
 # What gflags and RocksDB take for a truth.
