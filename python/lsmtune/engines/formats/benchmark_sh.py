@@ -76,20 +76,21 @@ def write(request: ExportRequest) -> Exported:
     """Lines to source in a shell."""
     defaults = catalogue_defaults("rocksdb", request.version)
     values = {_FILTER: "nullptr"} | request.values()
-    style = _STYLES.get(values.get(_STYLE, "kCompactionStyleLevel"))
+    stated_style = values.pop(_STYLE, "kCompactionStyleLevel")
+    style = _STYLES.get(stated_style, "leveled")
     universal = (*_UNIVERSAL_VARIABLES, _TRIVIAL_MOVE) if style == "universal" else ()
     for name in (*_VARIABLES, *_SET_BY_IT, *universal):
         if name in defaults:
             values.setdefault(name, option_text(defaults[name]))
-    variables = {"COMPACTION_STYLE": style or "leveled"}
+    variables = {"COMPACTION_STYLE": style}
     left_out: list[LeftOut] = []
     flags: dict[str, OptionValue] = {}
     for name, value in values.items():
-        fixed = _FIXED.get(style or "leveled", {}).get(name)
-        if name == _STYLE or (fixed is not None and _same(value, fixed)):
-            continue
+        fixed = _FIXED[style].get(name)
         if fixed is not None:
-            left_out.append(LeftOut(name, value, f"benchmark.sh sets {fixed}"))
+            # `1` and `true` are one value to RocksDB.
+            if not same_value(option_value(value.lower()), option_value(fixed)):
+                left_out.append(LeftOut(name, value, f"benchmark.sh sets {fixed}"))
             continue
         try:
             said = _variable(name, value, universal)
@@ -100,9 +101,9 @@ def write(request: ExportRequest) -> Exported:
             flags[name] = value
         else:
             variables |= said
-    if style is None:
-        left_out.append(LeftOut(_STYLE, values[_STYLE], "benchmark.sh has no such style"))
-    for name, fixed in _FIXED[style or "leveled"].items():
+    if stated_style not in _STYLES:
+        left_out.append(LeftOut(_STYLE, stated_style, "benchmark.sh has no such style"))
+    for name, fixed in _FIXED[style].items():
         default = option_text(defaults[name]) if name in defaults else fixed
         if name not in values and default != fixed:
             left_out.append(LeftOut(name, default, f"benchmark.sh sets {fixed}"))
@@ -111,11 +112,6 @@ def write(request: ExportRequest) -> Exported:
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     lines.append(f"BENCHMARK_FLAGS={shlex.quote(as_arguments(as_flags))}")
     return Exported("\n".join(lines) + "\n", (*left_out, *without))
-
-
-def _same(value: str, fixed: str) -> bool:
-    """Whether both are one value to RocksDB: `1` and `true` are."""
-    return same_value(option_value(value.lower()), option_value(fixed))
 
 
 def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, str] | None:
