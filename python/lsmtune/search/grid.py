@@ -14,7 +14,7 @@ more than one of ten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, cast
@@ -90,10 +90,6 @@ class ConfigTable:
                     break
                 index -= len(branch.values) * below
         return config
-
-    def __iter__(self) -> Iterator[dict[str, OptionValue]]:
-        """All of them, in order of their numbers."""
-        return (self.at(index) for index in range(self.size))
 
     def _branches_of(
         self, parameter: Parameter, values: Sequence[OptionValue]
