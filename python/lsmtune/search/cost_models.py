@@ -37,7 +37,8 @@ from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.sampler import Problem
-from lsmtune.search.unit_space import BoolArray, Column, FloatArray, OptionColumns
+from lsmtune.search.unit_space import BoolArray, Column, FloatArray, OptionColumns, UnitSpace
+from lsmtune.space.space import Space
 
 _KIB = 2.0**10
 _SCANS = frozenset({"scan", "seekrandom", "readseq"})
@@ -137,18 +138,6 @@ def _facts(workload: Workload) -> _Facts:
     )
 
 
-@dataclass(frozen=True)
-class _Stated:
-    """One configuration as columns: what it states of an option holds for all points."""
-
-    options: Mapping[str, OptionValue]
-
-    def of(self, points: FloatArray, name: str) -> Column | None:
-        """As `OptionColumns.of`."""
-        value = self.options.get(name)
-        return None if value is None else np.full(len(points), value)
-
-
 # --- The terms.
 
 
@@ -173,7 +162,7 @@ class _Tree:
     """(n, 4), as in `_CODECS`."""
 
 
-def _tree(problem: Problem, columns: OptionColumns | _Stated, points: FloatArray) -> _Tree:
+def _tree(problem: Problem, columns: OptionColumns, points: FloatArray) -> _Tree:
     names = _NAMES[problem.engine]
 
     def column(word: str) -> Column:
@@ -291,7 +280,9 @@ def amplification_ratios(
 
     Shape (n, len(machines)); of several workloads that write the largest ratio, 0 where none does.
     """
-    baseline = _Stated({**problem.defaults, **problem.baseline})
+    # Of one configuration, in which nothing varies.
+    nothing = UnitSpace(Space((), ()), ())
+    baseline = OptionColumns(nothing, {**problem.defaults, **problem.baseline})
     trees = _tree(problem, columns, points), _tree(problem, baseline, points[:1])
     ratios = np.zeros((len(points), len(machines)))
     for workload, _ in problem.shares:
