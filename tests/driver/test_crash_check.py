@@ -36,9 +36,9 @@ def test_what_was_reported_survives_a_kill(driver: Path, request_: RunRequest) -
     assert 20_000 <= killed.acknowledged < NUM
     check = NativeRunner(driver).check_after_crash(request_, killed.acknowledged)
     assert check.outcome is Outcome.OK, check.message
-    assert (check.keys_lost, check.keys_wrong) == (0, 0)
-    assert check.keys_checked == killed.acknowledged
-    assert check.opened
+    assert check.verified is not None
+    assert (check.verified.keys_lost, check.verified.keys_wrong) == (0, 0)
+    assert check.verified.keys_checked == killed.acknowledged
     assert check.message == f"all {killed.acknowledged} reported keys are there"
 
 
@@ -48,8 +48,8 @@ def test_what_was_never_written_is_missed(driver: Path, request_: RunRequest) ->
     asked = max(ASKED, 2 * killed.acknowledged)
     check = NativeRunner(driver).check_after_crash(request_, asked)
     assert check.outcome is Outcome.DATA_LOSS
-    assert check.opened
-    assert 0 < check.keys_lost <= asked - killed.acknowledged
+    assert check.verified is not None
+    assert 0 < check.verified.keys_lost <= asked - killed.acknowledged
     assert "keys lost" in check.message
 
 
@@ -63,7 +63,8 @@ def test_without_a_log_what_was_in_memory_is_lost(
     killed = NativeRunner(driver).kill_in_load(request, 20_000)
     check = NativeRunner(driver).check_after_crash(request, killed.acknowledged)
     assert check.outcome is Outcome.DATA_LOSS
-    assert check.keys_lost == killed.acknowledged
+    assert check.verified is not None
+    assert check.verified.keys_lost == killed.acknowledged
 
 
 def test_a_database_that_does_not_open_is_said(driver: Path, request_: RunRequest) -> None:
@@ -71,8 +72,7 @@ def test_a_database_that_does_not_open_is_said(driver: Path, request_: RunReques
     (request_.directory / "db" / "CURRENT").write_text("MANIFEST-424242\n")
     check = NativeRunner(driver).check_after_crash(request_, killed.acknowledged)
     assert check.outcome is Outcome.CRASHED
-    assert not check.opened
-    assert check.keys_checked == 0
+    assert check.verified is None
     assert check.message
 
 

@@ -20,6 +20,7 @@ from proof_parts import (
     said,
 )
 
+from lsmtune.driver.messages import Verified
 from lsmtune.driver.native import CrashCheck, NativeRunner
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
@@ -50,15 +51,12 @@ class OneLog(NativeRunner):
             return self.ends
         if not (folder / "log").is_file():
             why = f"{folder}/log: no such file in {folder}"
-            return CrashCheck(0, 0, 0, opened=False, message=why, outcome=Outcome.CRASHED)
+            return CrashCheck(Outcome.CRASHED, why)
         data = (folder / "log").read_bytes()
         fills = [data[at : at + RECORD] for at in range(0, len(data), RECORD)]
         there = [fill == bytes([at + 1]) * RECORD for at, fill in enumerate(fills)]
         first = there.index(False) if False in there else len(there)
-        return CrashCheck(
-            *(0, 0, 0), opened=True, message="", outcome=Outcome.OK,
-            keys_beyond=first, keys_scanned=sum(there),
-        )  # fmt: skip
+        return CrashCheck(Outcome.OK, "", Verified(0, 0, 0, 0.1, first, sum(there)))
 
 
 def one_log(writes: int, *, synced: bool, named: bool = True) -> History:
@@ -196,11 +194,11 @@ def test_a_database_whose_names_were_never_synced_is_told_without_its_folder(
     ("check", "why"),
     [
         (
-            CrashCheck(0, 0, 0, opened=False, message="too late", outcome=Outcome.TIMEOUT),
+            CrashCheck(Outcome.TIMEOUT, "too late"),
             "looking at what was left ended timeout: too late",
         ),
         (
-            CrashCheck(0, 0, 0, opened=True, message="", outcome=Outcome.OK),
+            CrashCheck(Outcome.OK, "", Verified(0, 0, 0, 0.1)),
             "the engine cannot scan the database for what is there",
         ),
     ],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from fake_runner import FakeRunner
 
+from lsmtune.driver.messages import Verified
 from lsmtune.driver.native import CrashCheck, KilledRun
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
@@ -18,9 +19,9 @@ from lsmtune.model.request import RunRequest
 def left(lost: int = 0, wrong: int = 0, outcome: Outcome | None = None) -> CrashCheck:
     """What was found of 1000 writes; with an `outcome`, they could not be looked at."""
     if outcome is not None:
-        return CrashCheck(0, 0, 0, opened=False, message="no MANIFEST", outcome=outcome)
+        return CrashCheck(outcome, "no MANIFEST")
     ended = Outcome.DATA_LOSS if lost + wrong else Outcome.OK
-    return CrashCheck(1000, lost, wrong, opened=True, message="", outcome=ended)
+    return CrashCheck(ended, "", Verified(1000, lost, wrong, 0.1))
 
 
 @dataclass

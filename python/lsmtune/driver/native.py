@@ -20,6 +20,7 @@ from lsmtune.driver.messages import (
     Message,
     PhaseFinished,
     Probed,
+    Verified,
     check_request,
     probe_request,
     run_request,
@@ -229,17 +230,8 @@ class NativeRunner:
                 allowed=error.allowed or "",
                 why="" if error.allowed else error.message,
             )
-        verified = collector.verified
-        return CrashCheck(
-            keys_checked=verified.keys_checked if verified else 0,
-            keys_lost=verified.keys_lost if verified else 0,
-            keys_wrong=verified.keys_wrong if verified else 0,
-            keys_beyond=(verified.keys_beyond or 0) if verified else 0,
-            keys_scanned=verified.keys_scanned if verified else None,
-            opened=verified is not None,
-            outcome=judgement.outcome,
-            message=_message(judgement) or f"all {acknowledged} reported keys are there",
-        )
+        message = _message(judgement) or f"all {acknowledged} reported keys are there"
+        return CrashCheck(judgement.outcome, message, collector.verified)
 
 
 def probe(
@@ -290,21 +282,15 @@ class KilledRun:
 class CrashCheck:
     """Whether the reported keys were found in the database that a killed driver left.
 
-    `opened`: whether the engine opened it again, twice. `keys_wrong` are there with another value,
-    or were never written; `keys_beyond` are there although they had not been reported. A scan finds
-    `keys_scanned` of all keys of the load; None where the engine cannot scan. `outcome` is `ok`
-    when every reported key has its value, `data_loss` when one has not, and otherwise says what
-    kept them from being looked at; `message` is one line about it.
+    `outcome` is `ok` when every reported key has its value, `data_loss` when one has not, and
+    otherwise says what kept them from being looked at; `message` is one line about it. `verified`
+    is what was found, None unless the engine opened the database again, twice; its `keys_wrong` are
+    there with another value, or were never written.
     """
 
-    keys_checked: int
-    keys_lost: int
-    keys_wrong: int
-    opened: bool
-    message: str
     outcome: Outcome
-    keys_beyond: int = 0
-    keys_scanned: int | None = None
+    message: str
+    verified: Verified | None = None
 
 
 def _message(judgement: Judgement) -> str:

@@ -185,25 +185,25 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
     """What `check` means under `durability`; None when it was cancelled."""
     if check.outcome is Outcome.CANCELLED:
         return None
-    outcome, why = CrashOutcome.PASSED, ""
+    outcome, why, found = CrashOutcome.PASSED, "", check.verified
     if check.outcome is Outcome.CRASHED:
         outcome = CrashOutcome.FAILED
         why = f"the database cannot be opened and read after a crash: {check.message}"
-    elif not check.opened:
+    elif found is None:
         outcome = CrashOutcome.NOT_DONE
         why = f"looking at what was left ended {check.outcome.value}: {check.message}"
-    elif check.keys_wrong:
+    elif found.keys_wrong:
         outcome = CrashOutcome.FAILED
         # Any key of the load may be there: writes that had not returned may be done all the same.
-        many = "1 key" if check.keys_wrong == 1 else f"{check.keys_wrong:,} keys"
+        many = "1 key" if found.keys_wrong == 1 else f"{found.keys_wrong:,} keys"
         why = f"{many} with values that nobody wrote after a crash"
-    elif check.keys_lost:
-        why = f"lost {check.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
+    elif found.keys_lost:
+        why = f"lost {found.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
         if durability is Durability.NONE:
-            why += f" ({100 * check.keys_lost / acknowledged:.3g} %), which durability none allows"
+            why += f" ({100 * found.keys_lost / acknowledged:.3g} %), which durability none allows"
         else:
             outcome = CrashOutcome.FAILED
-    keys = (check.keys_checked, check.keys_lost, check.keys_wrong)
+    keys = (found.keys_checked, found.keys_lost, found.keys_wrong) if found else (0, 0, 0)
     return CrashTest(outcome, durability, acknowledged, *keys, why)
 
 
