@@ -83,7 +83,7 @@ def fit_trees(features: FloatArray, targets: FloatArray) -> Callable[[FloatArray
 def fit_gaussian(features: FloatArray, targets: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """A Gaussian process on standardised targets."""
     mean, spread = float(targets.mean()), float(targets.std()) or 1.0
-    process = fit_process(features, (targets - mean) / spread, 150)
+    process = fit_process(features, (targets - mean) / spread)
     return lambda new: mean + spread * process(new)[0]
 
 

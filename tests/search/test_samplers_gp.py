@@ -56,7 +56,7 @@ def test_it_interpolates_and_knows_the_noise() -> None:
     features = rng.random((80, 4))
     truth = np.sin(5 * features[:, 0]) + features[:, 1]
     truth = (truth - truth.mean()) / truth.std()
-    process = fit_process(features, truth + 0.1 * rng.normal(size=80), 80)
+    process = fit_process(features, truth + 0.1 * rng.normal(size=80))
     mean, deviation = process(features)
     assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.1
     far, unsure = process(np.full((1, 4), 3.0))
@@ -91,11 +91,11 @@ def test_a_value_that_is_known_to_be_noisy_is_believed_less() -> None:
     targets[6] = 2.0
     variances = np.zeros(12)
     variances[6] = 4.0
-    sure, _ = fit_process(features, targets, 12)(features[6:7])
-    unsure, deviation = fit_process(features, targets, 12, variances)(features[6:7])
+    sure, _ = fit_process(features, targets)(features[6:7])
+    unsure, deviation = fit_process(features, targets, variances)(features[6:7])
     assert unsure[0] < sure[0] / 2
     assert deviation[0] > 0
-    same, _ = fit_process(features, targets, 12, np.zeros(12))(features[6:7])
+    same, _ = fit_process(features, targets, np.zeros(12))(features[6:7])
     assert same[0] == sure[0]
 
 

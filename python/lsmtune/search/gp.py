@@ -79,7 +79,7 @@ class GaussianProcessSampler(ModelSampler):
         # One thread: sums come out the same in every session, and the threads of linear algebra,
         # which gain nothing on matrices of this size, do not wait for each other on a busy machine.
         with threadpool_limits(1):
-            process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX, variances)
+            process = fit_process(features, standardised(targets[kept]), variances)
             mean, _ = process(features)
             order = np.argsort(mean, kind="stable")
 
@@ -97,13 +97,9 @@ class GaussianProcessSampler(ModelSampler):
         known = history.targets[kept]
         spread, middle = spread_of(known), float(np.median(known))
         features = self.unit_space.distance_features(history.points)
+        variances = history.variances[kept] / spread**2
         with threadpool_limits(1):
-            process = fit_process(
-                features[kept],
-                standardised(known),
-                FITTED_ON_MAX,
-                history.variances[kept] / spread**2,
-            )
+            process = fit_process(features[kept], standardised(known), variances)
             mean, deviation = process(features[history.censored])
         imputed = targets.copy()
         imputed[: len(history)][history.censored] = impute_censored(
@@ -231,16 +227,13 @@ Posterior = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def fit_process(
-    features: FloatArray,
-    targets: FloatArray,
-    fitted_on: int,
-    variances: FloatArray | None = None,
+    features: FloatArray, targets: FloatArray, variances: FloatArray | None = None
 ) -> Posterior:
     """What is expected after standardised `targets` (n,) at `features` (n, d).
 
     At new features (m, d) it returns mean and standard deviation of the noiseless value, each (m,).
     """
-    process = GaussianProcess(fit_kernel(features, targets, fitted_on, variances), features)
+    process = GaussianProcess(fit_kernel(features, targets, FITTED_ON_MAX, variances), features)
     output = process.output(np.arange(len(targets)), targets, variances, offset=0.0)
     return lambda new: output.predict(process.cross(new), process.prior)
 
