@@ -39,7 +39,7 @@ from lsmtune.space.parameter import (
     same_value,
 )
 from lsmtune.space.range import Range
-from lsmtune.units import UnitError, option_value
+from lsmtune.units import option_value
 
 Record = TypeVar("Record")
 
@@ -85,18 +85,9 @@ def checked(kind: type[Record], raw: object, name: str, source: str) -> Record:
     return entry
 
 
-def _typed(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return option_value(value)
-    except UnitError as error:
-        raise ValueError(str(error)) from error
-
-
 # An option's value as people write it: `4MiB` is a number of bytes.
-Value = Annotated[OptionValue, BeforeValidator(_typed)]
-Number = Annotated[int | float, BeforeValidator(_typed)]
+Value = Annotated[OptionValue, BeforeValidator(option_value)]
+Number = Annotated[int | float, BeforeValidator(option_value)]
 
 
 # --- What the catalogue knows of one engine option, and its Parameter.
