@@ -239,12 +239,11 @@ def cmake_build(
 
 
 def _built_library(build: Path, engine: str) -> Path:
-    for path in sorted(build.glob(f"lib{engine}.so*")):
-        if path.is_file():
-            # The file behind the version links, under the plain name.
-            plain = build / f"lib{engine}.so"
-            return plain if plain.is_file() else path
-    raise LsmtuneError(f"the build of {engine} ended without lib{engine}.so in {build}")
+    # The plain name, which comes first, leads to the file behind the version links.
+    built = next(filter(Path.is_file, sorted(build.glob(f"lib{engine}.so*"))), None)
+    if built is None:
+        raise LsmtuneError(f"the build of {engine} ended without lib{engine}.so in {build}")
+    return built
 
 
 # --- get an engine library: install a known release, or take what the user names
@@ -332,10 +331,7 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
                 why = f"is too large: {format_bytes(size)}"
                 raise InputError(str(path), why=why, allowed=allowed)
         name = f"rocksdb-jar-{file_sha256(path)[:12]}"
-
-        def unpack(work: Path) -> Path:
-            return extract_library(path, work, source)
-
+        unpack = partial(extract_library, path, source=source)
         return install_folder(name, "rocksdb", f"jar: {path}", unpack, accept)
     found = detect_engine(path, source)
     check_engine(found)
