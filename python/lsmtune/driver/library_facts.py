@@ -151,10 +151,8 @@ class Listing:
 
 def known_libraries() -> Listing:
     """Every usable library with its facts; those that cannot be probed are warned about."""
-    libraries, warnings = (
-        [],
-        [*registry_warnings(), *unregistered({entry.path for entry in Registry().entries()})],
-    )
+    registered = {entry.path for entry in Registry().entries()}
+    libraries, warnings = [], [*registry_warnings(), *unregistered(registered)]
     try:
         driver = find_driver()
     except InputError as error:
@@ -165,10 +163,9 @@ def known_libraries() -> Listing:
         except LsmtuneError as error:
             warnings.append(f"left out: {error}")
     listing = Listing(tuple(libraries), ())
-    for library in libraries:
-        if listing.is_default(library):
-            warnings += library_warnings(library)
-    return Listing(tuple(libraries), tuple(warnings))
+    for library in filter(listing.is_default, libraries):
+        warnings += library_warnings(library)
+    return dataclasses.replace(listing, warnings=tuple(warnings))
 
 
 def driver_finding() -> Finding:
