@@ -185,15 +185,12 @@ def _rounded(builder: SpaceBuilder, path: Path, values: list[Number], log: bool)
     width = scale(float(high)) - scale(float(low))
     specials = []
     # Below first - q/2 a value is rounded away and clipped back to the bound; likewise above.
-    if first > low and first - q / 2 > low:
-        weight = (scale(float(first - q / 2)) - scale(float(low))) / width
-        specials.append((plain(low), float(f"{weight:.6g}")))
-    if last < high and last + q / 2 < high:
-        weight = (scale(float(high)) - scale(float(last + q / 2))) / width
-        specials.append((plain(high), float(f"{weight:.6g}")))
-    for value, _ in specials:
-        text = f"its bound {value}, no multiple of {values[2]}, is a value by clipping: special"
-        builder.note(path, text)
+    for end, clipped in ((low, first - q / 2), (high, last + q / 2)):
+        if low < clipped < high:
+            weight = abs(scale(float(clipped)) - scale(float(end))) / width
+            specials.append((plain(end), float(f"{weight:.6g}")))
+            bound = f"its bound {plain(end)}, no multiple of {values[2]}"
+            builder.note(path, f"{bound}, is a value by clipping: special")
     builder.note(path, "NNI draws its ends about half as often as the values between; not here")
     if log and not integer:
         text = f"its step of {values[2]} is left out: a log scale of floats has no steps"
