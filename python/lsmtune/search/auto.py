@@ -128,7 +128,7 @@ class AutoSampler(ModelSampler):
             further = self._layouts.settings_of(best, rng, self._candidates // 4)
 
             def score(points: FloatArray) -> FloatArray:
-                return model.score(points) - loads(points)
+                return model.log_gain(points, per_second=True) - loads(points)
 
             points = self.best_new(history.known(), rng, score, best, further)
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
@@ -346,24 +346,10 @@ class Model:
         mean, deviation = self.objective.predict(self.shared.cross(features), self.shared.prior)
         return mean + costs @ self.trend, deviation
 
-    def log_gain(self, points: FloatArray) -> FloatArray:
-        """The logarithm of the improvement expected, in units of `spread`, (n,)."""
+    def log_gain(self, points: FloatArray, *, per_second: bool = False) -> FloatArray:
+        """The logarithm of the improvement expected, in units of `spread`; (n,)."""
         features, costs = self.coordinates.of(points)
-        return self._log_gain(points, self.shared.cross(features), costs)
-
-    def score(self, points: FloatArray) -> FloatArray:
-        """The logarithm of the improvement expected per second, (n,) for (n, dimensions)."""
-        features, costs = self.coordinates.of(points)
-        cross = self.shared.cross(features)
-        score = self._log_gain(points, cross, costs)
-        if self.seconds is not None:
-            limit = math.log(_SECONDS_FACTOR)
-            longer = self.seconds.mean(cross) - self.seconds.offset
-            score -= np.clip(longer, -limit, limit)
-        return score
-
-    def _log_gain(self, points: FloatArray, cross: FloatArray, costs: FloatArray) -> FloatArray:
-        prior = self.shared.prior
+        cross, prior = self.shared.cross(features), self.shared.prior
         score = np.zeros(len(cross))
         if self.foreseen:
             score += self.coordinates.log_chance(points)
@@ -376,6 +362,10 @@ class Model:
             score += np.log(np.clip(scipy.special.ndtr(-amount / deviation), *_CHANCES))
         if self.lost is not None:
             score += np.log(np.clip(1.0 - self.lost.mean(cross), *_CHANCES))
+        if per_second and self.seconds is not None:
+            limit = math.log(_SECONDS_FACTOR)
+            longer = self.seconds.mean(cross) - self.seconds.offset
+            score -= np.clip(longer, -limit, limit)
         return score
 
 
