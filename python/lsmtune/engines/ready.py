@@ -145,8 +145,7 @@ def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
     for name, raw in entries(text, source).items():
         entry = checked(_SpacesEntry, raw, name, source)
         _check_name(name, entry.engine, source)
-        infos = _infos(name, entry, option_catalogue(entry.engine), source)
-        spaces[name] = _space(entry, infos)
+        spaces[name] = _space(entry, _infos(entry, source))
     return MappingProxyType(spaces)
 
 
@@ -164,10 +163,9 @@ def _space(entry: _SpacesEntry, infos: Sequence[OptionInfo]) -> ReadySpace:
     )
 
 
-def _infos(
-    name: str, entry: _SpacesEntry, catalogue: Mapping[str, OptionInfo], source: str
-) -> list[OptionInfo]:
+def _infos(entry: _SpacesEntry, source: str) -> list[OptionInfo]:
     """The options of the space, as it narrows them, with the conditions that are left open."""
+    name, catalogue = entry.name, option_catalogue(entry.engine)
     named = [*entry.parameters, *entry.fixed, *(entry.leaves_out or ())]
     for option in named:
         if option not in catalogue:
