@@ -184,8 +184,7 @@ class OptionInfo:
     def parameter(self) -> Parameter:
         """The option as a Parameter over its sensible range.
 
-        Raises InputError when it has none (`searchable` is false), and what `make_number` and
-        `make_categorical` raise.
+        Raises what `make_number` and `make_categorical` raise, as for one that is not `searchable`.
         """
         conditions = [Condition(name, values) for name, values in self.condition.items()]
         if self.low is not None and self.high is not None:
@@ -197,9 +196,6 @@ class OptionInfo:
                 conditions=conditions,
                 default=self.default,
             )
-        if not self.choices:
-            why = "has no values to search"
-            raise InputError("option catalogue", self.name, why=why, allowed="a value")
         return make_categorical(
             self.name, self.choices, conditions=conditions, default=self.default
         )
