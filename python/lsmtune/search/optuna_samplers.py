@@ -72,8 +72,8 @@ class FewerTrials(Study):
         valued = [t for t in early if t.state == TrialState.COMPLETE]
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
         order = np.argsort([sign * t.values[0] for t in valued], kind="stable")
-        best = set(order[: most // 2].tolist())
-        self._kept = [*(t for place, t in enumerate(valued) if place in best), *late]
+        best = np.sort(order[: most // 2]).tolist()
+        self._kept = [*(valued[place] for place in best), *late]
 
     def _get_trials(
         self,
@@ -110,7 +110,7 @@ class GroupedTpeSampler(ProposingSampler):
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._settings = context.settings
-        self._together: dict[int, _Names] = {}
+        self._seen: set[_Names] = set()  # combinations of variables
         self._groups: dict[str, _Names] = {}
 
     def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
@@ -141,13 +141,10 @@ class GroupedTpeSampler(ProposingSampler):
 
     def _bring_up_to_date(self, study: Study) -> None:
         """Find the groups anew where trials have shown another combination of variables."""
-        known = len(set(self._together.values()))
-        for finished in study.get_trials(deepcopy=False, states=_LEARNED_FROM):
-            if finished.number not in self._together:
-                self._together[finished.number] = frozenset(finished.params)
-        combinations = set(self._together.values())
-        if len(combinations) > known:
-            self._groups = groups_of(combinations)
+        known, finished = len(self._seen), study.get_trials(deepcopy=False, states=_LEARNED_FROM)
+        self._seen |= {frozenset(trial.params) for trial in finished}
+        if len(self._seen) > known:
+            self._groups = groups_of(self._seen)
 
 
 def groups_of(combinations: set[_Names]) -> dict[str, _Names]:
