@@ -15,8 +15,7 @@ import json
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +85,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.path = engines_folder() / "registry.json"
+        self._locked_by = self.path.with_suffix(".lock")  # locking it makes the folder, too
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries; none when there is no registry yet.
@@ -130,13 +130,13 @@ class Registry:
             file_bytes=status.st_size,
             modified_ns=status.st_mtime_ns,
         )
-        with self._locked():
+        with file_lock(self._locked_by):
             self._write([*(e for e in self.entries() if e.path != entry.path), entry])
         return entry
 
     def remove(self, path: Path) -> Entry:
         """Forget the library at `path`; its file stays. InputError when it is not registered."""
-        with self._locked():
+        with file_lock(self._locked_by):
             entries = {entry.path: entry for entry in self.entries()}
             if str(path) not in entries:
                 allowed = ", ".join(entries) or "nothing is registered"
@@ -144,12 +144,6 @@ class Registry:
             removed = entries.pop(str(path))
             self._write(list(entries.values()))
         return removed
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(self.path.with_suffix(".lock")):
-            yield
 
     def _write(self, entries: list[Entry]) -> None:
         document = {"format_version": FORMAT_VERSION, "libraries": encode(entries)}
