@@ -10,9 +10,8 @@ LevelDB's options are members of a struct in C++ and arguments in Python (plyvel
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from string import Template
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
@@ -207,10 +206,13 @@ _CAPACITIES = (_CACHE, f"{_CACHE}.capacity")
 _CACHE_BEFORE = 8 << 20  # where the catalogue knows no default
 
 
+def _rust(request: ExportRequest) -> Exported:
+    return _by_file(request, _RUST)
+
+
 def _python(request: ExportRequest) -> Exported:
-    return (
-        _leveldb_python(request) if request.engine_name == "leveldb" else _by_file(request, _PYTHON)
-    )
+    is_leveldb = request.engine_name == "leveldb"
+    return _leveldb_python(request) if is_leveldb else _by_file(request, _PYTHON)
 
 
 def _by_file(request: ExportRequest, template: Template) -> Exported:
@@ -417,24 +419,14 @@ def _json(request: ExportRequest) -> Exported:
     return Exported(json.dumps(document, indent=2) + "\n")
 
 
-def _format(
-    name: str,
-    engines: tuple[str, ...],
-    file_name: str,
-    write: Callable[[ExportRequest], Exported],
-    comment: str = "//",
-) -> ExportFormat:
-    return ExportFormat(name, engines, file_name, write, comment, _LACKS)
-
-
 _BOTH = ("rocksdb", "leveldb")
 EXPORTS = (
-    _format("c++", _BOTH, "tuned_options.h", _cpp),
-    _format("java", ("rocksdb",), "TunedOptions.java", _java),
-    _format("rust", ("rocksdb",), "tuned_options.rs", partial(_by_file, template=_RUST)),
-    _format("go", ("rocksdb",), "tuned_options.go", _go),
-    _format("python", _BOTH, "tuned_options.py", _python, "#"),
-    _format("json", (), "options.json", _json, ""),
+    ExportFormat("c++", _BOTH, "tuned_options.h", _cpp, "//", _LACKS),
+    ExportFormat("java", ("rocksdb",), "TunedOptions.java", _java, "//", _LACKS),
+    ExportFormat("rust", ("rocksdb",), "tuned_options.rs", _rust, "//", _LACKS),
+    ExportFormat("go", ("rocksdb",), "tuned_options.go", _go, "//", _LACKS),
+    ExportFormat("python", _BOTH, "tuned_options.py", _python, "#", _LACKS),
+    ExportFormat("json", (), "options.json", _json),
     ExportFormat(
         "set-options",
         ("rocksdb",),
