@@ -1,4 +1,4 @@
-"""The options of LevelDB and RocksDB by name; of RocksDB with their section of an OPTIONS file.
+"""The options of RocksDB by name, with their section of an OPTIONS file.
 
 The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
 files that RocksDB 7.8.3, 10.2.1 and 10.10.1 themselves wrote, and from `db_bench --help` of 7.8.3.
@@ -12,25 +12,16 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.errors import InputError, check_names, nearest_name
+from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.parameter import same_value
 from lsmtune.units import DIGITS_MAX
-
-
-def check_leveldb_options(names: Iterable[str], source: str) -> None:
-    """Raises InputError, naming `source` and the option, for a name that LevelDB lacks."""
-    known = sorted(option_catalogue("leveldb"))
-    check_names(names, known, source, why="no such LevelDB option")
-
-
-# --- rocksdb
 
 DB_SECTION = "DBOptions"
 CF_SECTION = "CFOptions"

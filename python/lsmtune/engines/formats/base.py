@@ -23,13 +23,12 @@ from lsmtune.engines.catalogue import (
 )
 from lsmtune.engines.formats.spelling import SOURCE, Spelling
 from lsmtune.engines.option_names import (
-    check_leveldb_options,
     find_written,
     same_to,
     settings,
     split_structure,
 )
-from lsmtune.errors import InputError, is_utf8, nearest_name
+from lsmtune.errors import InputError, check_names, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.files import Document, FileKind, lines_of, parse_document
 from lsmtune.model.yaml_text import BoundedLoader, RefusedError
@@ -275,7 +274,8 @@ def values_of(engine_name: str, options: Mapping[str, OptionValue]) -> dict[str,
     if engine_name == "rocksdb":
         return {s.name: s.value for s in settings(options, SOURCE)}
     if engine_name == "leveldb":
-        check_leveldb_options(options, SOURCE)
+        known = sorted(option_catalogue("leveldb"))
+        check_names(options, known, SOURCE, why="no such LevelDB option")
     return {name: option_text(value) for name, value in options.items()}
 
 
