@@ -28,7 +28,7 @@ from lsmtune.search.auto import Fit, trend_of
 from lsmtune.search.coordinates import Coordinates
 from lsmtune.search.cost_models import Constants, amplification_ratios, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem, SamplerContext
-from lsmtune.search.unit_space import FloatArray, OptionColumns, make_unit_space
+from lsmtune.search.unit_space import FloatArray, make_unit_space
 from workloads import METRIC, Options, make_landscape_space, problem_of
 
 MODELS, SEED, CORES = 64, 12, 2
@@ -76,8 +76,7 @@ def machines_drawn() -> list[Constants]:
 
 def before(found: Recording) -> tuple[float, float]:
     """The rank correlation of what the models expect, and the first choice over the best."""
-    columns = OptionColumns(UNIT, found.problem.defaults)
-    costs = seconds_of(found.problem, columns, found.points, machines_drawn())
+    costs = seconds_of(found.problem, UNIT, found.points, machines_drawn())
     expected = -np.log(costs).mean(axis=1)
     correlation = rank_correlation(expected, found.measured)
     return correlation, math.exp(found.measured[int(expected.argmax())] - found.measured.max())
@@ -87,8 +86,7 @@ def writes(found: Recording) -> str:
     """How the models rank the write amplification, in a line; empty where nothing is written."""
     if not np.isfinite(found.amplification).all():
         return ""
-    columns = OptionColumns(UNIT, found.problem.defaults)
-    ratios = amplification_ratios(found.problem, columns, found.points, machines_drawn())
+    ratios = amplification_ratios(found.problem, UNIT, found.points, machines_drawn())
     said = np.log(ratios).mean(axis=1)
     correlation = rank_correlation(said, found.amplification)
     slope, _ = np.polyfit(said, found.amplification, 1)

@@ -33,7 +33,7 @@ from lsmtune.search.starts import (
     projected,
     textbook_starts,
 )
-from lsmtune.search.unit_space import OptionColumns, make_unit_space
+from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.testing.search import MIB, choice, make_searcher, number, space_of, when
 from lsmtune.workloads.stated import make_workload
@@ -72,8 +72,7 @@ def costs(about: Problem, *configs: dict[str, object]) -> np.ndarray:
     points = UNIT.encode([TREE.variables_of({**default, **config}) for config in configs])
     rng = np.random.default_rng(0)
     machines = [draw_constants(rng) for _ in range(20)]
-    columns = OptionColumns(UNIT, about.defaults)
-    return np.log(seconds_of(about, columns, points, machines)).mean(axis=1)
+    return np.log(seconds_of(about, UNIT, points, machines)).mean(axis=1)
 
 
 def test_columns_are_what_points_decode_to() -> None:
@@ -87,16 +86,17 @@ def test_columns_are_what_points_decode_to() -> None:
     )
     unit_space = make_unit_space(space)
     points = unit_space.sample(np.random.default_rng(1), 200)
-    columns = OptionColumns(unit_space, {"under": 7.0, "unheard": 3})
-    found = {p.name: columns.of(points, p.name) for p in space.parameters}
+    defaults = {"under": 7.0}
+    names = [parameter.name for parameter in space.parameters]
+    found = {name: unit_space.column(points, name, defaults.get(name)) for name in names}
     for row, point in enumerate(points):
         variables = unit_space.decode(point)
         values = space.suggest(variables.__getitem__)
         for name, column in found.items():
             wanted = values.get(name, 7.0)
             assert column[row] == (pytest.approx(wanted) if name == "under" else wanted), name
-    assert set(columns.of(points, "unheard")) == {3}
-    assert columns.of(points, "nobody") is None
+    assert set(unit_space.column(points, "unheard", 3)) == {3}
+    assert unit_space.column(points, "nobody") is None
 
 
 def test_the_cost_models_agree_with_the_textbook() -> None:
@@ -120,10 +120,9 @@ def test_the_cost_models_agree_with_the_textbook() -> None:
 @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
 def test_costs_are_finite_everywhere(name: str, engine: str) -> None:
     about = problem(name, engine=engine, num=1000)
-    columns = OptionColumns(UNIT, about.defaults)
     rng = np.random.default_rng(3)
     points = UNIT.sample(rng, 500)
-    seconds = seconds_of(about, columns, points, [draw_constants(rng) for _ in range(5)])
+    seconds = seconds_of(about, UNIT, points, [draw_constants(rng) for _ in range(5)])
     assert seconds.shape == (500, 5)
     assert np.isfinite(seconds).all()
     assert (seconds > 0).all()
@@ -162,7 +161,7 @@ def test_trees_of_all_sizes_have_the_same_coordinates() -> None:
     def coordinates(about: Problem, divisor: int) -> dict[str, np.ndarray]:
         config = {**default, **{name: size // divisor for name, size in sizes.items()}}
         points = UNIT.encode([TREE.variables_of(config)])
-        return unitless(about, OptionColumns(UNIT, about.defaults), points)
+        return unitless(about, UNIT, points)
 
     whole, eighth = coordinates(big, 1), coordinates(small, 8)
     assert whole.keys() == sizes.keys()
@@ -242,16 +241,15 @@ def test_the_models_know_what_a_smaller_memtable_rewrites() -> None:
     sizes = (8 * MIB, 64 * MIB, 256 * MIB)
     points = UNIT.encode([TREE.variables_of({**default, BUFFER: size}) for size in sizes])
     machines = [draw_constants(np.random.default_rng(0)) for _ in range(5)]
-    columns = OptionColumns(UNIT, about.defaults)
-    small, same, large = amplification_ratios(about, columns, points, machines)
+    small, same, large = amplification_ratios(about, UNIT, points, machines)
     assert same == pytest.approx(1.0)
     assert (small > 2.0).all()
     assert (large < 1.0).all()
     # Of the baseline's own options, and none where nothing is written.
     other = replace(about, baseline={BUFFER: 8 * MIB})
-    assert amplification_ratios(other, columns, points, machines)[0] == pytest.approx(1.0)
+    assert amplification_ratios(other, UNIT, points, machines)[0] == pytest.approx(1.0)
     reads = problem("readrandom")
-    assert not amplification_ratios(reads, columns, points, machines).any()
+    assert not amplification_ratios(reads, UNIT, points, machines).any()
 
 
 def test_optima_keep_away_from_the_guard_of_the_write_amplification() -> None:
@@ -262,17 +260,16 @@ def test_optima_keep_away_from_the_guard_of_the_write_amplification() -> None:
     guarded = replace(about, guard=AmplificationGuard("write_amplification <= 1.5 * baseline", 1.5))
     origin = TREE.point_of({}, about.defaults)
     machines = [draw_constants(np.random.default_rng(0)) for _ in range(20)]
-    columns = OptionColumns(UNIT, about.defaults)
 
     def largest(of: Problem) -> float:
         found = model_optima(of, UNIT, lambda _: "", origin, seed=5)
         points = UNIT.encode([TREE.variables_of(config) for config in found])
-        return float(amplification_ratios(of, columns, points, machines).mean(axis=1).max())
+        return float(amplification_ratios(of, UNIT, points, machines).mean(axis=1).max())
 
     assert largest(guarded) < 1.5 < largest(about)
     context = SamplerContext(TREE, 1, {}, (Direction.MAXIMIZE,), guarded)
     points = UNIT.sample(np.random.default_rng(0), 200)
-    ratios = amplification_ratios(about, columns, points, machines).mean(axis=1)
+    ratios = amplification_ratios(about, UNIT, points, machines).mean(axis=1)
     chances = np.exp(Coordinates(UNIT, context).log_chance(points))
     assert chances[ratios < 1.0].min() > 0.5
     assert chances[ratios > 3.0].max() < 0.2

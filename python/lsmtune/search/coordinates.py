@@ -11,7 +11,7 @@ import scipy
 from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of, unitless
 from lsmtune.search.history import History
 from lsmtune.search.sampler import SamplerContext, generator_of_trial
-from lsmtune.search.unit_space import FloatArray, OptionColumns, UnitSpace
+from lsmtune.search.unit_space import FloatArray, UnitSpace
 
 _MACHINES = 24
 # Of the recorded landscapes `writing` and `mixed`, docs/benchmarks/README.md.
@@ -26,13 +26,11 @@ class Coordinates:
     def __init__(self, unit_space: UnitSpace, context: SamplerContext) -> None:
         self._unit_space = unit_space
         self._problem = context.problem
-        self._columns: OptionColumns | None = None
         self._places: dict[str, int] = {}
         self._low: dict[str, float] = {}
         self._width: dict[str, float] = {}
         if context.problem is None:
             return
-        self._columns = OptionColumns(unit_space, context.problem.defaults)
         rng = generator_of_trial(context.seed, 0)
         self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
         place = 0
@@ -70,25 +68,25 @@ class Coordinates:
         By the cost models alone, for as long as no trial tells: the errors of their ratios are
         about normal, with a standard deviation of `_RATIO_SD` in logarithms.
         """
-        problem, columns = self._problem, self._columns
-        if problem is None or columns is None or problem.guard is None:
+        problem = self._problem
+        if problem is None or problem.guard is None:
             return np.zeros(len(points))
-        ratios = amplification_ratios(problem, columns, points, self._machines)
+        ratios = amplification_ratios(problem, self._unit_space, points, self._machines)
         room = (math.log(problem.guard.most) - np.log(np.maximum(ratios, 1e-9))) / _RATIO_SD
         chances: FloatArray = np.log(np.maximum(scipy.special.ndtr(room).mean(axis=1), 1e-3))
         return chances
 
     def _costs(self, points: FloatArray) -> FloatArray:
-        if self._problem is None or self._columns is None:
+        if self._problem is None:
             return np.empty((len(points), 0))
-        return np.log(seconds_of(self._problem, self._columns, points, self._machines))
+        return np.log(seconds_of(self._problem, self._unit_space, points, self._machines))
 
     def _raw(self, points: FloatArray, costs: FloatArray) -> dict[str, FloatArray]:
         """Option to its coordinate without units, and what the cost models say."""
-        if self._problem is None or self._columns is None:
+        if self._problem is None:
             return {}
         said = {"<mean cost>": costs.mean(axis=1), "<spread of costs>": costs.std(axis=1)}
-        return {**unitless(self._problem, self._columns, points), **said}
+        return {**unitless(self._problem, self._unit_space, points), **said}
 
 
 class Layouts:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.sampler import Problem
-from lsmtune.search.unit_space import BoolArray, Column, FloatArray, OptionColumns, UnitSpace
+from lsmtune.search.unit_space import BoolArray, Column, FloatArray, UnitSpace
 from lsmtune.space.space import Space
 
 _KIB = 2.0**10
@@ -162,11 +162,12 @@ class _Tree:
     """(n, 4), as in `_CODECS`."""
 
 
-def _tree(problem: Problem, columns: OptionColumns, points: FloatArray) -> _Tree:
+def _tree(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> _Tree:
     names = _NAMES[problem.engine]
 
     def column(word: str) -> Column:
-        found = columns.of(points, names[word]) if word in names else None
+        name = names.get(word, "")
+        found = unit_space.column(points, name, problem.defaults.get(name))
         return np.full(len(points), _CONSTANTS[word]) if found is None else found
 
     def number(word: str, least: float = 1.0) -> FloatArray:
@@ -252,16 +253,13 @@ def draw_constants(rng: np.random.Generator) -> Constants:
 
 
 def seconds_of(
-    problem: Problem,
-    columns: OptionColumns,
-    points: FloatArray,
-    machines: Sequence[Constants],
+    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Constants]
 ) -> FloatArray:
     """Seconds of an operation at `points` (n, dimensions) on each machine; (n, len(machines)).
 
     Of several workloads the geometric mean by their weights, as a study's goal is.
     """
-    tree, logs = _tree(problem, columns, points), np.zeros((len(points), len(machines)))
+    tree, logs = _tree(problem, unit_space, points), np.zeros((len(points), len(machines)))
     for workload, share in problem.shares:
         facts = _facts(workload)
         shape = _shape(problem, facts, tree)
@@ -271,19 +269,16 @@ def seconds_of(
 
 
 def amplification_ratios(
-    problem: Problem,
-    columns: OptionColumns,
-    points: FloatArray,
-    machines: Sequence[Constants],
+    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Constants]
 ) -> FloatArray:
     """Write amplification at `points` over that of the baseline, on each machine.
 
     Shape (n, len(machines)); of several workloads that write the largest ratio, 0 where none does.
     """
-    # Of one configuration, in which nothing varies.
+    # The baseline is one configuration, in which nothing varies.
     nothing = UnitSpace(Space((), ()), ())
-    baseline = OptionColumns(nothing, {**problem.defaults, **problem.baseline})
-    trees = _tree(problem, columns, points), _tree(problem, baseline, points[:1])
+    stated = replace(problem, defaults={**problem.defaults, **problem.baseline})
+    trees = _tree(problem, unit_space, points), _tree(stated, nothing, points[:1])
     ratios = np.zeros((len(points), len(machines)))
     for workload, _ in problem.shares:
         facts = _facts(workload)
@@ -421,18 +416,18 @@ _RATIOS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def unitless(problem: Problem, columns: OptionColumns, points: FloatArray) -> dict[str, FloatArray]:
+def unitless(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> dict[str, FloatArray]:
     """Option to its logarithm in terms of what it belongs to, for those options of the space.
 
     Memtables and the cache over the memory, the first level over what a compaction of level 0
     brings, files over the first level, the trigger of slow-downs over that of compactions, and the
     size ratio of levels. Each (n,).
     """
-    names, tree = _NAMES[problem.engine], _tree(problem, columns, points)
+    names, tree = _NAMES[problem.engine], _tree(problem, unit_space, points)
     found: dict[str, FloatArray] = {}
     for word in ("buffer", "cache", "ratio", *_RATIOS):
         name = names.get(word, "")
-        if name not in columns:
+        if name not in unit_space.parameters:
             continue
         value = np.log2(getattr(tree, word))
         if word == "buffer":

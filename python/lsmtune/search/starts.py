@@ -20,7 +20,7 @@ from lsmtune.search.cost_models import (
 )
 from lsmtune.search.model_based import neighbours
 from lsmtune.search.sampler import Accepts, Problem
-from lsmtune.search.unit_space import FloatArray, OptionColumns, UnitSpace
+from lsmtune.search.unit_space import FloatArray, UnitSpace
 
 # A preset is for a workload of which at least this share is of one of its kinds.
 _KIND_SHARE = 0.2
@@ -73,7 +73,7 @@ def preset_starts(
     found: list[tuple[str, dict[str, OptionValue]]] = []
     for preset in known_presets().values():
         suits = preset.engine == problem.engine and kinds.intersection(preset.suits)
-        stated = {p.name for p in unit_space.space.parameters} & preset.options.keys()
+        stated = unit_space.parameters.keys() & preset.options.keys()
         if suits and stated:
             point = projected(unit_space, {**problem.defaults, **preset.options}, problem.defaults)
             if point is not None and point not in [known for _, known in found]:
@@ -143,14 +143,13 @@ def model_optima(
     """
     rng = np.random.default_rng(seed)
     space = unit_space.space
-    columns = OptionColumns(unit_space, problem.defaults)
     first = None if origin is None else unit_space.encode([space.variables_of(origin)])
     optima: list[FloatArray] = []
     for _ in range(_MODELS):
         constants = draw_constants(rng)
 
         def cost(points: FloatArray, constants: Constants = constants) -> FloatArray:
-            return _costs(problem, columns, points, [constants])[:, 0]
+            return _costs(problem, unit_space, points, [constants])[:, 0]
 
         best = _minimum(unit_space, cost, accepts, first, rng)
         if best is None:
@@ -185,8 +184,7 @@ def cheapest_first(
         return []
     machines = _machines(seed)
     rows = unit_space.encode([unit_space.space.variables_of(point) for point in points])
-    columns = OptionColumns(unit_space, problem.defaults)
-    costs = np.log(_costs(problem, columns, rows, machines)).mean(axis=1)
+    costs = np.log(_costs(problem, unit_space, rows, machines)).mean(axis=1)
     return [points[index] for index in np.argsort(costs, kind="stable")]
 
 
@@ -213,11 +211,10 @@ def at_no_price(
     much, and a guard may be nearer than they think: then half of a gain is worth more than all.
     """
     machines, space = _machines(seed), unit_space.space
-    columns = OptionColumns(unit_space, problem.defaults)
 
     def written(points: Sequence[Mapping[str, OptionValue]]) -> FloatArray:
         rows = unit_space.encode([space.variables_of(each) for each in points])
-        ratios: FloatArray = amplification_ratios(problem, columns, rows, machines).mean(axis=1)
+        ratios: FloatArray = amplification_ratios(problem, unit_space, rows, machines).mean(axis=1)
         return ratios
 
     found = dict(point)
@@ -231,13 +228,13 @@ def at_no_price(
 
 
 def _costs(
-    problem: Problem, columns: OptionColumns, points: FloatArray, machines: Sequence[Constants]
+    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Constants]
 ) -> FloatArray:
     """As `seconds_of`, and more where the guard of the write amplification would break."""
-    seconds = seconds_of(problem, columns, points, machines)
+    seconds = seconds_of(problem, unit_space, points, machines)
     if problem.guard is None:
         return seconds
-    ratios = amplification_ratios(problem, columns, points, machines)
+    ratios = amplification_ratios(problem, unit_space, points, machines)
     most = problem.guard.most**_ROOM
     dearer: FloatArray = 1.0 + 10.0 * np.maximum(ratios / most - 1.0, 0.0)
     return seconds * dearer

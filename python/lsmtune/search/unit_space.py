@@ -215,6 +215,11 @@ class UnitSpace:
         """The index of each variable's dimension."""
         return {dimension.name: index for index, dimension in enumerate(self.dimensions)}
 
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The parameters of the space by name."""
+        return {parameter.name: parameter for parameter in self.space.parameters}
+
     @property
     def dimension_count(self) -> int:
         """The number of coordinates of a point."""
@@ -304,6 +309,46 @@ class UnitSpace:
             blocks.append(block)
         return np.hstack(blocks)
 
+    def column(
+        self, points: FloatArray, name: str, default: OptionValue | None = None
+    ) -> Column | None:
+        """The values of the option `name` at `points`; None where nobody knows one.
+
+        Where its parameter is not active, and where there is none, it has the engine's `default`.
+        """
+        parameter = self.parameters.get(name)
+        if parameter is None:
+            return None if default is None else np.full(len(points), default)
+        default = parameter.default if default is None else default
+        found, inactive = self._values(parameter, points)
+        if inactive.any():
+            if default is None:
+                return None
+            found = np.where(inactive, default, found)
+        return found
+
+    def _values(self, parameter: Parameter, points: FloatArray) -> tuple[Column, BoolArray]:
+        """By point, and where the parameter is not active; there the value means nothing."""
+        own = self.position[parameter.variable]
+        dimension, coordinates = self.dimensions[own], points[:, own]
+        inactive = np.isnan(coordinates)
+        known = np.where(inactive, 0.5, coordinates)
+        if parameter.numbers is None:
+            return np.array(parameter.choices, dtype=object)[dimension.index(known)], inactive
+        drawn, which = np.unique(dimension.scale.from_unit(known), return_inverse=True)
+        whole = parameter.numbers.integer and parameter.prior is None
+        numbers = [parameter.value_of(int(n) if whole else float(n)) for n in drawn]
+        values = np.array(numbers, dtype=np.float64)[which]
+        if parameter.selector is not None:
+            selector = self.position[parameter.selector]
+            picked = points[:, selector]
+            active = ~np.isnan(picked)
+            cells = self.dimensions[selector].index(np.where(active, picked, 1.0))
+            for index, special in enumerate(parameter.specials):
+                is_special = active & (cells == index)
+                values[is_special], inactive = special.value, inactive & ~is_special
+        return values, inactive
+
     def _has(self, points: FloatArray, parameter: Parameter, value: OptionValue) -> BoolArray:
         """Where `parameter`, if active, has `value`: all its variables are in that value's cells.
 
@@ -348,53 +393,3 @@ def _quantiles(parameter: Parameter) -> list[float]:
     listed = numbers.binned or numbers.listed(QUANTILES_MAX) or ()
     reached = (number for number in listed if parameter.contains(number))
     return [float(parameter.variables_of(number)[parameter.variable]) for number in reached]
-
-
-class OptionColumns:
-    """Reads the values of options out of points of a unit space, for all points at once."""
-
-    def __init__(self, unit_space: UnitSpace, defaults: Mapping[str, OptionValue]) -> None:
-        self._unit_space = unit_space
-        self._defaults = defaults
-        self._parameters = {p.name: p for p in unit_space.space.parameters}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._parameters
-
-    def of(self, points: FloatArray, name: str) -> Column | None:
-        """The values of the option `name` at `points`; None where nobody knows one.
-
-        Where a parameter is not active, and where there is none, it has the engine's default.
-        """
-        parameter = self._parameters.get(name)
-        default = self._defaults.get(name, None if parameter is None else parameter.default)
-        if parameter is None:
-            return None if default is None else np.full(len(points), default)
-        found, inactive = self._values(parameter, points)
-        if inactive.any():
-            if default is None:
-                return None
-            found = np.where(inactive, default, found)
-        return found
-
-    def _values(self, parameter: Parameter, points: FloatArray) -> tuple[Column, BoolArray]:
-        """By point, and where the parameter is not active; there the value means nothing."""
-        own = self._unit_space.position[parameter.variable]
-        dimension, coordinates = self._unit_space.dimensions[own], points[:, own]
-        inactive = np.isnan(coordinates)
-        known = np.where(inactive, 0.5, coordinates)
-        if parameter.numbers is None:
-            return np.array(parameter.choices, dtype=object)[dimension.index(known)], inactive
-        drawn, which = np.unique(dimension.scale.from_unit(known), return_inverse=True)
-        whole = parameter.numbers.integer and parameter.prior is None
-        numbers = [parameter.value_of(int(n) if whole else float(n)) for n in drawn]
-        values = np.array(numbers, dtype=np.float64)[which]
-        if parameter.selector is not None:
-            selector = self._unit_space.position[parameter.selector]
-            picked = points[:, selector]
-            active = ~np.isnan(picked)
-            cells = self._unit_space.dimensions[selector].index(np.where(active, picked, 1.0))
-            for index, special in enumerate(parameter.specials):
-                is_special = active & (cells == index)
-                values[is_special], inactive = special.value, inactive & ~is_special
-        return values, inactive
