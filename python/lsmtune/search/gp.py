@@ -72,7 +72,7 @@ class GaussianProcessSampler(ModelSampler):
         points, targets, variances, _ = history.with_running()
         sure = np.flatnonzero(~history.censored)
         if history.censored.any() and len(sure) > 1:
-            targets = self._imputed(history, targets)
+            self._impute(history, targets)
         kept = best_and_latest(targets, self._points_max)
         features = self.unit_space.distance_features(points[kept])
         variances = variances[kept] / spread_of(targets[kept]) ** 2
@@ -90,25 +90,19 @@ class GaussianProcessSampler(ModelSampler):
             best = points[kept][order[:STARTS]]
             return self.best_new(history.known(), rng, score, best)
 
-    def _imputed(self, history: History, targets: FloatArray) -> FloatArray:
-        """`targets` with those expected by a process of the trials that are not censored."""
-        sure = np.flatnonzero(~history.censored)
-        kept = sure[best_and_latest(history.targets[sure], FITTED_ON_MAX)]
-        known = history.targets[kept]
+    def _impute(self, history: History, targets: FloatArray) -> None:
+        """Replace censored `targets` by what a process of the other trials expects."""
+        sure, cut_off = np.flatnonzero(~history.censored), np.flatnonzero(history.censored)
+        kept = sure[best_and_latest(targets[sure], FITTED_ON_MAX)]
+        known = targets[kept]
         spread, middle = spread_of(known), float(np.median(known))
         features = self.unit_space.distance_features(history.points)
         variances = history.variances[kept] / spread**2
         with threadpool_limits(1):
             process = fit_process(features[kept], standardised(known), variances)
-            mean, deviation = process(features[history.censored])
-        imputed = targets.copy()
-        imputed[: len(history)][history.censored] = impute_censored(
-            history.targets[history.censored],
-            middle + spread * mean,
-            spread * deviation,
-            float(known.max()),
-        )
-        return imputed
+            mean, deviation = process(features[cut_off])
+        mean, deviation = middle + spread * mean, spread * deviation
+        targets[cut_off] = impute_censored(targets[cut_off], mean, deviation, float(known.max()))
 
 
 def best_and_latest(targets: FloatArray, count: int) -> npt.NDArray[np.intp]:
