@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,78 +92,59 @@ class History:
 class HistoryReader:
     """Reads the history for one trial after another, and encodes each trial once.
 
-    A judged trial never changes: what it says is kept, in arrays by its place among the trials, as
-    long as the study shows the same object there.
+    A judged trial never changes: what it says is kept as long as the study shows the same object.
     """
 
     def __init__(self, unit_space: UnitSpace) -> None:
         self._unit_space = unit_space
-        self._seen: list[FrozenTrial] = []
-        self._points = np.empty((0, unit_space.dimension_count))
-        self._facts = np.empty((0, len(_FACTS)))
-        self._violations: dict[str, FloatArray] = {}
+        self._said: dict[int, _Said] = {}
 
     def read(
         self, trials: Sequence[FrozenTrial], number: int, direction: StudyDirection
     ) -> History:
         """The history for trial `number`, which is not part of it."""
-        self._take(trials)
-        judged, is_pruned, value, bound, *_ = self._facts[: len(trials)].T
-        rows = np.flatnonzero(judged > 0)
-        pruned, bounds = is_pruned[rows] > 0, bound[rows]
-        reporting = [
-            (place, trials[row].intermediate_values)
-            for place, row in enumerate(rows.tolist())
-            if trials[row].intermediate_values
-        ]
-        running = [
-            trials[row].params
-            for row in np.flatnonzero(judged == 0).tolist()
-            if trials[row].state == TrialState.RUNNING and trials[row].number != number
-        ]
-        variances, runs, seconds, run_seconds = self._facts[rows, 4:].T
+        judged = [trial for trial in trials if trial.state in JUDGED]
+        known = self._said
+        new = [t for t in judged if t.number not in known or known[t.number].trial is not t]
+        points = self._unit_space.encode([trial.params for trial in new])
+        for trial, point in zip(new, points, strict=True):
+            known[trial.number] = _Said(trial, point, _facts(trial), trial.constraints)
+        said = [known[trial.number] for trial in judged]
+        table = np.array([each.facts for each in said]).reshape(len(said), len(_FACTS))
+        is_pruned, values, bounds, variances, runs, seconds, run_seconds = table.T
+        pruned = is_pruned > 0
+        reporting = [(place, trial.intermediate_values) for place, trial in enumerate(judged)]
+        running = [t.params for t in trials if t.state == TrialState.RUNNING and t.number != number]
+        constraints = sorted({text for each in said for text in each.violations})
         return History(
-            points=self._points[rows],
+            points=np.array([each.point for each in said]).reshape(len(said), points.shape[1]),
             targets=_targets(bounds, pruned, reporting, direction),
             censored=pruned & np.isfinite(bounds),
             failed=~np.isfinite(bounds),
             running=self._unit_space.encode(running),
             variances=_variances(bounds, variances),
             runs=runs,
-            values=value[rows],
+            values=values,
             seconds=seconds,
             run_seconds=run_seconds,
-            violations={text: self._violations[text][rows] for text in sorted(self._violations)},
+            violations={
+                text: np.array([each.violations.get(text, math.nan) for each in said])
+                for text in constraints
+            },
         )
-
-    def _take(self, trials: Sequence[FrozenTrial]) -> None:
-        """Read those trials that are not the same objects as before."""
-        room = len(self._facts)
-        if len(trials) > room:
-            more = max(len(trials), 2 * room) - room
-            self._points = np.pad(self._points, ((0, more), (0, 0)), constant_values=np.nan)
-            self._facts = np.pad(self._facts, ((0, more), (0, 0)))
-            for text, amounts in self._violations.items():
-                self._violations[text] = np.pad(amounts, (0, more), constant_values=np.nan)
-        both = enumerate(zip_longest(trials, self._seen[: len(trials)]))
-        new = [place for place, (trial, seen) in both if trial is not seen]
-        judged = [place for place in new if trials[place].state in JUDGED]
-        self._facts[new] = 0.0
-        for amounts in self._violations.values():
-            amounts[new] = np.nan
-        self._points[judged] = self._unit_space.encode([trials[place].params for place in judged])
-        for place in judged:
-            trial = trials[place]
-            self._facts[place] = _facts(trial)
-            for text, amount in trial.constraints.items():
-                if text not in self._violations:
-                    self._violations[text] = np.full(len(self._facts), np.nan)
-                self._violations[text][place] = amount
-        self._seen[: len(trials)] = trials
 
 
 # What is kept of each trial, as numbers.
-_FACTS = ("judged", "pruned", "value", "bound", "variance", "runs", "seconds", "run_seconds")
+_FACTS = ("pruned", "value", "bound", "variance", "runs", "seconds", "run_seconds")
+
+
+class _Said(NamedTuple):
+    """What a judged trial says: its point, `_FACTS`, and by how much it breaks each constraint."""
+
+    trial: FrozenTrial
+    point: FloatArray
+    facts: tuple[float, ...]
+    violations: Mapping[str, float]
 
 
 def _facts(trial: FrozenTrial) -> tuple[float, ...]:
@@ -174,7 +155,7 @@ def _facts(trial: FrozenTrial) -> tuple[float, ...]:
     seconds = (noise and noise.seconds) or math.nan
     run_seconds = (noise and noise.run_seconds) or math.nan
     told = (noise.variance, noise.runs) if noise and is_complete else (0.0, 1)
-    return 1.0, not is_complete, value, _value(trial), *told, seconds, run_seconds
+    return not is_complete, value, _value(trial), *told, seconds, run_seconds
 
 
 def _value(trial: FrozenTrial) -> float:
