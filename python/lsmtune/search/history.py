@@ -113,12 +113,11 @@ class HistoryReader:
         table = np.array([each.facts for each in said]).reshape(len(said), len(_FACTS))
         is_pruned, values, bounds, variances, runs, seconds, run_seconds = table.T
         pruned = is_pruned > 0
-        reporting = [(place, trial.intermediate_values) for place, trial in enumerate(judged)]
         running = [t.params for t in trials if t.state == TrialState.RUNNING and t.number != number]
         constraints = sorted({text for each in said for text in each.violations})
         return History(
             points=np.array([each.point for each in said]).reshape(len(said), points.shape[1]),
-            targets=_targets(bounds, pruned, reporting, direction),
+            targets=_targets(bounds, pruned, [t.intermediate_values for t in judged], direction),
             censored=pruned & np.isfinite(bounds),
             failed=~np.isfinite(bounds),
             running=self._unit_space.encode(running),
@@ -173,23 +172,22 @@ def targets_of(trials: Sequence[FrozenTrial], direction: StudyDirection) -> Floa
     """The targets of judged trials, seen by themselves; shape (len(trials),)."""
     values = np.array([_value(trial) for trial in trials])
     pruned = np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_)
-    reporting = [(place, trial.intermediate_values) for place, trial in enumerate(trials)]
-    return _targets(values, pruned, reporting, direction)
+    return _targets(values, pruned, [trial.intermediate_values for trial in trials], direction)
 
 
 def _targets(
     values: FloatArray,
     pruned: BoolArray,
-    reporting: Sequence[tuple[int, Mapping[int, float]]],
+    reports: Sequence[Mapping[int, float]],
     direction: StudyDirection,
 ) -> FloatArray:
-    """Targets of `values` (n,); `reporting` has places, and what those trials reported by step."""
+    """Targets of `values` (n,); `reports` has what each of the trials reported, by step."""
     reached = np.full(len(values), np.nan)
     known_values = np.isfinite(values)
-    told = [(place, reports) for place, reports in reporting if reports and known_values[place]]
-    whole = [(reports, float(values[place])) for place, reports in told if not pruned[place]]
+    told = [place for place, known in enumerate(known_values) if known and reports[place]]
+    whole = [(reports[place], float(values[place])) for place in told if not pruned[place]]
     in_logs = _in_logs(values)
-    steps = {place: max(reports) for place, reports in told if pruned[place]}
+    steps = {place: max(reports[place]) for place in told if pruned[place]}
     gained = {step: _gained(step, whole, in_logs) for step in set(steps.values())}
     for place, step in steps.items():
         gain = gained[step]
