@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lsmtune.driver import native
 from lsmtune.driver.conversation import DRIVER_NAME, find_driver
 from lsmtune.driver.native import probe
 from lsmtune.errors import InputError, LsmtuneError
@@ -91,9 +92,11 @@ def test_a_library_that_is_not_there_is_the_users_to_mend(
         probe(fake_driver, "leveldb", tmp_path / "libleveldb.so", tmp_path)
 
 
-def test_a_probe_that_hangs_or_lies_fails(fake_driver: Path, tmp_path: Path) -> None:
+def test_a_probe_that_hangs_or_lies_fails(
+    fake_driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = fake_driver.read_text()
     fake_driver.write_text(text.replace('get("fake", "ok")', 'get("fake", "silent")'))
-    limits = Limits(0.5, 1 << 30, 1 << 30)
+    monkeypatch.setattr(native, "PROBE_LIMITS", Limits(0.5, 1 << 30, 1 << 30))
     with pytest.raises(LsmtuneError, match="probing it as leveldb failed: not done"):
-        probe(fake_driver, "leveldb", None, tmp_path, limits)
+        probe(fake_driver, "leveldb", None, tmp_path)

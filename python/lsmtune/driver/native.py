@@ -234,13 +234,7 @@ class NativeRunner:
         return CrashCheck(judgement.outcome, message, collector.verified)
 
 
-def probe(
-    driver: Path,
-    engine_name: str,
-    library: Path | None,
-    directory: Path,
-    limits: Limits = PROBE_LIMITS,
-) -> Probed:
+def probe(driver: Path, engine_name: str, library: Path | None, directory: Path) -> Probed:
     """What `library` is as an engine `engine_name`; the driver may write into `directory`.
 
     Raises InputError when it is not that engine, LsmtuneError when the probe failed otherwise.
@@ -250,7 +244,7 @@ def probe(
     check_directory(directory)
     collector = Collector()
     document = probe_request(asked, directory)
-    judgement = converse(driver, document, directory, limits, collector)
+    judgement = converse(driver, document, directory, PROBE_LIMITS, collector)
     probed = collector.probed
     if judgement.outcome is not Outcome.OK or probed is None:
         why = _message(judgement) or "the driver said nothing about it"
