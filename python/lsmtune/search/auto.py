@@ -86,8 +86,6 @@ class AutoSampler(ModelSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._points_max: int = context.settings["points_max"]
-        self._hedge: float = context.settings["hedge"]
         tpe = {setting.name: setting.default for setting in TPE.settings}
         self._tpe = GroupedTpeSampler(
             SamplerContext(context.space, context.seed, tpe, context.directions)
@@ -99,7 +97,7 @@ class AutoSampler(ModelSampler):
 
     def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
         """See `ProposingSampler`; now and then those of TPE."""
-        if self.rng.random() >= self._hedge:
+        if self.rng.random() >= self.settings["hedge"]:
             yield from super().proposals(study, trial)
             return
         # TPE's time grows with the trials that it looks at.
@@ -125,14 +123,14 @@ class AutoSampler(ModelSampler):
             model = self._model(known, history)
             best = history.points[known.best_first[:STARTS]]
             loads = self._layouts.loads(history)
-            further = self._layouts.settings_of(best, rng, self._candidates // 4)
+            further = self._layouts.settings_of(best, rng, self.settings["candidates"] // 4)
 
             def score(points: FloatArray) -> FloatArray:
                 return model.log_gain(points, per_second=True) - loads(points)
 
             points = self.best_new(history.known(), rng, score, best, further)
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
-            sample = points[: self._candidates]
+            sample = points[: self.settings["candidates"]]
             if known.in_logs and math.isfinite(model.best) and len(sample):
                 self._promise = model.spread * math.exp(float(model.log_gain(sample).max()))
             return points
@@ -153,9 +151,10 @@ class AutoSampler(ModelSampler):
 
     def _model(self, known: Known, history: History) -> Model:
         """The outputs, fitted on at most `points_max` rows each."""
-        valued = known.valued[best_and_latest(known.targets[known.valued], self._points_max)]
-        cut_off = known.censored[-self._points_max // 2 :]
-        failed = known.failed[-self._points_max // 2 :]
+        most: int = self.settings["points_max"]
+        valued = known.valued[best_and_latest(known.targets[known.valued], most)]
+        cut_off = known.censored[-most // 2 :]
+        failed = known.failed[-most // 2 :]
         rows = np.concatenate([valued, cut_off, failed])
         points = np.vstack([history.points[rows], history.running])
         features, costs = self._features.of(points)

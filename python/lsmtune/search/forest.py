@@ -40,7 +40,7 @@ from lsmtune.search.model_based import (
     random_share_setting,
     startup_setting,
 )
-from lsmtune.search.sampler import SamplerContext, SamplerKind
+from lsmtune.search.sampler import SamplerKind
 from lsmtune.search.unit_space import FloatArray
 
 if TYPE_CHECKING:
@@ -121,13 +121,6 @@ class ForestSampler(ModelSampler):
 
     near, rounds = 500, 3
 
-    def __init__(self, context: SamplerContext) -> None:
-        super().__init__(context)
-        self._trees: int = context.settings["trees"]
-        self._alpha: float = context.settings["alpha"]
-        self._min_leaf: int = context.settings["min_leaf"]
-        self._rows_max: int = context.settings["rows_max"]
-
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest confidence bound on the improvement first."""
         points, targets, _, runs = history.with_running()
@@ -138,9 +131,9 @@ class ForestSampler(ModelSampler):
                 features[rows],
                 targets[rows],
                 rng,
-                trees=self._trees,
-                min_leaf=self._min_leaf,
-                rows_max=self._rows_max,
+                trees=self.settings["trees"],
+                min_leaf=self.settings["min_leaf"],
+                rows_max=self.settings["rows_max"],
                 runs=runs[rows],
             )
 
@@ -154,7 +147,7 @@ class ForestSampler(ModelSampler):
         best = history.points[np.argsort(history.targets, kind="stable")[:STARTS]]
 
         def score(new: FloatArray) -> FloatArray:
-            return upper_bound(forest, self.unit_space.tree_features(new), self._alpha)
+            return upper_bound(forest, self.unit_space.tree_features(new), self.settings["alpha"])
 
         return self.best_new(history.known(), rng, score, best)
 

@@ -40,7 +40,7 @@ from lsmtune.search.model_based import (
     random_share_setting,
     startup_setting,
 )
-from lsmtune.search.sampler import SamplerContext, SamplerKind
+from lsmtune.search.sampler import SamplerKind
 from lsmtune.search.unit_space import FloatArray
 
 STARTS = 10
@@ -63,17 +63,13 @@ class GaussianProcessSampler(ModelSampler):
 
     near, rounds = 400, 4
 
-    def __init__(self, context: SamplerContext) -> None:
-        super().__init__(context)
-        self._points_max: int = context.settings["points_max"]
-
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest expected improvement first."""
         points, targets, variances, _ = history.with_running()
         sure = np.flatnonzero(~history.censored)
         if history.censored.any() and len(sure) > 1:
             self._impute(history, targets)
-        kept = best_and_latest(targets, self._points_max)
+        kept = best_and_latest(targets, self.settings["points_max"])
         features = self.unit_space.distance_features(points[kept])
         variances = variances[kept] / spread_of(targets[kept]) ** 2
         # One thread: sums come out the same in every session, and the threads of linear algebra,

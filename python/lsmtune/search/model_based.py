@@ -132,9 +132,6 @@ class ModelSampler(UnitSpaceSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._startup_trials: int = context.settings["startup_trials"]
-        self._random_share: float = context.settings.get("random_share", 0.0)
-        self._candidates: int = context.settings["candidates"]
         self._accepts = context.accepts
         self._looked_up: dict[bytes, bool] = {}  # of this trial's points, whether they may run
 
@@ -158,7 +155,7 @@ class ModelSampler(UnitSpaceSampler):
         nothing new.
         """
         space, near = self.unit_space, self.near
-        pool = [space.sample(rng, self._candidates), *further]
+        pool = [space.sample(rng, self.settings["candidates"]), *further]
         if len(starts):
             pool.append(neighbours(space, rng, starts, max(1, near // len(starts))))
         points = np.vstack(pool)
@@ -190,7 +187,7 @@ class ModelSampler(UnitSpaceSampler):
     ) -> Iterator[FloatArray]:
         """See `UnitSpaceSampler`; nothing, which is chance, where the model is not asked."""
         history = self.reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
-        at_random = rng.random() < self._random_share
-        if len(history) >= self._startup_trials and not at_random:
+        at_random = rng.random() < self.settings.get("random_share", 0.0)
+        if len(history) >= self.settings["startup_trials"] and not at_random:
             self._looked_up.clear()
             yield from filter(self._allowed, self.rank(history, rng))

@@ -109,7 +109,6 @@ class GroupedTpeSampler(ProposingSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._settings = context.settings
         self._seen: set[_Names] = set()  # combinations of variables
         self._groups: dict[str, _Names] = {}
 
@@ -118,8 +117,8 @@ class GroupedTpeSampler(ProposingSampler):
         self._bring_up_to_date(study)
         tpe = TPESampler(
             seed=seed_of_trial(self.seed, trial.number),
-            n_startup_trials=self._settings["startup_trials"],
-            n_ei_candidates=self._settings["candidates"],
+            n_startup_trials=self.settings["startup_trials"],
+            n_ei_candidates=self.settings["candidates"],
             multivariate=True,
             constant_liar=True,
         )

@@ -223,6 +223,7 @@ class ProposingSampler(BaseSampler):
     def __init__(self, context: SamplerContext) -> None:
         self.space = context.space
         self.seed = context.seed
+        self.settings = context.settings
         self.rng = generator_of_trial(context.seed, 0)
         self._number = -1
         self._proposals: Iterator[dict[str, Any]] = iter(())
