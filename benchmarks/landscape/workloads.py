@@ -104,7 +104,7 @@ def textbook(name: str, version: str | None, cores: int) -> list[tuple[str, Opti
     """The defaults, all presets that suit, and optima of cost models: recorded in any case."""
     problem, unit_space, default = _parts(name, version, cores)
     found: list[tuple[str, Options]] = [] if default is None else [("default", default)]
-    found += preset_starts(problem, unit_space)
+    found += preset_starts(problem, unit_space).items()
     optima = model_optima(problem, unit_space, partial(accepts, name), default, _MODELS_SEED)
     found += [(f"cost model {index}", values) for index, values in enumerate(optima)]
     kept: list[tuple[str, Options]] = []

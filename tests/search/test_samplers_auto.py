@@ -133,10 +133,10 @@ def test_of_several_workloads_all_count_by_their_weight() -> None:
     """A study of a fill and of three times as important reads was begun as one of the fill."""
     pair = "fillrandom", "readrandom"
     mostly_reads, mostly_writes = problem(*pair, weights=(1, 9)), problem(*pair, weights=(9, 1))
-    reads = [name for name, _ in preset_starts(problem("readrandom"), UNIT)]
-    writes = [name for name, _ in preset_starts(problem("fillrandom"), UNIT)]
-    assert [name for name, _ in preset_starts(mostly_reads, UNIT)] == reads
-    assert [name for name, _ in preset_starts(mostly_writes, UNIT)] == writes
+    reads = list(preset_starts(problem("readrandom"), UNIT))
+    writes = list(preset_starts(problem("fillrandom"), UNIT))
+    assert list(preset_starts(mostly_reads, UNIT)) == reads
+    assert list(preset_starts(mostly_writes, UNIT)) == writes
     with_filter, without = {FILTER: "bloomfilter:10"}, {FILTER: "nullptr"}
     gains = [
         float(np.subtract(*costs(about, without, with_filter)))
@@ -311,20 +311,20 @@ def test_a_filter_of_a_preset_is_that_of_the_space_in_other_words() -> None:
         number(BUFFER, MIB, 64 * MIB, log=True, step=MIB),
         choice(FILTER, "nullptr", "bloomfilter:10:false"),
     )
-    reads = dict(preset_starts(problem("readrandom"), make_unit_space(space)))
+    reads = preset_starts(problem("readrandom"), make_unit_space(space))
     assert reads["rocksdb-basic-tuning"][FILTER] == "bloomfilter:10:false"
     mine = space.point_of({FILTER: "bloomfilter:10", BUFFER: 64 * MIB})
     assert mine == {FILTER: "bloomfilter:10:false", BUFFER: 64 * MIB}
 
 
 def test_presets_become_points_of_the_space() -> None:
-    reads = dict(preset_starts(problem("readrandom"), UNIT))
+    reads = preset_starts(problem("readrandom"), UNIT)
     assert "rocksdb-optimize-for-point-lookup" in reads
     assert "rocksdb-gist-winner" not in reads
     assert reads["rocksdb-basic-tuning"][FILTER] == "bloomfilter:10"
     assert reads["rocksdb-basic-tuning"]["compression"] == "kLZ4Compression"
     assert all(TREE.contains(point) for point in reads.values())
-    writes = dict(preset_starts(problem("overwrite"), UNIT))
+    writes = preset_starts(problem("overwrite"), UNIT)
     assert "rocksdb-optimize-level-style-compaction" in writes
     assert "rocksdb-optimize-for-point-lookup" not in writes
 

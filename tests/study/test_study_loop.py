@@ -457,7 +457,7 @@ def test_what_auto_begins_with_is_an_optimum_and_a_preset_by_turns() -> None:
     defaults = engine_defaults(spec, "10.10.1")
     problem = problem_of(spec, defaults)
     assert problem is not None
-    presets = [point for _, point in preset_starts(problem, make_unit_space(spec.space))]
+    presets = preset_starts(problem, make_unit_space(spec.space)).values()
     points = textbook_points(spec, defaults, Feasibility(spec, defaults))
     assert [point in presets for point in points[:4]] == [False, True, False, True]
 

@@ -43,7 +43,7 @@ def textbook_starts(
     """
     presets = [
         point
-        for _, point in preset_starts(problem, unit_space)
+        for point in preset_starts(problem, unit_space).values()
         if point != origin and not accepts(point)
     ]
     optima = model_optima(problem, unit_space, accepts, origin, seed)
@@ -56,10 +56,8 @@ def textbook_starts(
     return [point for turn in turns for point in turn if point is not None]
 
 
-def preset_starts(
-    problem: Problem, unit_space: UnitSpace
-) -> list[tuple[str, dict[str, OptionValue]]]:
-    """The presets that suit the workloads, as points of the space; none twice.
+def preset_starts(problem: Problem, unit_space: UnitSpace) -> dict[str, dict[str, OptionValue]]:
+    """The presets that suit the workloads, by name as points of the space; none twice.
 
     A parameter that a preset does not set has its default. What lies outside the space is moved to
     the nearest value in it; a choice that the space lacks is left at its default, or else is the
@@ -70,14 +68,14 @@ def preset_starts(
         for kind, share in kinds_of(workload).items():
             shares[kind] = shares.get(kind, 0.0) + of_all * share
     kinds = {kind for kind, share in shares.items() if share >= _KIND_SHARE}
-    found: list[tuple[str, dict[str, OptionValue]]] = []
+    found: dict[str, dict[str, OptionValue]] = {}
     for preset in known_presets().values():
         suits = preset.engine == problem.engine and kinds.intersection(preset.suits)
         stated = unit_space.parameters.keys() & preset.options.keys()
         if suits and stated:
-            point = projected(unit_space, {**problem.defaults, **preset.options}, problem.defaults)
-            if point is not None and point not in [known for _, known in found]:
-                found.append((preset.name, point))
+            point = projected(unit_space, preset.options, problem.defaults)
+            if point is not None and point not in found.values():
+                found[preset.name] = point
     return found
 
 
@@ -86,7 +84,7 @@ def projected(
     options: Mapping[str, OptionValue],
     defaults: Mapping[str, OptionValue],
 ) -> dict[str, OptionValue] | None:
-    """The point of the space nearest to `options`; None where a parameter has no value at all."""
+    """The point nearest to `options`, else `defaults`; None where a parameter has no value."""
     space, values = unit_space.space, dict[str, OptionValue]()
     for parameter in space.evaluation_order:
         if not all(condition.holds(values) for condition in parameter.conditions):
@@ -94,17 +92,17 @@ def projected(
         wanted = [options.get(parameter.name), defaults.get(parameter.name), parameter.default]
         given = [value for value in wanted if value is not None]
         value = next((parameter.spelled(each) for each in given if parameter.contains(each)), None)
-        numbers = parameter.numbers
+        # A prior's values are not moved.
+        numbers = parameter.numbers if parameter.prior is None else None
         first = given[0] if given else None
         is_number = isinstance(first, int | float) and not isinstance(first, bool)
         if numbers is not None and is_number and first != value:
             dimension = unit_space.dimensions[unit_space.position[parameter.variable]]
-            if parameter.prior is None:
-                inside = min(max(float(first or 0), numbers.low), numbers.high)
-                drawn = numbers.drawn_of(int(inside) if numbers.integer else inside)
-                unit = dimension.scale.to_unit(np.array([float(drawn)]))
-                snapped = dimension.value_at(float(np.clip(unit[0], 0.0, 1.0)))
-                value = parameter.value_of(snapped)  # type: ignore[arg-type]
+            inside = min(max(float(first or 0), numbers.low), numbers.high)
+            drawn = numbers.drawn_of(int(inside) if numbers.integer else inside)
+            unit = dimension.scale.to_unit(np.array([float(drawn)]))
+            snapped = dimension.value_at(float(np.clip(unit[0], 0.0, 1.0)))
+            value = parameter.value_of(snapped)  # type: ignore[arg-type]
         if value is None and not parameter.choices:
             return None
         values[parameter.name] = parameter.choices[0] if value is None else value

@@ -289,7 +289,7 @@ def textbook_points(
     if problem is None:
         return []
     unit_space = make_unit_space(spec.space)
-    origin = projected(unit_space, {**problem.defaults, **spec.baseline.options}, problem.defaults)
+    origin = projected(unit_space, spec.baseline.options, problem.defaults)
     seed = derive_seed(_MODELS_SEED, Stream.SAMPLER, 0)
     return textbook_starts(problem, unit_space, feasibility.refusal, origin, seed)
 

@@ -77,7 +77,7 @@ def with_winners(spec: Spec, folder: StudyFolder, version: str | None) -> Spec:
         folder.measurements.set_fact(_FACT, fact)
     unit_space, defaults = make_unit_space(spec.space), engine_defaults(spec, version)
     for winner in (decode(Winner, each) for each in fact):
-        point = projected(unit_space, {**defaults, **winner.options}, defaults)
+        point = projected(unit_space, winner.options, defaults)
         if point is not None:
             start.append(Config(point, f"the winner of {winner.study}"))
             notes.append(f"begins with what {winner.study} proved, too ({winner.ratio_low:.2f}x)")
