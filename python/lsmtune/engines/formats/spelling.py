@@ -16,7 +16,7 @@ from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.option_names import whole_size, written_options
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.units import is_digits, whole_number
+from lsmtune.units import is_digits, option_value, whole_number
 
 SOURCE = "export"  # of errors in what is to be written
 
@@ -204,25 +204,21 @@ class KnownOption:
         return self.info is not None and self.info.unit == "bytes"
 
 
+_TYPES: Mapping[type[object], str] = {bool: "bool", int: "int", float: "float"}
+
+
 @functools.cache
 def known_options(engine: str) -> Mapping[str, KnownOption]:
     """Every option of `engine` that has a name here, dotted where it is nested."""
     known: dict[str, KnownOption] = {}
     if engine == "rocksdb":
         for option in written_options().values():
-            known[option.dotted] = KnownOption(option.dotted, _type_of(option.default or ""))
+            kind = _TYPES.get(type(option_value(option.default or "")), "")
+            known[option.dotted] = KnownOption(option.dotted, kind)
             for field in option.fields():
                 name = f"{option.dotted}.{field}"
                 known[name] = KnownOption(name)
     for name, info in option_catalogue(engine).items():
-        kind = info.type if info.type in ("int", "float", "bool") else ""
+        kind = info.type if info.type in _TYPES.values() else ""
         known[name] = KnownOption(name, kind, info)
     return MappingProxyType(known)
-
-
-def _type_of(default: str) -> str:
-    if default in ("true", "false"):
-        return "bool"
-    if default.removeprefix("-").isdigit():
-        return "int"
-    return "float" if default.replace(".", "", 1).isdigit() else ""
