@@ -73,14 +73,13 @@ def _taken_apart(
     """`options` with the parts of an object by dotted name where it may have one of `sizes`."""
     found: dict[str, OptionValue] = {}
     for name, value in options.items():
-        parts: dict[str, str] | None = None
-        if isinstance(value, str) and value.strip().startswith("{"):
+        has_size = any(size.startswith(f"{name}.") for size in sizes)
+        if has_size and isinstance(value, str) and value.strip().startswith("{"):
             with suppress(ValueError):  # the engine says what is wrong with it
-                parts = split_structure(value)
-        if parts is not None and any(size.startswith(f"{name}.") for size in sizes):
-            found |= _taken_apart({f"{name}.{part}": text for part, text in parts.items()}, sizes)
-        else:
-            found[name] = value
+                parts = {f"{name}.{part}": text for part, text in split_structure(value).items()}
+                found |= _taken_apart(parts, sizes)
+                continue
+        found[name] = value
     return found
 
 
