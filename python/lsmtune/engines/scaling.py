@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.catalogue import OptionInfo, catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.option_names import TABLE_OPTION, number_to, split_structure
 from lsmtune.model.config import OptionValue
@@ -56,11 +56,11 @@ def scaled(
     sizes = scaling_options(engine)
     if _CACHE in sizes:
         sizes[_CAPACITY] = sizes[_CACHE]
-    found = _taken_apart(options, sizes)
+    found, defaults = _taken_apart(options, sizes), catalogue_defaults(engine, version)
     for name, info in sizes.items():
         value = found.get(name)
-        if value is None and name == info.name and _is_default(engine, info, found, version):
-            value = info.default if version is None else info.default_in(version)
+        if value is None and name == info.name and _is_default(engine, info, found):
+            value = defaults.get(name)
         size = number_to(engine, value)
         if size is not None and _scaled(info, size, scale) != size:
             found[name] = _scaled(info, size, scale)
@@ -128,11 +128,9 @@ def least_of(info: OptionInfo) -> int:
     return PAGE_BYTES if info.least is None else math.ceil(info.least)
 
 
-def _is_default(
-    engine: str, info: OptionInfo, options: Mapping[str, OptionValue], version: str | None
-) -> bool:
-    """Whether an option that is not set is there, at a default of its own, and does something."""
-    if info.name in _DERIVED or (version is not None and not info.exists_in(version)):
+def _is_default(engine: str, info: OptionInfo, options: Mapping[str, OptionValue]) -> bool:
+    """Whether an option that is not set is at a default of its own, and does something."""
+    if info.name in _DERIVED:
         return False
     # The whole object is stated as one text that has no parts, or the cache by its capacity.
     if info.name.rpartition(".")[0] in options or f"{info.name}.capacity" in options:
