@@ -49,7 +49,7 @@ from lsmtune.engines.formats.spelling import (
     word,
 )
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.option_names import TABLE_OPTION, CatalogueOption, catalogue, find_written
+from lsmtune.engines.option_names import TABLE_OPTION, CatalogueOption, find_written
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.units import whole_number
@@ -213,13 +213,9 @@ def same_name_flag(option: CatalogueOption) -> Spelling | None:
 @functools.cache
 def flags(engine: str) -> Mapping[str, KnownOption]:
     """The flags of the engine's db_bench that stand for an option, by their name."""
-    known = known_options(engine)
-    spellings = list(LEVELDB_FLAGS.items())
-    if engine == "rocksdb":
-        own = [(option.dotted, same_name_flag(option)) for option in catalogue()[0].values()]
-        spellings = [(name, spelling) for name, spelling in own if spelling is not None]
-        spellings += ROCKSDB_FLAGS.items()
-    return {s.name: replace(known[name], spelling=s) for name, s in spellings}
+    known = [(option, _flag_of(engine, option.name)) for option in known_options(engine).values()]
+    # The filter's own spelling is none: it is two flags.
+    return {s.name: replace(option, spelling=s) for option, s in known if s and s is not _FILTER}
 
 
 def find_option(engine: str, name: str) -> KnownOption | None:
