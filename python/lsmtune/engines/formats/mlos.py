@@ -70,8 +70,7 @@ def recognises(text: str) -> bool:
 def read(request: ImportRequest) -> ImportedStudy:
     """The space, and the defaults as `baseline`. Raises InputError for what MLOS would refuse."""
     document = json_document(request.text, request.source)
-    notes = Notes(request.source)
-    builder = SpaceBuilder(document, notes, request.engine)
+    builder = SpaceBuilder(document, Notes(request.source), request.engine)
     defaults: dict[str, OptionValue] = {}
     for name, group in document.data.items():
         if name.startswith("$"):
@@ -89,9 +88,9 @@ def read(request: ImportRequest) -> ImportedStudy:
             builder.note((name, "cost"), text)
         for parameter, spec in params.items():
             defaults |= _parameter(builder, (name, "params", parameter), parameter, spec)
-    study = builder.fields()
     baseline = {name: value for name, value in defaults.items() if name in builder.space}
-    return ImportedStudy(study | {"baseline": baseline}, notes.taken(), builder.comments)
+    study = builder.fields() | {"baseline": baseline}
+    return ImportedStudy(study, builder.notes.taken(), builder.comments)
 
 
 def _check_fields(

@@ -285,11 +285,10 @@ def _add_space(reading: _Reading) -> tuple[str, ...]:
         raise document.error((file_field,), found=file, why=f"{error.why}: {path}") from None
     is_json = text.lstrip().startswith(("{", "/"))
     inner = (json_document if is_json else yaml_document)(text, str(path))
-    notes = Notes(str(path))
-    builder = SpaceBuilder(inner, notes, request.engine)
+    builder = SpaceBuilder(inner, Notes(str(path)), request.engine)
     add_space(builder, inner.data, ())
     reading.study |= builder.fields()
-    return notes.taken()
+    return builder.notes.taken()
 
 
 def _add_runner(reading: _Reading) -> None:

@@ -63,10 +63,9 @@ def recognises(text: str) -> bool:
 def read(request: ImportRequest) -> ImportedStudy:
     """The space. Raises InputError for what NNI would refuse, too."""
     document = json_document(request.text, request.source)
-    notes = Notes(request.source)
-    builder = SpaceBuilder(document, notes, request.engine)
+    builder = SpaceBuilder(document, Notes(request.source), request.engine)
     add_space(builder, document.data, ())
-    return ImportedStudy(builder.fields(), notes.taken(), builder.comments)
+    return ImportedStudy(builder.fields(), builder.notes.taken(), builder.comments)
 
 
 def add_space(
