@@ -15,7 +15,6 @@ more than one of ten.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -40,14 +39,6 @@ _FEISTEL_ROUNDS = 6
 
 
 # --- all configurations of some values for each parameter, numbered
-
-
-@dataclass(frozen=True)
-class _Branch:
-    """Values of a parameter after which the same later parameters are off."""
-
-    values: Sequence[OptionValue]
-    off: _Off
 
 
 class ConfigTable:
@@ -81,28 +72,29 @@ class ConfigTable:
             if parameter.name in off:
                 off = self._after_inactive(parameter, off)
                 continue
-            for branch in self._branches[parameter.name]:
-                below = self._count(position + 1, off | branch.off)
-                if index < len(branch.values) * below:
+            for more_off, values in self._branches[parameter.name].items():
+                below = self._count(position + 1, off | more_off)
+                if index < len(values) * below:
                     which, index = divmod(index, below)
-                    config[parameter.name] = branch.values[which]
-                    off |= branch.off
+                    config[parameter.name] = values[which]
+                    off |= more_off
                     break
-                index -= len(branch.values) * below
+                index -= len(values) * below
         return config
 
     def _branches_of(
         self, parameter: Parameter, values: Sequence[OptionValue]
-    ) -> tuple[_Branch, ...]:
+    ) -> Mapping[_Off, Sequence[OptionValue]]:
+        """The values of a parameter by the later parameters that are off after them."""
         groups: dict[_Off, list[OptionValue]] = {}
         dependents = self._dependents[parameter.name]
         if not dependents:
-            return (_Branch(values, frozenset()),)
+            return {frozenset(): values}
         for value in values:
             known = {parameter.name: value}
             off = frozenset(name for name, condition in dependents if not condition.holds(known))
             groups.setdefault(off, []).append(value)
-        return tuple(_Branch(group, off) for off, group in groups.items())
+        return groups
 
     def _after_inactive(self, parameter: Parameter, off: _Off) -> _Off:
         return off | {name for name, _ in self._dependents[parameter.name]}
@@ -118,8 +110,8 @@ class ConfigTable:
                 count = self._count(position + 1, self._after_inactive(parameter, off))
             else:
                 count = sum(
-                    len(branch.values) * self._count(position + 1, off | branch.off)
-                    for branch in self._branches[parameter.name]
+                    len(values) * self._count(position + 1, off | more_off)
+                    for more_off, values in self._branches[parameter.name].items()
                 )
             self._counts[position, off] = count
         return self._counts[position, off]
