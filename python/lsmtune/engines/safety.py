@@ -114,12 +114,9 @@ UNSAFE_OPTIONS = (
 DURABILITY_OPTIONS = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
 
 
-_STRENGTH = (Durability.NONE, Durability.WAL, Durability.SYNC)
-
-
 def weakest(classes: Iterable[Durability]) -> Durability:
     """The class among several that promises least."""
-    return min(classes, key=_STRENGTH.index)
+    return max(classes, key=list(Durability).index)
 
 
 def unsafe_reason(

@@ -105,6 +105,7 @@ NAME_ALLOWED = "letters, digits, spaces and . _ -, starting with a letter or dig
 class Durability(StrEnum):
     """What a crash may cost: part of the workload, never of the tuning."""
 
+    # In order: the class that promises most comes first.
     SYNC = "sync"
     WAL = "wal"
     NONE = "none"

@@ -43,7 +43,6 @@ _FROM, _TO = 0.4, 0.6
 _HOLD_S = 60.0
 
 CRASH_TESTS = "crash_tests"  # the fact of a folder
-_STRONGEST_FIRST = (Durability.SYNC, Durability.WAL, Durability.NONE)
 
 
 class CrashOutcome(StrEnum):
@@ -95,7 +94,7 @@ class Killer(Protocol):
 
 def strictest(workloads: Sequence[Workload]) -> Workload:
     """The first of those whose durability class promises most."""
-    return min(workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+    return min(workloads, key=lambda each: list(Durability).index(each.durability))
 
 
 def crash_test(
