@@ -151,40 +151,6 @@ def test_the_length_of_a_trace_is_its_own(phase: Phase, can: bool) -> None:
     assert can_change(Workload("w", (phase,), num=1)) is can
 
 
-class Loading(Flushing):
-    """Thirty seconds go to its load and `opening_s` to opening a database, whatever its length."""
-
-    def __init__(self, each: int, opening_s: float = 0.0) -> None:
-        super().__init__(each)
-        self._opening_s = opening_s
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        begun_s = self.now_s
-        found = super()._measurement(request, outcome)
-        measured_s = self.now_s - begun_s + self.fake_s
-        self.now_s += 30.0 + self._opening_s
-        phases = tuple(
-            replace(
-                phase, elapsed_s=measured_s, user_bytes_written=(phase.flushes or 0) * (64 << 20)
-            )
-            for phase in found.phases
-        )
-        return replace(found, phases=phases, elapsed_s=measured_s + self._opening_s)
-
-
-def test_a_load_takes_no_longer_before_longer_runs(tmp_path: Path) -> None:
-    """YCSB B was not proven: runs of 0.7 s, after a load of 2.8 s, had to be 9 times as long.
-
-    The load counted 9 times, too: there seemed to be no room, and short runs prove nothing.
-    That of a social graph lacked the time for promoted trials, which a proof at one size has not;
-    and then that for opening its database nine times in each run.
-    """
-    for opening_s, longest in ((0.0, 9000), (4.0, 6000)):
-        spec, runner = make_spec(tmp_path, budget="{time: 18m}"), Loading(1000, opening_s)
-        tuned(spec, tmp_path / f"study-{opening_s:.0f}", runner)
-        assert max(request.workload.num for request in runner.requests) == longest
-
-
 # --- a target that the budget does not hold
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_runner import FakeRunner
-from size_parts import ONE_LENGTH, ROCKSDB, ByBytes, run_large
+from size_parts import ONE_LENGTH, ROCKSDB, run_large
 from study_parts import Recorder, make_spec, stored
 
 from lsmtune.experiment.folder import StudyFolder
@@ -114,30 +113,6 @@ def test_a_model_has_no_more_data_than_its_durations_flush_often_enough_for(
     at = result.verdict.proved_at[0]
     assert at.baseline_flushes == 9, "two cycles of level 0"
     assert any("the durations of phases, do not hold" in line for line in observer.warnings)
-
-
-class Named(ByBytes):
-    """Its phases have the names that its workload gives them."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        name = request.workload.phases[-1].name
-        return replace(found, phases=tuple(replace(phase, name=name) for phase in found.phases))
-
-
-@pytest.mark.parametrize(("limit_s", "counts"), [(600, True), (150, False)])
-def test_flushes_count_where_operations_end_a_phase_before_its_duration(
-    tmp_path: Path, limit_s: int, counts: bool
-) -> None:
-    """A limit of YCSB's that no run comes to made runs of trials longer than they have to be."""
-    spec = lasting(tmp_path, "overwrite", "{time: 6h, trials: 1}")
-    ycsb = f"name: ycsb-a, recordcount: {NUM}, operationcount: {NUM}, maxexecutiontime: {limit_s}"
-    text = re.sub("workload: .*", f"workload: {{{ycsb}}}", spec.text)
-    run_large(parse_spec(text, spec.path), tmp_path / "study", Named(), Recorder())
-    with StudyFolder.open(tmp_path / "study") as folder:
-        size = stored_size(folder)
-    # At the target its operations take 200 s.
-    assert (size.flushes > 0) is counts
 
 
 def test_a_proof_of_durations_has_less_data_where_longer_ones_have_no_time(tmp_path: Path) -> None:

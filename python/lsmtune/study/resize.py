@@ -26,10 +26,7 @@ from lsmtune.experiment.run_length import (
     unsteady,
 )
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
-from lsmtune.model.measurement import Measurement
-from lsmtune.model.workload import Workload
 from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR, proof_runs_least
 from lsmtune.study.feasible import limits_of_size
 from lsmtune.study.size import (
@@ -39,7 +36,6 @@ from lsmtune.study.size import (
     all_alike,
     for_their_length,
     more_s,
-    stored_size,
     unlike_now,
 )
 from lsmtune.study.spec import Spec
@@ -64,6 +60,9 @@ _DIFFERS = 1.4
 # Of a run of a model, durations take half at most: still less data would save little of its time.
 _LASTING_SHARE = 0.5
 _LONGEST, _TRIES = 1000.0, 4
+# A run of a trial is at most so many times as long as one of the baseline: what a search takes for
+# one configuration, it has not for others.
+_TRIAL_LONGEST = 4.0
 
 
 class ResizedError(Exception):
@@ -77,9 +76,10 @@ def begin(spec: Spec, folder: StudyFolder) -> str:
     """
     if folder.measurements.fact(RUN_SIZE) is not None or folder.measurements.all():
         return ""
-    scale = _scale_least(spec)
-    folder.measurements.set_fact(RUN_SIZE, encode(RunSize(scale=scale, proof_scale=scale)))
-    return _NO_MODEL.format(limits_of_size(spec)[0]) if _model_scale(spec) < scale else ""
+    model, limits = _model_scale(spec, MODEL_BYTES), limits_of_size(spec)
+    scale = 1.0 if limits else model
+    folder.measurements.set_fact(RUN_SIZE, RunSize(scale=scale, proof_scale=scale))
+    return _NO_MODEL.format(limits[0]) if model < scale else ""
 
 
 _NO_MODEL = (
@@ -88,73 +88,63 @@ _NO_MODEL = (
 )
 
 
-def resize(
+def resized(
     spec: Spec,
-    folder: StudyFolder,
+    size: RunSize,
     baseline: Sequence[StoredMeasurement],
     spent_s: float,
     defaults: Mapping[str, OptionValue],
-) -> str:
-    """Decide on the size of the runs by the newest of the `baseline`, one per workload.
+) -> tuple[RunSize, str]:
+    """The size of the runs by the newest of the `baseline`, one per workload, at `size`; pure.
 
-    Returns what the user has to know of runs that stay as they are, or an empty text. `spec` has
-    its target as long as `folder` has decided; `spent_s` seconds of the time budget are gone.
-
-    Raises ResizedError where the runs are others from now on; those so far then no longer count.
+    And what the user has to know of it, or an empty text. Where `longer` or `scale` are others the
+    runs so far no longer count. `spec` has its target as long as `size` says; `spent_s` seconds of
+    the time budget are gone; `defaults` are the engine's.
     """
-    size = replace(stored_size(folder), time_s=spec.budget.time_s)
     if size.settled:
-        return unlike_now(spec, size)
+        return size, unlike_now(spec, replace(size, time_s=spec.budget.time_s))
     if spec.command is not None:
-        return ""
-    needed = _needed(spec, _round(spec, size, baseline, defaults, cycles=True), spent_s)
-    if needed.rows.why and (size.tries >= _TRIES or needed.scales() is None):
-        needed = _needed(spec, _round(spec, size, baseline, defaults, cycles=False), spent_s)
-    rows, wanted = needed.rows, needed.scales()
+        return size, ""
+    size = replace(size, time_s=spec.budget.time_s)
+    needed = _needed(spec, size, baseline, spent_s, defaults, cycles=True)
+    if needed.why and (size.tries >= _TRIES or needed.scales() is None):
+        needed = _needed(spec, size, baseline, spent_s, defaults, cycles=False)
+    why, wanted = needed.why, needed.scales()
     too_large = wanted is not None and wanted[0] * _DIFFERS < size.scale
-    if size.tries and not rows.why and (size.tries >= _TRIES or not too_large):
-        settled, told = _settled(size, needed)
-        folder.measurements.set_fact(RUN_SIZE, encode(settled))
-        return told
-    known = size.longer or (1.0,) * len(rows.factors)
-    longer = tuple(a * b for a, b in zip(known, rows.factors, strict=True))
-    most = max(rows.factors)
+    if size.tries and not why and (size.tries >= _TRIES or not too_large):
+        return _settled(size, needed)
+    known = size.longer or (1.0,) * len(needed.factors)
+    longer = tuple(a * b for a, b in zip(known, needed.factors, strict=True))
+    most = max(needed.factors)
     times = f"{most:.2g}" if most < 10 else f"{most:,.0f}"
-    capped = bool(rows.why) and (max(longer) > _LONGEST or size.tries >= _TRIES)
+    capped = bool(why) and (max(longer) > _LONGEST or size.tries >= _TRIES)
     if capped or wanted is None:
         new = replace(size, settled=True)
         told = _TOO_SHORT.format(times, *(_CAPPED if capped else needed.lacking()))
     else:
-        new = RunSize(
-            longer=longer if rows.why else size.longer,
-            scale=wanted[0],
-            proof_scale=wanted[1],
-            tries=size.tries + 1,
-            settled=not rows.why,
-            time_s=size.time_s,
+        new = needed.with_lengths(
+            replace(
+                size,
+                longer=longer if why else size.longer,
+                scale=wanted[0],
+                proof_scale=wanted[1],
+                tries=size.tries + 1,
+                settled=not why,
+            )
         )
-        new = _with_lengths(new, spec, rows)
         told = f"the runs of this study are {times} times as long"
     lines = []
-    if rows.why:
-        lines.append(f"the runs do not show what is sustained ({rows.why[0]}): {told}")
+    if why:
+        lines.append(f"the runs do not show what is sustained ({why[0]}): {told}")
         if new.longer != size.longer:
             lines += for_their_length(spec, max(new.longer))
     if new.scale < 1.0:
-        lines.append(_MODEL.format(needed.bound(), new.scale, new.proof_scale))
-    if (new.longer, new.scale) == (size.longer, size.scale):
-        folder.measurements.set_fact(RUN_SIZE, encode(new))
-        return "; ".join(lines)
-    folder.measurements.set_aside(RUN_SIZE, encode(new))
-    run_s = round(rows.takes.at(new.scale), 1)
-    raise ResizedError("; ".join([*lines, f"a run takes about {format_duration(run_s)}"]))
-
-
-def _needed(spec: Spec, rows: _Round, spent_s: float) -> _Needed:
-    """What `spec` needs with runs as long as `rows` say."""
-    each = zip(spec.workloads, rows.factors, strict=True)
-    target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
-    return _Needed(replace(spec, workloads=target), rows, spent_s)
+        bound = _NOT_TIME if needed.holds_target() else "the time budget does"
+        lines.append(_MODEL.format(bound, new.scale, new.proof_scale))
+    if (new.longer, new.scale) != (size.longer, size.scale):
+        run_s = round(needed.takes.at(new.scale), 1)
+        lines.append(f"a run takes about {format_duration(run_s)}")
+    return new, "; ".join(lines)
 
 
 def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
@@ -167,10 +157,10 @@ def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
     proof_scale = needed.proof_scale(size.scale)
     told = ""
     if size.scale < 1.0 and abs(math.log(proof_scale / size.proof_scale)) > math.log(_DIFFERS):
-        run_s = format_duration(round(needed.rows.takes.at(size.scale), 1))
+        run_s = format_duration(round(needed.takes.at(size.scale), 1))
         told = f"a run takes {run_s}: the proof has {proof_scale:.2g} of the target"
         size = replace(size, proof_scale=proof_scale)
-    return _with_lengths(replace(size, settled=True), needed.spec, needed.rows), told
+    return needed.with_lengths(replace(size, settled=True)), told
 
 
 _TOO_SHORT = (
@@ -181,6 +171,7 @@ _CAPPED = (
     f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
     "a larger workload, ",
 )
+_NOT_TIME = "limits.deadline, or the durations of phases, do"
 _MODEL = (
     "{} not hold a search at the target: it searches a model with {:.2g} of the data, memtables, "
     "caches and memory, and proves at {:.2g}"
@@ -206,41 +197,99 @@ class _Takes:
         return (seconds - self.lasting_s) / max(self.scaled_s, 1e-9)
 
 
-def _takes(
-    run: Measurement, workload: Workload, seconds: float, *, factor: float, scale: float
-) -> _Takes:
-    """What a run at `scale` of `seconds` takes with measure phases `factor` times as long."""
-    lasted = ended_by_time(run, workload)
-    lasting_s = sum(p.elapsed_s * (factor if p.kind == "measure" else 1.0) for p in lasted)
-    return _Takes(lasting_s, (seconds + more_s(run, factor) - lasting_s) / scale)
-
-
 @dataclass(frozen=True)
-class _Round:
-    """One run of the baseline under each workload, and what longer ones would take.
+class _Needed:
+    """What a study needs whose runs are long enough, and which sizes that leaves.
 
-    `why` they do not show what is sustained; empty where they do. `factors`: how many times as long
-    they have to be, by workload. All of them then take `takes`; `runs` are each by itself, without
-    its load. `most`: the largest scale at which durations leave enough flushes, inf for any.
-    `flushes`: of the runs as they are, as in `RunSize`.
+    `why` those of the baseline do not show what is sustained; empty where they do. `factors`: how
+    many times as long they have to be, by workload; `spec` has a target of that length. One under
+    each workload then takes `takes`; `runs` are each by itself, without its load. `most`: the
+    largest scale of runs that flush often enough, and are within the deadline. `flushes`: of the
+    baseline's runs, as in `RunSize`. `spent_s` seconds of the time budget are gone.
     """
 
+    spec: Spec
     why: list[str]
     factors: list[float]
     takes: _Takes
     runs: list[_Takes]
     most: float
     flushes: int
+    spent_s: float
+
+    def holds_target(self) -> bool:
+        """Whether the time budget holds a search and a proof at the target."""
+        runs = _RUNS_WANTED + proof_runs_least(self.spec)
+        return self.left_s is None or self.left_s >= runs * self.takes.at(1.0)
+
+    def scales(self) -> tuple[float, float] | None:
+        """The scales of search and proof; None: none has room."""
+        takes, left_s = self.takes, self.left_s
+        if self.most >= 1.0 and self.holds_target():
+            return 1.0, 1.0
+        if left_s is None:
+            return None
+        least = _scale_least(self.spec)
+        run_s = max(_SEARCH_SHARE * left_s / _RUNS_WANTED, takes.lasting_s / _LASTING_SHARE)
+        # What is small, or nearly fits, is no model's; it has fewer runs.
+        fits = _RUNS_WANTED * takes.at(1.0) < left_s
+        search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
+        # The largest that fits.
+        search = min(search, self.most, takes.scale_for(left_s / self.runs_least))
+        return None if search < least else (search, self.proof_scale(search))
+
+    def proof_scale(self, search: float) -> float:
+        """The largest scale of a proof after a `search` at that scale, which it has at least."""
+        if self.left_s is None:
+            return 1.0
+        search_s = _RUNS_LEAST * self.takes.at(search)
+        runs = proof_runs_least(self.spec) + _PROMOTION_RUNS
+        proof_s = (self.left_s - search_s) * _SEARCH_SHARE / runs
+        return max(search, min(1.0, self.most, self.takes.scale_for(proof_s)))
+
+    @property
+    def runs_least(self) -> float:
+        """Those of the least search and the least proof."""
+        return _RUNS_LEAST + proof_runs_least(self.spec)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds of the time budget that are left; None: no end."""
+        time_s = self.spec.budget.time_s
+        return None if time_s is None else time_s - self.spent_s
+
+    def lacking(self) -> tuple[str, str]:
+        """What is too short for the smallest model, and what would do, for a sentence."""
+        least = _scale_least(self.spec)
+        time_s = self.spent_s + self.runs_least * self.takes.at(least)
+        deadline_s = max(run.at(least) for run in self.runs) / DEADLINE_SHARE
+        needs = {}
+        if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
+            needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
+        if self.spec.limits.deadline_s < deadline_s:
+            needs["limits.deadline"] = f"limits.deadline: {_in_minutes(deadline_s)} or more, "
+        short = f"{' and '.join(needs)} {'are' if len(needs) > 1 else 'is'} too short"
+        return short, "".join(needs.values())
+
+    def with_lengths(self, size: RunSize) -> RunSize:
+        """`size` with what the baseline's runs say of how long its runs are."""
+        longest, longest_s = 1.0, max(run.at(size.proof_scale) for run in self.runs)
+        if not all_alike(self.spec):
+            within_deadline = DEADLINE_SHARE * self.spec.limits.deadline_s / max(longest_s, 1e-9)
+            longest = max(1.0, min(_TRIAL_LONGEST, within_deadline))
+        lasting = self.takes.lasting_s / max(self.takes.at(size.scale), 1e-9)
+        return replace(size, longest=longest, flushes=self.flushes, lasting=lasting)
 
 
-def _round(
+def _needed(
     spec: Spec,
     size: RunSize,
     baseline: Sequence[StoredMeasurement],
+    spent_s: float,
     defaults: Mapping[str, OptionValue],
     *,
     cycles: bool,
-) -> _Round:
+) -> _Needed:
     """`cycles`: runs see two cycles of level 0, of the baseline's own trigger, as trials do."""
     workloads = [weighted.workload for weighted in spec.workloads]
     pairs = [(row.measurement, w) for row, w in zip(baseline, workloads, strict=True)]
@@ -256,107 +305,36 @@ def _round(
     factors = [factor_of(run, w, spec.goal) if why else 1.0 for run, w in pairs]
     walls, runs, most = [], [], math.inf
     for row, (run, workload), factor in zip(baseline, pairs, factors, strict=True):
-        takes = partial(_takes, run, workload, factor=factor, scale=size.scale)
-        walls.append(takes(row.wall_s))
-        runs.append(takes(run.elapsed_s))
+        lasted, longer_s = ended_by_time(run, workload), more_s(run, factor)
+        lasting_s = sum(p.elapsed_s * (factor if p.kind == "measure" else 1.0) for p in lasted)
+        walls.append(_Takes(lasting_s, (row.wall_s + longer_s - lasting_s) / size.scale))
+        runs.append(_Takes(lasting_s, (run.elapsed_s + longer_s - lasting_s) / size.scale))
         if not spec.burst:
             held = data_held(run, workload, spec.goal, flushes_for(trigger))
             most = min(most, size.scale * held)
+    most = min(most, *(r.scale_for(DEADLINE_SHARE * spec.limits.deadline_s) for r in runs))
     flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
     lasts = any(ended_by_time(run, w, scale=size.scale) for run, w in pairs)
-    if lasts and _scale_least(spec, MODEL_BYTES_LEAST) < 1.0:
+    if lasts and _scale_least(spec) < 1.0:
         flushes = 0  # on more data, with larger memtables, it is fewer in the same time
     whole = _Takes(sum(w.lasting_s for w in walls), sum(w.scaled_s for w in walls))
-    return _Round(why, factors, whole, runs, most, flushes)
-
-
-@dataclass(frozen=True)
-class _Needed:
-    """What a study needs whose runs are long enough, and which sizes that leaves.
-
-    `spec` has a target of that length; `rows` say what its runs take. `spent_s` seconds of the time
-    budget are gone.
-    """
-
-    spec: Spec
-    rows: _Round
-    spent_s: float
-
-    def holds_target(self) -> bool:
-        """Whether the time budget holds a search and a proof at the target."""
-        left_s, runs = self._left_s(), _RUNS_WANTED + proof_runs_least(self.spec)
-        return left_s is None or left_s >= runs * self.rows.takes.at(1.0)
-
-    def bound(self) -> str:
-        """What makes a model of the target, for a sentence."""
-        if self.holds_target():
-            return "limits.deadline, or the durations of phases, do"
-        return "the time budget does"
-
-    def scales(self) -> tuple[float, float] | None:
-        """The scales of search and proof; None: none has room."""
-        takes, left_s, most = self.rows.takes, self._left_s(), self._most()
-        if left_s is None:
-            return (1.0, 1.0) if most >= 1.0 else None
-        if self.holds_target() and most >= 1.0:
-            return 1.0, 1.0
-        least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        run_s = max(_SEARCH_SHARE * left_s / _RUNS_WANTED, takes.lasting_s / _LASTING_SHARE)
-        # What is small, or nearly fits, is no model's; it has fewer runs.
-        fits = _RUNS_WANTED * takes.at(1.0) < left_s
-        search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
-        search = min(search, most, takes.scale_for(left_s / self._runs_least()))  # what fits
-        return None if search < least else (search, self.proof_scale(search))
-
-    def proof_scale(self, search: float) -> float:
-        """The largest scale of a proof after a `search` at that scale, which it has at least."""
-        takes, left_s = self.rows.takes, self._left_s()
-        if left_s is None:
-            return 1.0
-        runs = proof_runs_least(self.spec) + _PROMOTION_RUNS
-        proof_s = (left_s - _RUNS_LEAST * takes.at(search)) * _SEARCH_SHARE / runs
-        return max(search, min(1.0, self._most(), takes.scale_for(proof_s)))
-
-    def _runs_least(self) -> float:
-        """Runs of the least search and the least proof."""
-        return _RUNS_LEAST + proof_runs_least(self.spec)
-
-    def _most(self) -> float:
-        """The largest scale of runs that flush often enough, and are within the deadline."""
-        deadline_s = DEADLINE_SHARE * self.spec.limits.deadline_s
-        return min(self.rows.most, *(run.scale_for(deadline_s) for run in self.rows.runs))
-
-    def _left_s(self) -> float | None:
-        """Seconds of the time budget that are left; None: no end."""
-        time_s = self.spec.budget.time_s
-        return None if time_s is None else time_s - self.spent_s
-
-    def lacking(self) -> tuple[str, str]:
-        """What is too short for the smallest model, and what would do, for a sentence."""
-        least = _scale_least(self.spec, MODEL_BYTES_LEAST)
-        time_s = self.spent_s + self._runs_least() * self.rows.takes.at(least)
-        deadline_s = max(run.at(least) for run in self.rows.runs) / DEADLINE_SHARE
-        needs = {}
-        if self.spec.budget.time_s is not None and self.spec.budget.time_s < time_s:
-            needs["the time budget"] = f"--budget {_in_minutes(time_s)} or more, "
-        if self.spec.limits.deadline_s < deadline_s:
-            needs["limits.deadline"] = f"limits.deadline: {_in_minutes(deadline_s)} or more, "
-        return f"{' and '.join(needs)} {'are' if len(needs) > 1 else 'is'} too short", "".join(
-            needs.values()
-        )
+    each = zip(spec.workloads, factors, strict=True)
+    target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
+    longer = replace(spec, workloads=target)
+    return _Needed(longer, why, factors, whole, runs, most, flushes, spent_s)
 
 
 def _in_minutes(seconds: float) -> str:
     return format_duration(60 * math.ceil(seconds / 60))
 
 
-def _scale_least(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
-    """The scale of a model with `model_bytes` of data, or with the least it may; 1 for no model."""
-    return 1.0 if limits_of_size(spec) else _model_scale(spec, model_bytes)
+def _scale_least(spec: Spec) -> float:
+    """The scale of the smallest model that there may be; 1 for no model."""
+    return 1.0 if limits_of_size(spec) else _model_scale(spec, MODEL_BYTES_LEAST)
 
 
-def _model_scale(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
-    """The same, whatever the study limits."""
+def _model_scale(spec: Spec, model_bytes: int) -> float:
+    """The scale of a model with so many bytes of data, whatever the study limits; 1 for none."""
     workloads = [weighted.workload for weighted in spec.workloads]
     own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
     if (
@@ -370,25 +348,3 @@ def _model_scale(spec: Spec, model_bytes: int = MODEL_BYTES) -> float:
     if spec.limits.memory_bytes < 2 * largest_bytes:
         model_bytes = max(MODEL_BYTES, model_bytes)
     return min(1.0, max(SCALE_LEAST, model_bytes / largest_bytes))
-
-
-# --- The length of a trial
-
-# A run of a trial is at most so many times as long as one of the baseline: what a search takes for
-# one configuration, it has not for others.
-_TRIAL_LONGEST = 4.0
-
-
-def _longest(spec: Spec, run_s: float) -> float:
-    """`RunSize.longest`, where a run of the baseline in the proof takes `run_s` seconds."""
-    if all_alike(spec):
-        return 1.0
-    within_deadline = DEADLINE_SHARE * spec.limits.deadline_s / max(run_s, 1e-9)
-    return max(1.0, min(_TRIAL_LONGEST, within_deadline))
-
-
-def _with_lengths(size: RunSize, spec: Spec, rows: _Round) -> RunSize:
-    """`size` with what the baseline's `rows` say of how long its runs are."""
-    longest_s = max(run.at(size.proof_scale) for run in rows.runs)
-    lasting = rows.takes.lasting_s / max(rows.takes.at(size.scale), 1e-9)
-    return replace(size, longest=_longest(spec, longest_s), flushes=rows.flushes, lasting=lasting)

@@ -24,7 +24,7 @@ from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.live import LiveFile
 from lsmtune.study.observer import ChangeReporter, Progress, TuneObserver, TuneResult
 from lsmtune.study.promotion import promotion_of, stored_beliefs
-from lsmtune.study.resize import resize
+from lsmtune.study.resize import ResizedError, resized
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     allowed_points,
@@ -248,14 +248,20 @@ class Session:
     def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
         """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
         self._use_baseline(baseline)
+        began, store = self._size, self._folder.measurements
         if self._observations.trials:
-            short = size.unlike_now(self._spec, self._size)
+            told = size.unlike_now(self._spec, began)
         else:
-            short = resize(*(self._spec, self._folder, baseline, self._spent_s, self._defaults))
-        self._size = size.stored_size(self._folder)
+            known = self._spec, began, baseline, self._spent_s, self._defaults
+            self._size, told = resized(*known)
+        if (self._size.longer, self._size.scale) != (began.longer, began.scale):
+            store.set_aside(size.RUN_SIZE, self._size)
+            raise ResizedError(told)
+        if self._size != began:
+            store.set_fact(size.RUN_SIZE, self._size)
         self._budget = size_budget(self._spec, self._size, self._other_s)
-        if short:
-            self._observer.warning(short)
+        if told:
+            self._observer.warning(told)
         self._refuse_short()
 
     def _refuse_short(self) -> None:
