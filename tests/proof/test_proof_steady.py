@@ -43,6 +43,11 @@ def measured(*phases: PhaseMeasurement) -> Measurement:
     return Measurement(Outcome.OK, ENGINE, {}, "writes", 1, 0.0, 10.0, phases)
 
 
+def factor_of(observed: PhaseMeasurement, memtable: int = 0, *, least: bool = False) -> float:
+    run = measured(observed)
+    return steady_factor(run, workload(), GOAL, flushes_missing(run, GOAL, memtable), least=least)
+
+
 def judged(
     baseline: Sequence[PhaseMeasurement],
     candidate: Sequence[PhaseMeasurement],
@@ -72,7 +77,7 @@ def test_a_run_that_puts_off_more_than_it_does_shows_no_sustained_rate() -> None
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN
     assert "baseline: write: what it left to flush and compact took longer than" in verdict.why
     for least in (False, True):
-        assert steady_factor(measured(owing), workload(), GOAL, least=least) == 2.0
+        assert factor_of(owing, least=least) == 2.0
     assert unsteady(measured(owing), workload("fillrandom"), GOAL) == []
     assert unsteady(measured(wrote(16, elapsed_s=5.0, drain_s=5.0)), workload(), GOAL) == []
 
@@ -128,27 +133,25 @@ def test_what_is_not_better_anyway_is_told_beside_the_verdict() -> None:
     ],
 )
 def test_what_makes_a_run_steady(operation: str, observed: PhaseMeasurement, steady: bool) -> None:
-    run = measured(observed)
-    assert (unsteady(run, workload(operation), GOAL) == []) is steady
-    assert (steady_factor(run, workload(operation), GOAL) == 1.0) is steady
+    run, work = measured(observed), workload(operation)
+    assert (unsteady(run, work, GOAL) == []) is steady
+    assert (steady_factor(run, work, GOAL, flushes_missing(run, GOAL)) == 1.0) is steady
 
 
 @pytest.mark.parametrize(
     ("flushes", "compactions", "factor"), [(0, 0, 8.0), (1, 0, 9.0), (1, 1, 6.0), (4, 1, 2.0)]
 )
 def test_how_much_longer_a_run_has_to_be(flushes: int, compactions: int, factor: float) -> None:
-    assert steady_factor(measured(wrote(flushes, compactions)), workload(), GOAL) == factor
+    assert factor_of(wrote(flushes, compactions)) == factor
 
 
 def test_the_flush_of_the_end_does_not_tell_how_long_the_first_one_takes() -> None:
     """YCSB B wrote a twelfth of a memtable, and 9 times as much, which was 5m in vain."""
-    twelfth = measured(wrote(1, 0, user_bytes_written=1 << 20))
-    long = steady_factor(twelfth, workload(), GOAL, memtable_bytes=12 << 20)
-    assert long == 9 * 12
-    none = measured(wrote(0, 0, user_bytes_written=1 << 20))
-    assert steady_factor(none, workload(), GOAL, memtable_bytes=12 << 20) == 9 * 12
+    twelfth, none = (wrote(n, 0, user_bytes_written=1 << 20) for n in (1, 0))
+    assert factor_of(twelfth, 12 << 20) == 9 * 12
+    assert factor_of(none, 12 << 20) == 9 * 12
     # What flushed more often has counted for itself.
-    assert steady_factor(measured(wrote(4, 1)), workload(), GOAL, memtable_bytes=12 << 20) == 2.0
+    assert factor_of(wrote(4, 1), 12 << 20) == 2.0
 
 
 def test_a_rate_that_moves_is_warmed_up_and_not_diluted() -> None:
@@ -171,11 +174,11 @@ def test_a_rate_that_moves_is_warmed_up_and_not_diluted() -> None:
 def test_without_time_a_run_is_as_long_as_its_flushes_need() -> None:
     """A finalist that flushed 4 times got no longer proof, as twice as long had no room."""
     few, falling = wrote(4, 1), replace(wrote(4, 1), intervals=FALLING)
-    assert steady_factor(measured(few), workload(), GOAL, least=True) == 1.5
-    assert steady_factor(measured(falling), workload("overwrite"), GOAL, least=True) == 2.0
-    assert steady_factor(measured(wrote(9, 1)), workload(), GOAL, least=True) == 1.0
+    assert factor_of(few, least=True) == 1.5
+    assert factor_of(falling, least=True) == 2.0
+    assert factor_of(wrote(9, 1), least=True) == 1.0
     # 12 flushes without a compaction asked for 0.75 of their run.
-    assert steady_factor(measured(wrote(12, 0)), workload(), GOAL, least=True) == 21 / 12
+    assert factor_of(wrote(12, 0), least=True) == 21 / 12
 
 
 @pytest.mark.parametrize("trigger", [1, 2, 4, 9, 16, 100])

@@ -101,7 +101,8 @@ def flushes_missing(
 
     0 where they are enough, 1 for a run that has to be twice as long; None where it wrote nothing,
     or did not count. A single flush may be that of the end, of whatever there was: how much has to
-    be written then follows from `memtable_bytes`, those of a full one, where they are known.
+    be written then follows from `memtable_bytes`, those of a full one, where they are known. Else
+    nothing tells after no flush: a run that is `FACTOR_BLIND` times as long does.
     """
     phases = _judged(measurement, goal)
     flushes, compactions = _writes(phases)
@@ -166,27 +167,19 @@ def steady_factor(
     measurement: Measurement,
     workload: Workload,
     goal: Goal,
+    missing: float | None,
     *,
     least: bool = False,
-    memtable_bytes: float = 0.0,
-    flushes_least: int = FLUSHES_LEAST,
 ) -> float:
     """How many times as long a run has to be to be steady, at least 1; 1 where it is.
 
-    Flushes come in proportion to what is written. Where there was none, nothing tells how long the
-    first one takes but `memtable_bytes`; without these the factor is `FACTOR_BLIND`, and the longer
-    run tells. `least`: no longer than what the flushes want, for a run that has no time for more.
-    Nor is one longer that is steady with `FLUSHES_LEAST`.
+    Flushes come in proportion to what is written: `missing` is what `flushes_missing` says of them.
+    `least`: no longer than what they want, for a run that has no time for more. Nor is one longer
+    that is steady with `FLUSHES_LEAST`.
     """
-    if not unsteady(measurement, workload, goal, flushes_least):
-        return 1.0
-    phases = _judged(measurement, goal)
-    missing = flushes_missing(measurement, goal, memtable_bytes, flushes_least)
-    if missing is None:
-        return TREND_FACTOR
-    factor = 1.0 + missing
-    short = least or not unsteady(measurement, workload, goal)
-    only_flushes = short and not _moving(phases, workload)
+    factor = 1.0 + (missing or 0.0)
+    moving = _moving(_judged(measurement, goal), workload)
+    only_flushes = not moving and (least or not flushes_missing(measurement, goal))
     return factor if only_flushes else max(TREND_FACTOR, factor)
 
 

@@ -171,26 +171,25 @@ def _proof_length(
     runs += [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
     # The newest of each arm under each workload; a finalist that was not promoted has its trial.
     newest = {(r.trial, r.workload): r for r in runs if r.trial in (None, trial)}.values()
-    # Each with how long it was, against a run of the baseline, and how much longer it takes now.
+    # Each with how long it was, against a run of the baseline, how much longer it takes now, and
+    # what its flushes lack.
     sides = [
         (
             *(row.measurement, measurer.workloads[row.workload], measurer.length_of(row.config)),
             1.0 if row.role is Role.PROMOTION else growth,
+            flushes_missing(row.measurement, spec.goal),
         )
         for row in newest
     ]
-    flushes = (x * (1.0 + (flushes_missing(m, spec.goal) or 0.0)) for m, _, x, _ in sides)
-    measured = max(flushes, default=1.0)
+    measured = max((x * (1.0 + (few or 0.0)) for _, _, x, _, few in sides), default=1.0)
     moving = any(has_trend(m, w, spec.goal) for m, w, *_ in sides)
     factor, room = 1.0, 1.0
     for least in (False, True):
-        factor = max(
-            (x * steady_factor(m, w, spec.goal, least=least) for m, w, x, _ in sides),
-            default=1.0,
-        )
+        wanted = (x * steady_factor(m, w, spec.goal, few, least=least) for m, w, x, _, few in sides)
+        factor = max(wanted, default=1.0)
         if moving and not least:  # as much again that is not measured
             factor = max(factor, TREND_FACTOR * measured)
-        runs_s = [g * (m.elapsed_s + more_s(m, factor / x)) for m, _, x, g in sides]
+        runs_s = [g * (m.elapsed_s + more_s(m, factor / x)) for m, _, x, g, _ in sides]
         pair_s = sum(runs_s)
         room = DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9])
         if deadline_s is not None:

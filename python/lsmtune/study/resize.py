@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from lsmtune.engines.scaling import scaling_options, write_cycle
 from lsmtune.experiment.folder import StudyFolder
@@ -21,6 +20,7 @@ from lsmtune.experiment.run_length import (
     ended_by_time,
     flushes_for,
     flushes_made,
+    flushes_missing,
     longer_by,
     steady_factor,
     unsteady,
@@ -299,12 +299,11 @@ def _needed(
     why = [line for run, w in pairs for line in unsteady(run, w, spec.goal, least)]
     if spec.burst or not all(map(can_change, workloads)):
         why = []
-    factor_of = partial(
-        steady_factor, memtable_bytes=size.scale * memtable_bytes, flushes_least=least
-    )
-    factors = [factor_of(run, w, spec.goal) if why else 1.0 for run, w in pairs]
-    walls, runs, most = [], [], math.inf
-    for row, (run, workload), factor in zip(baseline, pairs, factors, strict=True):
+    factors, walls, runs, most = [], [], [], math.inf
+    for row, (run, workload) in zip(baseline, pairs, strict=True):
+        missing = flushes_missing(run, spec.goal, size.scale * memtable_bytes, least)
+        factor = steady_factor(run, workload, spec.goal, missing) if why else 1.0
+        factors.append(factor)
         lasted, longer_s = ended_by_time(run, workload), more_s(run, factor)
         lasting_s = sum(p.elapsed_s * (factor if p.kind == "measure" else 1.0) for p in lasted)
         walls.append(_Takes(lasting_s, (row.wall_s + longer_s - lasting_s) / size.scale))
