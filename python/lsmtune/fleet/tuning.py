@@ -304,7 +304,7 @@ class FleetTuning(Tuning):
             return step
         new = sum(number not in self._observations.trials for number in self._running)
         try:
-            end = self._trials_end(self._progress.trials() + new)
+            end = self._trials_end(len(self._observations.trials) + new)
             if not end:
                 return self._trial_on(member)
         except SpaceExhaustedError as error:

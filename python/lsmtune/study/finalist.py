@@ -40,8 +40,8 @@ from lsmtune.study.budget import (
     pairs_kept_least,
 )
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.judging import Judgement
 from lsmtune.study.live import Requests
-from lsmtune.study.observer import Progress
 from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import is_baseline
@@ -53,18 +53,18 @@ _NO_PICK = "no trial met what pick.where asks of it"
 _NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
 
 
-def nothing_to_prove(spec: Spec, progress: Progress, defaults: Mapping[str, OptionValue]) -> str:
+def nothing_to_prove(spec: Spec, judgement: Judgement, defaults: Mapping[str, OptionValue]) -> str:
     """Why the search has no finalist; empty where it has one. `defaults` are the engine's."""
-    if progress.best is not None:
+    if judgement.best_trial is not None:
         # A better single run of the baseline is no reason: only pairs decide.
-        same = is_baseline(spec, progress.best.config, defaults)
+        same = is_baseline(spec, judgement.best_trial.config, defaults)
         return "the baseline itself was the best of the search" if same else ""
-    if not progress.counts[Outcome.OK.value]:
+    if not judgement.counts[Outcome.OK.value]:
         return "no trial gave a value"
-    broken = ", ".join(text for text, _ in progress.broken.most_common(3))
+    broken = ", ".join(text for text, _ in judgement.broken.most_common(3))
     if broken:
         return f"every trial broke a constraint ({broken})"
-    if progress.rejected:
+    if judgement.rejected:
         return "no trial that was run at the size of the proof ended well and held the guards there"
     return _NO_PICK if spec.pick_where else _NO_PRODUCT
 
@@ -87,12 +87,12 @@ def budget_now(
     budget: SearchBudget,
     asked: Requests,
     spec: Spec,
-    progress: Progress,
+    judgement: Judgement,
     defaults: Mapping[str, OptionValue],
     measurer: Measurer,
 ) -> SearchBudget:
     """`budget` as it is `asked` for, with the time that the proof of the best trial takes."""
-    best, to_prove = progress.best, not nothing_to_prove(spec, progress, defaults)
+    best, to_prove = judgement.best_trial, not nothing_to_prove(spec, judgement, defaults)
     longer_s = 0.0
     if best is not None and to_prove:
         longer_s = (1.0 - 1.0 / measurer.length_of(best.config)) * best.run_s

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import NormalDist, fmean
 from types import MappingProxyType
 
@@ -107,7 +109,7 @@ class Judgement:
         self._in_logs = len(standings) == len(known)
         self._race = Race(standings if self._in_logs else {}, log_sd)
 
-    @property
+    @cached_property
     def best(self) -> int | None:
         """The number of the best trial: by its posterior, see `study.racing`.
 
@@ -118,6 +120,27 @@ class Judgement:
             return self._race.best()
         ranked = self._by_promotion() if self._promoted else self.ranked()
         return next((number for number in ranked if number not in self.rejected), None)
+
+    @cached_property
+    def best_trial(self) -> JudgedTrial | None:
+        """The trial of that number."""
+        return None if self.best is None else self.trials[self.best]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Trials by outcome."""
+        return Counter(trial.end.outcome.value for trial in self.trials.values())
+
+    @cached_property
+    def broken(self) -> Counter[str]:
+        """Trials that broke each constraint on outcomes, by its text."""
+        ends = (trial.end for trial in self.trials.values())
+        return Counter(text for end in ends for text, by in end.violations.items() if by > 0)
+
+    @cached_property
+    def walls_s(self) -> list[float]:
+        """What each trial cost that ended well; others say nothing of how long one will take."""
+        return [t.wall_s for t in self.trials.values() if t.end.outcome is Outcome.OK]
 
     @property
     def best_of_promotion(self) -> int | None:

@@ -153,7 +153,7 @@ class Tuning(Session):
     def _attend(self) -> None:
         """Do what other programs ask for."""
         asked = self._live.attend(self._excuse)
-        known = self._spec, self._progress, self._defaults, self._measurer
+        known = self._spec, self._observations.judgement, self._defaults, self._measurer
         self._budget = budget_now(self._budget, asked, *known)
         defined = self._spec, self._defaults, self._feasibility, self._observer
         self._trials.queue(points_by_hand(*defined, asked.add))
@@ -174,7 +174,7 @@ class Tuning(Session):
             return partial(self._repeat, repeated)
         if self._anchor_due():
             return partial(self._run_anchor, self._anchors)
-        return self._trials_end(self._progress.trials()) or self._run_trial
+        return self._trials_end(len(self._observations.trials)) or self._run_trial
 
     def _anchor_due(self, host: str = "") -> bool:
         """Whether the baseline is to be run once more, and there is time for it."""
@@ -253,7 +253,7 @@ class Tuning(Session):
         scale = self._observations.judgement.drift.factor_now(host)
         deadline_s, until_s = self._run_ends()
         arm = Arm(self._engine, candidate_config(self._spec, number, values))
-        index = self._progress.trials()
+        index = len(self._observations.trials)
 
         def report(step: int, value: float) -> bool:
             return tell(lambda: self._trials.report(number, step, value * scale))
@@ -299,14 +299,14 @@ class Tuning(Session):
         """The verdict on the best trial, and what it survives; None when interrupted."""
         spec, promotion = self._spec, None
         if self._size.grows:
-            judgement, rows = self._observations.judgement, self._folder.measurements.all()
+            searched, rows = self._observations.judgement, self._folder.measurements.all()
             self._trials.rejudge(self._observations.for_searcher())
-            believed = believed_there(judgement.believed(self._trials.expected()), self._size)
-            ranked = judgement.ranked(believed)
+            believed = believed_there(searched.believed(self._trials.expected()), self._size)
+            ranked = searched.ranked(believed)
             left_s = self._budget.proof_s(self._spent_s)
             promotion = self._promoted(
                 lambda measurer, host: promote(
-                    *(spec, self._baseline, [judgement.trials[n] for n in ranked]),
+                    *(spec, self._baseline, [searched.trials[n] for n in ranked]),
                     *(self._at_proof(measurer), self._defaults),
                     rows=rows,
                     believed=believed,
@@ -319,14 +319,14 @@ class Tuning(Session):
                 return None
             self._observations.promote(promotion)
             self._announce_best()
-        best = self._progress.best
-        why_not = nothing_to_prove(spec, self._progress, self._defaults)
+        judgement = self._observations.judgement
+        best, why_not = judgement.best_trial, nothing_to_prove(spec, judgement, self._defaults)
         if best is None or why_not:
             return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
         left_s = self._budget.proof_s(self._spent_s)
         measurer = self._at_proof(self._measurer, best.number, left_s)
         notes = notes_on_sizes(
-            *(self._size, self._observations.judgement, promotion, self._baseline_value),
+            *(self._size, judgement, promotion, self._baseline_value),
             proved_scale=measurer.scale,
         )
         return self._proved(best, measurer, notes, left_s)

@@ -1,19 +1,15 @@
-"""What a study says while it runs, how far its search is, and the result that it comes to."""
+"""What a study says while it runs, and the result that it comes to."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal
-from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study.judging import Judgement
@@ -50,54 +46,6 @@ class TuneObserver(Observer):
 
     def finished(self, result: TuneResult) -> None:
         """The last callback, also after an interruption."""
-
-
-# --- What the search has come to: counts, times, and the best trial.
-
-
-class Progress:
-    """What a Judgement says of the search; `baseline_wall_s` is what one of its rounds cost."""
-
-    def __init__(self, judgement: Judgement, baseline_wall_s: float | None = None) -> None:
-        self._judgement = judgement
-        # A trial that ended early says nothing about how long one that goes well will take.
-        ended = judgement.trials.values()
-        walls_s = [trial.wall_s for trial in ended if trial.end.outcome is Outcome.OK]
-        self.trial_walls_s = walls_s if baseline_wall_s is None else [baseline_wall_s, *walls_s]
-        # The trial that is best by all that is known of it, and the goal's value of it.
-        best = None if judgement.best is None else judgement.trials[judgement.best]
-        value = None if best is None else best.value
-        self.best = None if value is None else best
-        self.best_value = 0.0 if value is None else value
-
-    def best_fields(self, labels: Sequence[str]) -> dict[str, Any]:
-        """What a TuneResult says of the best trial; `labels` are those of the objectives."""
-        best = self.best
-        if best is None:
-            return {}
-        values = dict(zip(labels, best.end.values or (), strict=False))
-        fields = {"best": best.config, "best_trial": best.number, "best_values": values}
-        return {**fields, "best_value": self.best_value}
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """Trials by outcome."""
-        return Counter(trial.end.outcome.value for trial in self._judgement.trials.values())
-
-    @property
-    def rejected(self) -> int:
-        """How many trials failed, or broke a constraint, at the size of the proof."""
-        return len(self._judgement.rejected)
-
-    @cached_property
-    def broken(self) -> Counter[str]:
-        """Trials that broke each constraint on outcomes, by its text."""
-        ends = (trial.end for trial in self._judgement.trials.values())
-        return Counter(text for end in ends for text, by in end.violations.items() if by > 0)
-
-    def trials(self) -> int:
-        """How many trials ended."""
-        return len(self._judgement.trials)
 
 
 # --- What a study found, and its form in `result.json`.

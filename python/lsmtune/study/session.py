@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
@@ -20,9 +21,9 @@ from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
 from lsmtune.study.feasible import Feasibility, engine_defaults, without_mean
 from lsmtune.study.finalist import size_budget, survival_s
-from lsmtune.study.judging import Judgement, Observations
+from lsmtune.study.judging import Observations
 from lsmtune.study.live import LiveFile
-from lsmtune.study.observer import ChangeReporter, Progress, TuneObserver, TuneResult
+from lsmtune.study.observer import ChangeReporter, TuneObserver, TuneResult
 from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.resize import ResizedError, resized
 from lsmtune.study.spec import Spec
@@ -89,7 +90,6 @@ class Session:
         self._budget = size_budget(spec, self._size, self._other_s)
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
-        self._known_progress: tuple[Judgement, Progress] | None = None
         self._announced_best: tuple[int, int] | None = None
         searcher = make_searcher(spec, self._defaults, self._refusal)
         self._trials = Trials(folder, spec.space, searcher, asked=_asked(spec))
@@ -139,21 +139,15 @@ class Session:
         return "" if fits else "would run for longer than the search has left"
 
     @property
-    def _progress(self) -> Progress:
-        judgement = self._observations.judgement
-        if self._known_progress is None or self._known_progress[0] is not judgement:
-            self._known_progress = judgement, Progress(judgement, self._baseline_wall_s)
-        return self._known_progress[1]
-
-    @property
     def _spent_s(self) -> float:
         """Seconds of the time budget that are gone."""
         return self._measurer.spent_s()
 
     @property
     def _spent(self) -> tuple[float, Sequence[float]]:
-        """These, and what each run of a trial took."""
-        return self._spent_s, self._progress.trial_walls_s
+        """These, and what each run of a trial took, the baseline's first."""
+        known_s, base_s = self._observations.judgement.walls_s, self._baseline_wall_s
+        return self._spent_s, known_s if base_s is None else [base_s, *known_s]
 
     def _resume(self) -> Sequence[StoredMeasurement]:
         """Bring folder, Searcher and memory to the same state, whatever a kill left; all rows."""
@@ -179,7 +173,7 @@ class Session:
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)
         self._changes.known(self._observations.judgement)
-        self._observer.study_started(spec, self._progress.trials())
+        self._observer.study_started(spec, len(self._observations.trials))
         for note in spec.notes:
             self._observer.warning(note)
         return rows
@@ -277,18 +271,16 @@ class Session:
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
         self._baseline_wall_s = sum(row.wall_s for row in baseline)
-        self._known_progress = None
         for what in self._feasibility.complaints(self._baseline.config.options, runs):
             self._observer.warning(f"the baseline {what}; it is compared with all the same")
 
     def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
-        best = self._progress.best
-        now = None if best is None else (best.number, best.runs)
-        if best is None or now == self._announced_best:
+        best = self._observations.judgement.best_trial
+        if best is None or best.value is None or (best.number, best.runs) == self._announced_best:
             return
-        self._announced_best = now
-        value, base = self._progress.best_value, self._baseline_value
+        self._announced_best = best.number, best.runs
+        value, base = best.value, self._baseline_value
         # Of values that are not above zero a ratio says nothing.
         ratio = value / base if base is not None and min(base, value) > 0 else None
         self._observer.best_changed(best.number, value, ratio)
@@ -296,15 +288,19 @@ class Session:
     def _result(
         self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
     ) -> TuneResult:
+        judgement, found = self._observations.judgement, dict[str, Any]()
         labels = [objective.label for objective in self._spec.goal.objectives]
+        if (best := judgement.best_trial) is not None:
+            found = {"best": best.config, "best_trial": best.number, "best_value": best.value}
+            found["best_values"] = dict(zip(labels, best.end.values or (), strict=False))
         return TuneResult(
-            **self._progress.best_fields(labels),
+            **found,
             baseline=self._baseline.config,
             baseline_value=self._baseline_value,
             baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),
             verdict=verdict,
             survival=survival,
-            counts=dict(self._progress.counts),
+            counts=dict(judgement.counts),
             refused=dict(self._folder.measurements.fact(REFUSED) or {}),
             interrupted=interrupted,
             spent_s=self._folder.measurements.spent_s(),
