@@ -26,7 +26,7 @@ from lsmtune.study.feasible import unknown_option
 from lsmtune.study.finalist import budget_now, for_proof, nothing_to_prove, prove_finalist
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.live import Observers, begin_live
-from lsmtune.study.observer import TuneObserver, TuneResult, result_document
+from lsmtune.study.observer import TuneObserver, TuneResult, new_changes, result_document
 from lsmtune.study.promotion import believed_there, notes_on_sizes, promote
 from lsmtune.study.resize import ResizedError, begin
 from lsmtune.study.session import REFUSED, Session
@@ -199,7 +199,9 @@ class Tuning(Session):
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {runs[-1].repeat}, a baseline run, ended {ended}")
-        self._changes.tell(self._observations.judgement)
+        judgement, goal = self._observations.judgement, self._spec.goal
+        for line in new_changes(judgement, goal, self._known_changes):
+            self._observer.warning(line)
         self._announce_best()
         return True
 

@@ -126,36 +126,25 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
     }
 
 
-class ChangeReporter:
-    """Remembers which changes the user knows of; those of earlier sessions were told then."""
-
-    def __init__(self, goal: Goal, observer: TuneObserver) -> None:
-        self._goal = goal
-        self._observer = observer
-        self._known: set[tuple[int, int]] = set()
-
-    def known(self, judgement: Judgement) -> None:
-        """All these changes were told."""
-        self._known |= {(change.before, change.after) for change in judgement.drift.changes()}
-
-    def tell(self, judgement: Judgement) -> None:
-        """Tell of those that are new."""
-        trials = judgement.trials
-        for change in judgement.drift.changes():
-            if (change.before, change.after) in self._known:
-                continue
-            label = self._goal.objectives[change.objective].label
-            unplaced = (trials[number].first for number in judgement.unplaced())
-            count = sum(change.before < first < change.after for first in unplaced)
-            runs = "1 trial is" if count == 1 else f"{count} trials are"
-            rest = f"; {runs} run again" if count else ""
-            # Between which trials: the last before, and the first after the change.
-            before = [trial.number for trial in trials.values() if trial.first < change.before]
-            after = [trial.number for trial in trials.values() if trial.first > change.after]
-            start = f"trial {before[-1]}" if before else "the baseline"
-            where = f"between {start} and trial {after[0]}" if after else f"after {start}"
-            self._observer.warning(
-                f"{change.host or 'the machine'} changed {where}: {label} of the baseline is "
-                f"{change.ratio:.2f} of what it was before{rest}"
-            )
-        self.known(judgement)
+def new_changes(judgement: Judgement, goal: Goal, known: set[tuple[int, int]]) -> list[str]:
+    """A line for each change of the machine that is not `known` to the user; now they all are."""
+    trials, changes, lines = judgement.trials, judgement.drift.changes(), []
+    for change in changes:
+        if (change.before, change.after) in known:
+            continue
+        label = goal.objectives[change.objective].label
+        unplaced = (trials[number].first for number in judgement.unplaced())
+        count = sum(change.before < first < change.after for first in unplaced)
+        runs = "1 trial is" if count == 1 else f"{count} trials are"
+        rest = f"; {runs} run again" if count else ""
+        # Between which trials: the last before, and the first after the change.
+        before = [trial.number for trial in trials.values() if trial.first < change.before]
+        after = [trial.number for trial in trials.values() if trial.first > change.after]
+        start = f"trial {before[-1]}" if before else "the baseline"
+        where = f"between {start} and trial {after[0]}" if after else f"after {start}"
+        lines.append(
+            f"{change.host or 'the machine'} changed {where}: {label} of the baseline is "
+            f"{change.ratio:.2f} of what it was before{rest}"
+        )
+    known |= {(change.before, change.after) for change in changes}
+    return lines

@@ -23,7 +23,7 @@ from lsmtune.study.feasible import Feasibility, engine_defaults, without_mean
 from lsmtune.study.finalist import size_budget, survival_s
 from lsmtune.study.judging import Observations
 from lsmtune.study.live import LiveFile
-from lsmtune.study.observer import ChangeReporter, TuneObserver, TuneResult
+from lsmtune.study.observer import TuneObserver, TuneResult, new_changes
 from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.resize import ResizedError, resized
 from lsmtune.study.spec import Spec
@@ -104,7 +104,7 @@ class Session:
         self._measurer.refuse_other_build(engine, alone=True)
         self._refuse_other_kind()
         self._rounds = Rounds(spec, self._measurer)
-        self._changes = ChangeReporter(spec.goal, observer)
+        self._known_changes: set[tuple[int, int]] = set()
         self._anchors = 0
         self._of_baseline: list[StoredMeasurement] = []  # decoded once: every new host asks
         self._search_begun = False
@@ -172,7 +172,8 @@ class Session:
         for number in ended - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)
-        self._changes.known(self._observations.judgement)
+        # Those of earlier sessions were told then.
+        new_changes(self._observations.judgement, spec.goal, self._known_changes)
         self._observer.study_started(spec, len(self._observations.trials))
         for note in spec.notes:
             self._observer.warning(note)
