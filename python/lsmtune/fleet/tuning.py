@@ -47,7 +47,7 @@ from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS
 from lsmtune.study.start import is_baseline, stored_baseline
 from lsmtune.study.stored import trial_runs
-from lsmtune.study.trials import Rounds
+from lsmtune.study.trials import run_round
 
 # The stored fact: how many pairs each host has, by finalist and `proof.pairs`.
 _PAIRS_EACH = "fleet_pairs_each"
@@ -370,7 +370,7 @@ class FleetTuning(Tuning):
             self._running.pop(number)
             self._end_repeat(number, runs)
 
-        return Step(lambda m: Rounds(self._spec, m).trial(number, repeat, arm, *ends), ended)
+        return Step(lambda m: run_round(self._spec, m, arm, number, repeat, *ends), ended)
 
     def _anchor_on(self, member: Member) -> Step | None:
         if not self._anchor_due(member.name):
@@ -383,7 +383,8 @@ class FleetTuning(Tuning):
             if runs is not None:
                 self._end_anchor(runs)
 
-        return Step(lambda m: Rounds(self._spec, m).anchor(number, self._baseline, *ends), ended)
+        arm = self._baseline
+        return Step(lambda m: run_round(self._spec, m, arm, None, number, *ends), ended)
 
     # --- The proof: on all hosts at once, each with pairs of its own.
 

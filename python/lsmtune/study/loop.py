@@ -33,7 +33,7 @@ from lsmtune.study.session import REFUSED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand
 from lsmtune.study.stored import TrialRuns, round_of, trial_rounds
-from lsmtune.study.trials import run_trial
+from lsmtune.study.trials import cut_off, run_round, run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
@@ -164,10 +164,10 @@ class Tuning(Session):
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
-        cut_off = self._rounds.cut_off()
-        if cut_off is not None and cut_off.trial is None:
-            return partial(self._run_anchor, cut_off.repeat)
-        repeated = None if cut_off is None else cut_off.trial
+        left = cut_off(self._spec, self._folder.measurements)
+        if left is not None and left.trial is None:
+            return partial(self._run_anchor, left.repeat)
+        repeated = None if left is None else left.trial
         if repeated is None:
             repeated = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
         if repeated is not None:
@@ -190,7 +190,8 @@ class Tuning(Session):
     def _run_anchor(self, number: int) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._rounds.anchor(number, self._baseline, *self._run_ends())
+        parts = self._spec, self._measurer, self._baseline, None, number
+        runs = run_round(*parts, *self._run_ends())
         return runs is not None and self._end_anchor(runs)
 
     def _end_anchor(self, runs: Sequence[StoredMeasurement]) -> bool:
@@ -210,8 +211,8 @@ class Tuning(Session):
         self._begin()
         trial = self._observations.trials[number]
         arm = Arm(self._engine, trial.config)
-        runs = self._rounds.trial(number, len(trial.rounds), arm, *self._run_ends())
-        return self._end_repeat(number, runs)
+        parts = self._spec, self._measurer, arm, number, len(trial.rounds)
+        return self._end_repeat(number, run_round(*parts, *self._run_ends()))
 
     def _end_repeat(self, number: int, runs: Sequence[StoredMeasurement] | None) -> bool:
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)

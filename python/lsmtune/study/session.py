@@ -37,7 +37,7 @@ from lsmtune.study.start import (
     stored_baseline,
 )
 from lsmtune.study.stored import TrialRuns, trial_rounds, trial_runs
-from lsmtune.study.trials import Rounds, Trials
+from lsmtune.study.trials import Trials
 
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 FLEET_HOSTS = "fleet_hosts"  # the stored fact: the hosts of a fleet, by name
@@ -103,7 +103,6 @@ class Session:
         )
         self._measurer.refuse_other_build(engine, alone=True)
         self._refuse_other_kind()
-        self._rounds = Rounds(spec, self._measurer)
         self._known_changes: set[tuple[int, int]] = set()
         self._anchors = 0
         self._of_baseline: list[StoredMeasurement] = []  # decoded once: every new host asks

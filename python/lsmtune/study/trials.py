@@ -19,7 +19,7 @@ from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
-from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
@@ -34,61 +34,51 @@ from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 _REPEATS_RESERVED = 1000
 
 
-class Rounds:
-    """Performs rounds: repeats of trials, and anchors.
+def cut_off(spec: Spec, store: MeasurementStore) -> StoredMeasurement | None:
+    """The last stored run of a repeat, or of an anchor, that lacks some; None where none does.
 
-    One that was cut off is gone on with where it was left. It is the last of all, as it is gone on
-    with before another trial or anchor.
+    It is the last of all, as it is gone on with before another trial or anchor.
     """
+    rows = _last_rows(spec, store)
+    if not rows or (rows[-1].role is Role.TRIAL and not rows[-1].repeat):
+        return None  # a trial that was cut off in its first round is put back
+    last = rows[-1]
+    complete = last.workload == len(spec.workloads) - 1
+    return None if complete or last.measurement.outcome is not Outcome.OK else last
 
-    def __init__(self, spec: Spec, measurer: Measurer) -> None:
-        self._spec = spec
-        self._measurer = measurer
 
-    def cut_off(self) -> StoredMeasurement | None:
-        """The last stored run of a round that lacks some; None where none does."""
-        rows = self._last()
-        if not rows or (rows[-1].role is Role.TRIAL and not rows[-1].repeat):
-            return None  # a trial that was cut off in its first round is put back
-        last = rows[-1]
-        complete = last.workload == len(self._spec.workloads) - 1
-        return None if complete or last.measurement.outcome is not Outcome.OK else last
+def _last_rows(spec: Spec, store: MeasurementStore) -> list[StoredMeasurement]:
+    """The last rows, among them those of a round that was cut off."""
+    others = len(spec.workloads) - 1
+    return store.last((Role.TRIAL, Role.ANCHOR), others) if others else []
 
-    def _last(self) -> list[StoredMeasurement]:
-        """The last rows, among them those of a round that was cut off."""
-        others = len(self._spec.workloads) - 1
-        store = self._measurer.folder.measurements
-        return store.last((Role.TRIAL, Role.ANCHOR), others) if others else []
 
-    def trial(
-        self, number: int, repeat: int, arm: Arm, deadline_s: float, until_s: float
-    ) -> list[StoredMeasurement] | None:
-        """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted.
+def run_round(
+    spec: Spec,
+    measurer: Measurer,
+    arm: Arm,
+    trial: int | None,
+    number: int,
+    deadline_s: float,
+    until_s: float,
+) -> list[StoredMeasurement] | None:
+    """Repeat `number`, from 1, of a `trial`; where that is None, anchor `number`, from 0.
 
-        `deadline_s` and `until_s` are those of `Measurer.measure`.
-        """
-        index = number * _REPEATS_RESERVED + repeat
-        seed = derive_seed(self._spec.seed, Stream.REPEAT, index)
-        slot = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
-        return self._round(slot, arm, seed, deadline_s, until_s)
-
-    def anchor(
-        self, number: int, arm: Arm, deadline_s: float, until_s: float
-    ) -> list[StoredMeasurement] | None:
-        """Anchor `number`, from 0, on a seed of its own; None when interrupted."""
-        seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
-        slot = Slot(Role.ANCHOR, number, repeat=number)
-        return self._round(slot, arm, seed, deadline_s, until_s)
-
-    def _round(
-        self, slot: Slot, arm: Arm, seed: int, deadline_s: float, until_s: float
-    ) -> list[StoredMeasurement] | None:
-        """One run per workload, up to one that does not end well."""
-        place = (slot.role, slot.trial, slot.repeat)
-        stored = [row for row in self._last() if (row.role, row.trial, row.repeat) == place]
-        return self._measurer.measure_workloads(
-            arm, seed, slot, deadline_s=deadline_s, until_s=until_s, stored=stored
-        )
+    One run per workload, up to one that does not end well, on a seed of its own; what was cut off
+    is gone on with. None when interrupted. `deadline_s` and `until_s`: see `Measurer.measure`.
+    """
+    slot, stream, index = Slot(Role.ANCHOR, number, repeat=number), Stream.ANCHOR, number
+    if trial is not None:
+        slot = Slot(Role.TRIAL, trial, trial=trial, repeat=number)
+        stream, index = Stream.REPEAT, trial * _REPEATS_RESERVED + number
+    last = _last_rows(spec, measurer.folder.measurements)
+    place = (slot.role, trial, number)
+    return measurer.measure_workloads(
+        *(arm, derive_seed(spec.seed, stream, index), slot),
+        deadline_s=deadline_s,
+        until_s=until_s,
+        stored=[row for row in last if (row.role, row.trial, row.repeat) == place],
+    )
 
 
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
