@@ -148,14 +148,10 @@ class TrialRuns:
     repeats: dict[int, list[StoredMeasurement]] = field(default_factory=dict)
 
     @property
-    def first(self) -> list[StoredMeasurement]:
-        """The runs of its first round: those of the rungs, and those that count."""
-        return [run for runs in self.rungs.values() for run in runs] + self.runs
-
-    @property
     def all(self) -> list[StoredMeasurement]:
         """Every run of the trial, in the order of rungs and repeats."""
-        return self.first + [run for _, runs in sorted(self.repeats.items()) for run in runs]
+        repeats = (runs for _, runs in sorted(self.repeats.items()))
+        return list(chain(*self.rungs.values(), self.runs, *repeats))
 
     @property
     def config(self) -> Config:
@@ -227,16 +223,7 @@ def trial_rounds(
     A trial that was `pruned` between two sizes of its data has smaller runs only, all of them well.
     A repeat that was cut off is left out.
     """
-    runs = trial.first
-    failed = outcome_of([run.measurement for run in runs])
-    first = None
-    if failed is not Outcome.OK:
-        first = replace(_round(runs, failed), reached=reached_by(runs[-1].measurement, spec))
-    if first is None:
-        first = round_of(trial.runs, spec, feasibility)
-        if first is not None and trial.rungs:
-            whole = _round(runs, Outcome.OK)
-            first = replace(first, first=whole.first, wall_s=whole.wall_s, run_s=whole.run_s)
+    first = round_of(trial.runs, spec, feasibility, list(chain(*trial.rungs.values())))
     if first is None and pruned:
         first = _round(trial.all, Outcome.PRUNED)
     if first is None:
@@ -248,22 +235,29 @@ def trial_rounds(
 
 
 def round_of(
-    runs: Sequence[StoredMeasurement], spec: Spec, feasibility: Feasibility
+    runs: Sequence[StoredMeasurement],
+    spec: Spec,
+    feasibility: Feasibility,
+    smaller: Sequence[StoredMeasurement] = (),
 ) -> Round | None:
-    """What runs of one configuration under each workload came to; None while some are missing."""
-    measurements = [run.measurement for run in runs]
-    failed = outcome_of(measurements)
+    """What runs of one configuration under each workload came to; None while some are missing.
+
+    The `smaller` ones were before them.
+    """
+    every = [*smaller, *runs]
+    failed = outcome_of([run.measurement for run in every])
     if failed is not Outcome.OK:
-        return replace(_round(runs, failed), reached=reached_by(measurements[-1], spec))
+        return replace(_round(every, failed), reached=reached_by(every[-1].measurement, spec))
     if len(runs) < len(spec.workloads):
         return None
+    measurements = [run.measurement for run in runs]
     values = spec.goal.values(measurements)
     if values is None:
-        return _round(runs, Outcome.INVALID)
+        return _round(every, Outcome.INVALID)
     options, feasibility = runs[0].config.options, feasibility.on(measurements[0].host)
     broken = feasibility.violations(options, measurements)
     return replace(
-        _round(runs, Outcome.OK),
+        _round(every, Outcome.OK),
         values=values,
         violations=broken | feasibility.broken(options),
         pickable=feasibility.picks(options, measurements),
