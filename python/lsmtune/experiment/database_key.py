@@ -45,9 +45,8 @@ def layout_of(config: Config, engine: str) -> Config:
     catalogue = option_catalogue(engine)
     given = config.options.keys()
     layout = {n for n in given if n not in catalogue or catalogue[n].effect == "layout"}
-    wider = layout | _tied(layout, engine) & given
-    while wider != layout:
-        layout, wider = wider, wider | _tied(wider, engine) & given
+    while not (tied := _tied(layout, engine) & given) <= layout:
+        layout |= tied
     return Config({name: config.options[name] for name in layout}, LAYOUT_LABEL)
 
 

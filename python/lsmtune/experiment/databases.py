@@ -74,17 +74,6 @@ def age_max_s(config: Config, engine: str) -> float:
 _TABLE_MODE = 0o444
 
 
-def begin_building(golden: Path) -> Path:
-    """A fresh marked folder in which the golden database at `golden` is made.
-
-    Its name was never used before: the driver of a tuner that was killed may write on for a moment,
-    by the names of its files. Raises OSError.
-    """
-    building = Path(tempfile.mkdtemp(prefix=f"{golden.name}.", suffix=BUILDING, dir=golden.parent))
-    claim(building, GOLDEN, golden.parent)
-    return building
-
-
 def tidy_building(building: Path) -> int:
     """Protect and sync the database that was loaded in `building`, and drop what is not of it.
 
@@ -139,14 +128,7 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     room = f"the {format_bytes(size_bytes)} for loaded databases"
     if new_bytes > size_bytes:
         return f"{format_bytes(new_bytes)} do not fit into {room}"
-
-    def used_unix_ns(golden: Golden) -> int:
-        try:
-            return golden.used_unix_ns()
-        except FileNotFoundError:  # another tuner has removed it meanwhile
-            return 0
-
-    goldens = sorted(goldens_in(directory), key=used_unix_ns)
+    goldens = sorted(goldens_in(directory), key=Golden.used_unix_ns)
     taken_bytes = sum(golden.facts.disk_bytes for golden in goldens)
 
     def lacking() -> str:
@@ -322,7 +304,11 @@ class DatabaseCache:
             remove_remains(left)
 
         def attempt() -> tuple[Measurement, _Prepared | None]:
-            building = begin_building(path)
+            # A name that was never used before: the driver of a tuner that was killed may write on
+            # for a moment, by the names of its files.
+            made = tempfile.mkdtemp(prefix=f"{path.name}.", suffix=BUILDING, dir=path.parent)
+            building = Path(made)
+            claim(building, GOLDEN, path.parent)
             try:
                 measurement = self.runner.run(
                     order.load_request(building), self.observer.run_message, cancel
