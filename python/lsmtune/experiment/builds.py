@@ -7,7 +7,8 @@ libraries can: that is what their comparison asks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,69 +25,57 @@ _ENGINES, _SHA256 = "engines", "sha256"
 _Known = tuple[str, Mapping[str, Any]]  # one of them, with its path
 
 
-@dataclass(frozen=True)
-class Builds:
-    """The builds that the experiment in `folder` has measured.
+def refuse_other(
+    folder: StudyFolder,
+    digest: Digest,
+    asked: EngineIdentity,
+    answered: EngineIdentity | None = None,
+    *,
+    alone: bool = False,
+) -> None:
+    """Raises InputError when the library of `asked` is not the build that `folder` has measured.
 
-    `digest` gives the SHA-256 of a library's file. By that a library that was moved is the same
-    one, and one that was compiled again in its place is another one.
+    `answered` is what the engine said of itself; the first answer is kept. `alone`: all arms of the
+    experiment are of this library, so that one which was not measured is refused, too. `digest`
+    gives the SHA-256 of a library's file. By that a library that was moved is the same one, and one
+    that was compiled again in its place is another one.
     """
+    known: Mapping[str, dict[str, Any]] = folder.measurements.fact(_ENGINES) or {}
+    engine, place = answered or asked, asked.library or asked.name
+    sha256: str | None = None
+    if asked.library is not None:
+        with suppress(OSError):  # of a file that is not there; the run itself says so
+            sha256 = digest(Path(asked.library))
+    now = encode(engine) | {_SHA256: sha256}
+    if place not in known and sha256 is not None:
+        same = (moved for moved, each in known.items() if each.get(_SHA256) == sha256)
+        place = next(same, place)
+    before = known.get(place)
+    if before is not None and _differ(before, now):
+        raise _refusal(folder, (place, before), (place, now))
+    if before is None and known and alone:
+        raise _refusal(folder, next(iter(known.items())), (place, now))
+    if answered is None or engine.version is None:
+        return
+    if before is None:
+        # The engine's own words win; how it was built only the request knows.
+        if engine.build is Build.UNKNOWN:
+            engine = replace(engine, build=asked.build)
+        before = encode(engine)
+    elif sha256 is None or before.get(_SHA256) is not None:
+        return
+    folder.measurements.set_fact(_ENGINES, {**known, place: before | {_SHA256: sha256}})
 
-    folder: StudyFolder
-    digest: Digest
 
-    def refuse_other(
-        self,
-        asked: EngineIdentity,
-        answered: EngineIdentity | None = None,
-        *,
-        alone: bool = False,
-    ) -> None:
-        """Raises InputError when the library of `asked` is not the build that it was before.
-
-        `answered` is what the engine said of itself; the first answer is kept. `alone`: all arms
-        of the experiment are of this library, so that one which was not measured is refused, too.
-        """
-        known: Mapping[str, dict[str, Any]] = self.folder.measurements.fact(_ENGINES) or {}
-        engine, place, sha256 = answered or asked, asked.library or asked.name, self._sha256(asked)
-        now = encode(engine) | {_SHA256: sha256}
-        if place not in known and sha256 is not None:
-            same = (moved for moved, each in known.items() if each.get(_SHA256) == sha256)
-            place = next(same, place)
-        before = known.get(place)
-        if before is not None and _differ(before, now):
-            raise self._refusal((place, before), (place, now))
-        if before is None and known and alone:
-            raise self._refusal(next(iter(known.items())), (place, now))
-        if answered is None or engine.version is None:
-            return
-        if before is None:
-            # The engine's own words win; how it was built only the request knows.
-            if engine.build is Build.UNKNOWN:
-                engine = replace(engine, build=asked.build)
-            before = encode(engine)
-        elif sha256 is None or before.get(_SHA256) is not None:
-            return
-        self.folder.measurements.set_fact(_ENGINES, {**known, place: before | {_SHA256: sha256}})
-
-    def _sha256(self, engine: EngineIdentity) -> str | None:
-        """The digest of the library's file; None where there is no such file."""
-        if engine.library is None:
-            return None
-        try:
-            return self.digest(Path(engine.library))
-        except OSError:
-            return None  # the run itself says so
-
-    def _refusal(self, before: _Known, now: _Known) -> InputError:
-        first, found = _told_apart(before, now)
-        return InputError(
-            str(self.folder.path),
-            "engine",
-            why="measurements of two versions or builds of an engine cannot be compared",
-            found=found,
-            allowed=f"{first}, with which this study began, or another folder (--dir DIR)",
-        )
+def _refusal(folder: StudyFolder, before: _Known, now: _Known) -> InputError:
+    first, found = _told_apart(before, now)
+    return InputError(
+        str(folder.path),
+        "engine",
+        why="measurements of two versions or builds of an engine cannot be compared",
+        found=found,
+        allowed=f"{first}, with which this study began, or another folder (--dir DIR)",
+    )
 
 
 def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from lsmtune.driver.pair import PairRunner, run_pair
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.scaling import scaled
 from lsmtune.errors import LsmtuneError
-from lsmtune.experiment.builds import Builds
+from lsmtune.experiment.builds import refuse_other
 from lsmtune.experiment.database_key import Digest, LibraryDigests
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
@@ -96,7 +96,6 @@ class Measurer:
 
     def __post_init__(self) -> None:
         self._charged_until = self.clock()
-        self._builds = Builds(self.folder, self.library_digest)
 
     def at(self, workloads: Sequence[Workload], limits: Limits, scale: float) -> Measurer:
         """One for runs of another scale, which are charged the time from now on."""
@@ -377,7 +376,7 @@ class Measurer:
         wall_s = self.since_charged_s()
         stored = []
         for (arm, slot), measurement in zip(runs, measurements, strict=True):
-            self._builds.refuse_other(arm.engine, measurement.engine)
+            refuse_other(self.folder, self.library_digest, arm.engine, measurement.engine)
             row = StoredMeasurement(
                 id=0,
                 role=slot.role,
@@ -407,8 +406,8 @@ class Measurer:
             self._charged_until += wall_s
 
     def refuse_other_build(self, asked: EngineIdentity, *, alone: bool = False) -> None:
-        """Raises InputError when `asked` is not the engine that it was before (`Builds`)."""
-        self._builds.refuse_other(asked, alone=alone)
+        """Raises InputError when `asked` is not the engine that it was before."""
+        refuse_other(self.folder, self.library_digest, asked, alone=alone)
 
 
 class _Cancel(threading.Event):
