@@ -51,7 +51,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.request import REUSE
 from lsmtune.search.sampler import suggestion_of
-from lsmtune.search.searcher import OUTCOME, PUT_BACK
+from lsmtune.search.searcher import OUTCOME
 from lsmtune.space.space import Space, quiet_optuna
 
 STUDY_NAME = "study"
@@ -365,10 +365,6 @@ class StudyFolder:
                 storage.set_trial_user_attr(trial_id, OUTCOME, outcome)
             storage.set_trial_state_values(trial_id, state, values)
             self._begun.pop(number, None)
-
-    def put_back_trial(self, number: int) -> None:
-        """End a running trial that says nothing."""
-        self.end_trial(number, TrialState.FAIL, outcome=PUT_BACK)
 
     def refuse_strangers(
         self, trials: Sequence[FrozenTrial], measured: Collection[int], instead: str

@@ -250,7 +250,7 @@ class Tuning(Session):
         What the pruner is told is given to `tell`, which does it and says what came of it.
         """
         self._begin()
-        self._trials.rejudge(self._observations.for_searcher())
+        self._searcher.rejudge(self._observations.for_searcher())
         number, values = self._trials.ask()
         # As if the machine were as fast as it was in the beginning.
         scale = self._observations.judgement.drift.factor_now(host)
@@ -303,8 +303,8 @@ class Tuning(Session):
         spec, promotion = self._spec, None
         if self._size.grows:
             searched, rows = self._observations.judgement, self._folder.measurements.all()
-            self._trials.rejudge(self._observations.for_searcher())
-            believed = believed_there(searched.believed(self._trials.expected()), self._size)
+            self._searcher.rejudge(self._observations.for_searcher())
+            believed = believed_there(searched.believed(self._searcher.expected()), self._size)
             ranked = searched.ranked(believed)
             left_s = self._budget.proof_s(self._spent_s)
             promotion = self._promoted(

@@ -91,8 +91,8 @@ class Session:
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
         self._announced_best: tuple[int, int] | None = None
-        searcher = make_searcher(spec, self._defaults, self._refusal)
-        self._trials = Trials(folder, spec.space, searcher, asked=_asked(spec))
+        self._searcher = make_searcher(spec, self._defaults, self._refusal)
+        self._trials = Trials(folder, spec.space, self._searcher, asked=_asked(spec))
         databases = None
         if spec.databases.reuse:
             databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -22,7 +21,7 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import IntermediateReport, Outcome
-from lsmtune.search.in_memory_study import TrialJudgement, with_violations
+from lsmtune.search.in_memory_study import with_violations
 from lsmtune.search.sampler import PROMISE, Accepts, suggestion_of
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher
 from lsmtune.space.space import Space
@@ -214,8 +213,9 @@ class TrialEnd:
 class Trials:
     """The trials of one study, in memory and, where it has a folder, on the disk.
 
-    `instead` is what to do in place of putting back a file of the folder that is another's. `asked`
-    is the same text for as long as the same sampler proposes under the same limits.
+    The disk keeps what was known of each when it ended; as it is judged later only the `searcher`
+    sees it. `instead` is what to do in place of putting back a file of the folder that is not its
+    own. `asked` is the same text for as long as the same sampler proposes under the same limits.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class Trials:
         for trial in running:
             end = ends.get(trial.number)
             if end is None:
-                folder.put_back_trial(trial.number)
+                folder.end_trial(trial.number, TrialState.FAIL, outcome=PUT_BACK)
             else:
                 self._store_end(trial.number, end)
         return folder.trials() if running else trials
@@ -337,10 +337,6 @@ class Trials:
         """
         return None if len(self._promises) < _PROMISES else max(self._promises[-_PROMISES:])
 
-    def expected(self) -> Mapping[int, NormalDist]:
-        """What the sampler expects of trials, see `ProposingSampler.expected`."""
-        return self._searcher.expected()
-
     def report(self, number: int, step: int, value: float) -> bool:
         """Tell the pruner of a trial that runs; whether it is to be ended."""
         self._searcher.report(number, step, value)
@@ -351,17 +347,10 @@ class Trials:
         self._searcher.tell(number, end.state, end.values, end.violations)
         self._store_end(number, end, self._searcher.attributes(number))
 
-    def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> None:
-        """Let the Searcher see every trial as it is judged now.
-
-        The disk keeps what was known when each ended: all else follows from the runs.
-        """
-        self._searcher.rejudge(judgements)
-
     def put_back(self, number: int, values: Mapping[str, OptionValue]) -> None:
         """End a trial that was cut off, and try its values again first of all."""
         if self._folder is not None:
-            self._folder.put_back_trial(number)
+            self._folder.end_trial(number, TrialState.FAIL, outcome=PUT_BACK)
         self._searcher.put_back(number)
         self._queue.appendleft((values, (RETRY_OF, number)))
 
