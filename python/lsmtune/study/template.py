@@ -25,42 +25,26 @@ from lsmtune.workloads.stated import FAMILIES, complete_parameters
 
 _LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)"
 
-# What is searched unless `init` is told, with the kinds of workload for which each option counts.
+# What is searched unless `init` is told, below the kinds of workload for which each option counts.
 # The ranges hold the engine's default, and do not go where a run of seconds could not tell.
-_WRITING, _MIXED, _READING, _CONCURRENT = "writing", "mixed", "reading", "concurrent writing"
 # Without any writes a memtable decides but how a load leaves the tree, and the next load pays.
-_ANY_WRITES = "any writes"
-_ALL = (_WRITING, _MIXED, _READING)
-_WITH_READS, _WITH_WRITES = (_MIXED, _READING), (_WRITING, _MIXED)
+_ANY_WRITES, _CONCURRENT = "any writes", "concurrent writing"
+_WRITING, _MIXED, _READING = "writing", "mixed", "reading"
 _SPACES = {
-    "rocksdb": (
-        (
-            (_ANY_WRITES,),
-            """\
+    "rocksdb": """\
+[any writes]
   # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
   write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 64MiB}
-""",
-        ),
-        (
-            (_WRITING,),
-            """\
+[writing]
   max_write_buffer_number: {type: int, low: 2, high: 8, default: 2}
   min_write_buffer_number_to_merge: {type: int, low: 1, high: 3, default: 1}
-""",
-        ),
-        (
-            _WITH_WRITES,
-            """\
+[writing, mixed]
   level0_file_num_compaction_trigger: {type: int, low: 2, high: 16, default: 4}
   # The first level below; compactions of level 0 rewrite what of it overlaps.
   max_bytes_for_level_base:
     {type: int, low: 64MiB, high: 512MiB, log: true, step: 64MiB, default: 256MiB}
   max_background_jobs: {type: int, low: 1, high: JOBS_HIGH, default: 2}
-""",
-        ),
-        (
-            _WITH_READS,
-            """\
+[mixed, reading]
   # Nested options are named with a dot.
   block_based_table_factory.block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB}
   # Blocks that are held uncompressed; what it takes, the page cache lacks.
@@ -71,58 +55,33 @@ _SPACES = {
     type: categorical
     choices: [nullptr, "bloomfilter:10:false"]
     default: nullptr
-""",
-        ),
-        (
-            _ALL,
-            """\
+[writing, mixed, reading]
   compression:
     type: categorical
     choices: [kNoCompression, kSnappyCompression, kLZ4Compression]
-""",
-        ),
-        (
-            (_CONCURRENT,),
-            """\
+[concurrent writing]
   enable_pipelined_write: {type: categorical, choices: [false, true], default: false}
   allow_concurrent_memtable_write: {type: categorical, choices: [false, true], default: true}
 """,
-        ),
-    ),
-    "leveldb": (
-        (
-            (_ANY_WRITES,),
-            """\
+    "leveldb": """\
+[any writes]
   # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
   write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 4MiB}
-""",
-        ),
-        (
-            _ALL,
-            """\
+[writing, mixed, reading]
   # Bytes of a table file: larger ones make fewer and longer compactions.
   max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
   block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB, default: 4KiB}
   block_restart_interval: {type: int, low: 4, high: 64, log: true, default: 16}
-""",
-        ),
-        (
-            _WITH_READS,
-            """\
+[mixed, reading]
   # Bytes of the cache of uncompressed blocks; what it takes, the page cache lacks.
   cache_size: {type: int, low: 8MiB, high: CACHE_HIGH, log: true, step: 8MiB, default: 8MiB}
   # Bits for each key of a filter that says which files cannot hold a key; 0: none.
   filter_bits: {type: int, low: 4, high: 16, special: [0], default: 0}
-""",
-        ),
-        (
-            _ALL,
-            """\
+[writing, mixed, reading]
   compression: {type: categorical, choices: [snappy, none], default: snappy}
 """,
-        ),
-    ),
 }
+_PART = re.compile(r"^\[(.+)\]\n((?:  .*\n)+)", re.MULTILINE)
 # As RocksDB demands: it lowers what it merges in silence.
 _MERGED = "min_write_buffer_number_to_merge < max_write_buffer_number"
 _CACHE_STEP_BYTES, _CACHE_HIGH_LEAST_BYTES = 8 << 20, 64 << 20
@@ -291,7 +250,8 @@ def _space_for(workload: Workload, engine: str, memory_bytes: int) -> str:
     wanted = {kind, _CONCURRENT} if several and kind != _READING else {kind}
     if any(phase.writes for phase in workload.measured_phases):
         wanted.add(_ANY_WRITES)
-    text = "".join(lines for kinds, lines in _SPACES[engine] if wanted.intersection(kinds))
+    parts = _PART.findall(_SPACES[engine])
+    text = "".join(lines for kinds, lines in parts if wanted.intersection(kinds.split(", ")))
     jobs = str(max(4, len(usable_cores())))
     return text.replace("CACHE_HIGH", _size(high_bytes)).replace("JOBS_HIGH", jobs)
 
