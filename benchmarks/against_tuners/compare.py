@@ -245,7 +245,7 @@ def side_by_side(
     chosen, observer = tune_runner(spec), Observer()
     named = {**dict.fromkeys(BASELINES, case.baseline), **configs}
     cells = [
-        Cell(name, chosen.engine, Config({**case.fixed, **options}, name), spec.workload)
+        Cell(chosen.engine, Config({**case.fixed, **options}, name), name, workload=spec.workload)
         for name, options in named.items()
     ]
     limits = replace(spec.limits, deadline_s=2.0 * case.deadline_s)

@@ -23,7 +23,8 @@ WORKLOAD = Workload("fillrandom", (PHASE,), num=1000)
 
 
 def cell(name: str, size_mib: int = 2) -> Cell:
-    return Cell(name, ENGINE, Config({"write_buffer_size": size_mib * MIB}, name), WORKLOAD)
+    config = Config({"write_buffer_size": size_mib * MIB}, name)
+    return Cell(ENGINE, config, name, workload=WORKLOAD)
 
 
 CELLS = [cell("a", 2), cell("b", 4), cell("c", 8), cell("d", 16)]

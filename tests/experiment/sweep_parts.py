@@ -43,14 +43,14 @@ Rate = Callable[[GridCell, int], float]
 
 def by_size(cell: GridCell, number: int) -> float:
     """Operations per second that fall with the record's size; rounds differ by 10 %."""
-    workload = cell.cell.workload
+    workload = cell.workload
     return 1e6 / (5.0 + (workload.key_bytes + workload.value_bytes) / 100) * 1.1**number
 
 
 def run_of(
     cell: GridCell, number: int, rate: float, *, drain_s: float | None = 0.5
 ) -> StoredMeasurement:
-    workload = cell.cell.workload
+    workload = cell.workload
     measured = [p for p in workload.phases if p.kind is PhaseKind.MEASURE]
     elapsed_s = workload.num / rate
     moved = workload.num * (workload.key_bytes + workload.value_bytes)
@@ -76,7 +76,7 @@ def run_of(
     measurement = Measurement(
         outcome=Outcome.OK,
         engine=EngineIdentity("leveldb", "1.22"),
-        options=cell.cell.config.engine_options(),
+        options=cell.config.engine_options(),
         workload=workload.name,
         seed=1 + number,
         started_unix_s=0.0,
@@ -88,11 +88,11 @@ def run_of(
         Role.ROUND,
         None,
         None,
-        cell.cell.config,
+        cell.config,
         measurement,
         2.0,
         round=number,
-        arm=cell.cell.name,
+        arm=cell.name,
     )
 
 

@@ -36,7 +36,7 @@ def test_reads_of_one_layout_share_a_load_per_round(
     engine = EngineIdentity("leveldb", "1.22", str(leveldb_library), Build.RELEASE)
     workloads = [make_workload(n, {"num": 2000}, "test") for n in ("readseq", "readrandom")]
     cells = [
-        Cell(f"{w.name}, {name}", engine, Config(options, name), w)
+        Cell(engine, Config(options, name), f"{w.name}, {name}", workload=w)
         for w in workloads
         for name, options in (("default", {}), ("cache", {"cache_size": 1 << 20}))
     ]

@@ -33,27 +33,27 @@ def test_every_combination_under_every_workload_the_last_axis_fastest() -> None:
         ("32", "100"),
     ]
     assert cells[5].point == (1, 2)
-    assert cells[0].cell.name == "fillseq, key_bytes=16, value_bytes=100"
-    assert cells[9].cell.name == "few reads, key_bytes=16, value_bytes=100"
+    assert cells[0].name == "fillseq, key_bytes=16, value_bytes=100"
+    assert cells[9].name == "few reads, key_bytes=16, value_bytes=100"
     for cell in cells:
-        workload = cell.cell.workload
+        workload = cell.workload
         assert (str(workload.key_bytes), str(workload.value_bytes)) == cell.values
         assert workload.num == 1000
-    assert cells[9].cell.workload.phases[-1].operations_per_thread == 10
+    assert cells[9].workload.phases[-1].operations_per_thread == 10
 
 
 def test_options_are_an_axis_too_beside_those_that_hold_everywhere() -> None:
     sizes = Axis(OPTION, "write_buffer_size", (1 << 20, 4 << 20), ("1MiB", "4MiB"))
     cells = cells_of(sweep_of(axes=(sizes,), options={"compression": "snappy"}))
-    assert [cell.cell.name for cell in cells] == [
+    assert [cell.name for cell in cells] == [
         "fillseq, write_buffer_size=1MiB",
         "fillseq, write_buffer_size=4MiB",
     ]
-    assert dict(cells[1].cell.config.options) == {
+    assert dict(cells[1].config.options) == {
         "compression": "snappy",
         "write_buffer_size": 4 << 20,
     }
-    assert cells[1].cell.config.label == "compression=snappy,write_buffer_size=4MiB"
+    assert cells[1].config.label == "compression=snappy,write_buffer_size=4MiB"
 
 
 @given(
@@ -63,7 +63,7 @@ def test_options_are_an_axis_too_beside_those_that_hold_everywhere() -> None:
 def test_names_and_points_are_of_one_cell_each(keys: list[int], values: list[int]) -> None:
     axes = (axis("key_bytes", *keys), axis("value_bytes", *values))
     cells = cells_of(sweep_of(axes=axes))
-    assert len({cell.cell.name for cell in cells}) == len(keys) * len(values) == len(cells)
+    assert len({cell.name for cell in cells}) == len(keys) * len(values) == len(cells)
     assert len({cell.point for cell in cells}) == len(cells)
 
 
@@ -73,8 +73,8 @@ def test_workloads_of_other_families_and_of_files_are_cells_too(tmp_path: Path) 
     axes = (axis("readproportion", 0.5, 0.9),)
     sweep = sweep_of(workloads=both, axes=axes, parameters={}, folder=tmp_path)
     cells = cells_of(sweep)
-    assert [cell.cell.workload.num for cell in cells] == [300, 300, 500, 500]
-    assert cells[2].cell.name == "mine, readproportion=0.5"
+    assert [cell.workload.num for cell in cells] == [300, 300, 500, 500]
+    assert cells[2].name == "mine, readproportion=0.5"
     told, note = cells[2].notes
     assert "leveldb.cache_size: an engine's property has no effect in a sweep" in note
     assert "proportions add up to 0.55" in told
@@ -181,7 +181,7 @@ def test_the_first_that_is_refused_is_told(tmp_path: Path) -> None:
 
 def test_what_has_run_already_is_not_tried_and_what_has_no_options_once(tmp_path: Path) -> None:
     runner = Refusing("write_buffer_size")
-    known = {CELLS[0].cell.name, CELLS[1].cell.name}
+    known = {CELLS[0].name, CELLS[1].name}
     assert not first_refused(CELLS, known, runner, LIMITS_DEFAULT, tmp_path, threading.Event())
     assert runner.requests == []
     # Of another version, a driver refuses whatever it is asked.

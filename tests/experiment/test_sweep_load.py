@@ -144,9 +144,9 @@ def test_the_schema_refuses_what_is_wrong(wrong: str) -> None:
 def test_rf5_is_the_study_of_record_sizes() -> None:
     cells = cells_of(built_in("rf5"))
     assert len(cells) == 36
-    sizes = {(c.cell.workload.key_bytes, c.cell.workload.value_bytes) for c in cells}
+    sizes = {(c.workload.key_bytes, c.workload.value_bytes) for c in cells}
     assert sizes == {(key, value) for key in (16, 32, 64) for value in (100, 200, 400)}
-    assert {cell.workload for cell in cells} == {"fillseq", "fillrandom", "readseq", "readrandom"}
+    assert {cell.told for cell in cells} == {"fillseq", "fillrandom", "readseq", "readrandom"}
     with pytest.raises(KeyError):
         built_in("rf6")
 

@@ -63,7 +63,7 @@ def test_a_ratio_has_the_interval_of_the_pairs() -> None:
 
 def test_a_run_that_failed_is_kept_said_and_in_no_mean() -> None:
     runs = runs_of(CELLS, 3)
-    at = next(i for i, run in enumerate(runs) if run.arm == CELLS[1].cell.name and run.round == 1)
+    at = next(i for i, run in enumerate(runs) if run.arm == CELLS[1].name and run.round == 1)
     runs[at] = failed(runs[at])
     result = summarise(SWEEP, CELLS, runs)
     (table,) = result.tables
@@ -72,7 +72,7 @@ def test_a_run_that_failed_is_kept_said_and_in_no_mean() -> None:
     assert table.cells[1].ratios[SUSTAINED].pairs == 2
     assert table.cells[2].ratios[SUSTAINED].pairs == 3
     (failure,) = result.failures
-    assert (failure.cell, failure.round, failure.why) == (CELLS[1].cell.name, 1, "took too long")
+    assert (failure.cell, failure.round, failure.why) == (CELLS[1].name, 1, "took too long")
     assert "1 of 27 runs did not end well; their cells rest on the others" in table.notes
 
 
@@ -198,7 +198,7 @@ def test_longer_runs_are_asked_for_in_the_words_of_the_workload() -> None:
 
 
 def test_the_time_left_is_what_the_cells_took_times_what_is_missing() -> None:
-    names = [cell.cell.name for cell in CELLS]
+    names = [cell.name for cell in CELLS]
     assert left_s(names, 3, []) is None
     one = [replace(run_of(CELLS[0], 0, 1e3), wall_s=4.0)]
     assert left_s(names, 3, one) == pytest.approx(2 * 4.0 + 8 * 3 * 4.0)

@@ -205,7 +205,7 @@ def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Lea
     warn(warnings)
     out = {each.team for each in disqualified}
     allowed = [entry for entry in entries if entry.name not in out]
-    cells = [Cell(entry.name, engine, entry.config, workload) for entry in allowed]
+    cells = [Cell(engine, entry.config, entry.name, workload=workload) for entry in allowed]
     runs = _rounds(given, limit, cells, by.runner, quiet=quiet) if cells else ()
     return leaderboard_of_runs(
         runs,

@@ -147,18 +147,18 @@ def plan_document(
     sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
 ) -> dict[str, object]:
     """What `sweep --plan --json` prints; `left_s` is None before a run has ended."""
-    names = [cell.cell.name for cell in cells]
+    names = [cell.name for cell in cells]
     return {
         "name": sweep.name,
         "folder": str(folder),
         "cells": [
             {
-                "cell": each.cell.name,
-                "workload": each.workload,
-                "num": each.cell.workload.num,
-                "key_bytes": each.cell.workload.key_bytes,
-                "value_bytes": each.cell.workload.value_bytes,
-                "options": dict(each.cell.config.options),
+                "cell": each.name,
+                "workload": each.told,
+                "num": each.workload.num,
+                "key_bytes": each.workload.key_bytes,
+                "value_bytes": each.workload.value_bytes,
+                "options": dict(each.config.options),
             }
             for each in cells
         ],
@@ -177,9 +177,9 @@ def plan_view(
     stored = Counter(run.arm for run in runs)
     rows = [
         (
-            *(each.workload, *each.values, f"{each.cell.workload.num:,}"),
+            *(each.told, *each.values, f"{each.workload.num:,}"),
             format_bytes(written_bytes([each])),
-            f"{stored[each.cell.name]} of {sweep.repeats}",
+            f"{stored[each.name]} of {sweep.repeats}",
         )
         for each in cells
     ]
@@ -188,7 +188,7 @@ def plan_view(
     size = f"{len(cells)} cells, {sweep.repeats} rounds, {len(cells) * sweep.repeats} runs"
     data = f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}"
     unknown = "how long it takes is known after the first round: ask again with --plan then"
-    left = time_left([each.cell.name for each in cells], sweep.repeats, runs)
+    left = time_left([each.name for each in cells], sweep.repeats, runs)
     return blocks_view(
         [Table(columns, rows), Paragraph(f"{size}; {data}"), Paragraph(left or unknown)]
     )

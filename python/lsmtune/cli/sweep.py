@@ -113,7 +113,7 @@ def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = 
     by = native_runner(sweep.engine.name, sweep.library)
     cells = grid(sweep, by.engine)
     if given.plan:
-        known = stored_runs(folder, {cell.cell.name for cell in cells})
+        known = stored_runs(folder, {cell.name for cell in cells})
         if as_json:
             print_json(plan_document(sweep, cells, known, folder))
         else:
@@ -247,7 +247,7 @@ def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -
 
     lines: dict[str, None] = dict.fromkeys(note for cell in cells for note in cell.notes)
     for cell in cells:
-        config, durability = cell.cell.config, cell.cell.workload.durability
+        config, durability = cell.config, cell.workload.durability
         doubtful = doubts(identity, config, durability, sweep.limits, config.label)
         lines |= dict.fromkeys(doubtful.reasons())
     return list(lines)
@@ -258,7 +258,7 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
     from lsmtune.report.notices import condition_notices
     from lsmtune.report.trust import conditions_of
 
-    caches = {cell.cell.name: cell.cell.workload.page_cache for cell in cells}
+    caches = {cell.name: cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
     notices = condition_notices(conditions_of(performed, caches, os.cpu_count()))
     return [f"{notice.title}: {notice.text}" for notice in notices]
@@ -277,9 +277,9 @@ def _perform(
     from lsmtune.experiment.sweep_grid import first_refused
     from lsmtune.machine.interrupts import stop_on_interrupt
 
-    ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
-    before = stored_runs(folder, {cell.name for cell in ours})
-    progress = SweepProgress(ours, sweep.repeats, before, say, quiet=quiet)
+    size_bytes = sweep.databases_bytes
+    before = stored_runs(folder, {cell.name for cell in cells})
+    progress = SweepProgress(cells, sweep.repeats, before, say, quiet=quiet)
     databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None
     with stop_on_interrupt(say) as stop:
         known, parent = {run.arm for run in before}, folder.absolute().parent
@@ -288,7 +288,7 @@ def _perform(
             raise _refusal(sweep, *refused)
         with progress.display():
             return perform(
-                ours,
+                cells,
                 sweep.repeats,
                 folder,
                 runner,
@@ -307,7 +307,7 @@ def _refusal(sweep: Sweep, cell: GridCell, measurement: Measurement) -> LsmtuneE
     if error is not None and (error.field or "").startswith("options."):
         option = (error.field or "").removeprefix("options.")
     if error is None or not option:
-        return failure(measurement, f"sweep: {cell.cell.name}")
+        return failure(measurement, f"sweep: {cell.name}")
     on_axis = f"axes.options.{option}" in [axis.field for axis in sweep.axes]
     return error.input_error(*sweep.place(f"{'axes.' if on_axis else ''}options.{option}"))
 

@@ -82,7 +82,7 @@ def perform(
         observer.rounds_started(len(planned) - len(left), len(planned))
         for number, cell in left:
             slot = Slot(Role.ROUND, number, workload=workloads.index(cell.workload), round=number)
-            if cancel.is_set() or not measurer.measure(cell.arm, run_seed(seed, number), slot):
+            if cancel.is_set() or not measurer.measure(cell, run_seed(seed, number), slot):
                 break
         return _by_round(opened.measurements)
 

@@ -39,19 +39,11 @@ class Arm:
         return self.name or self.config.label
 
 
-@dataclass(frozen=True)
-class Cell:
-    """An arm under one workload; `name` is its own among the cells of an experiment."""
+@dataclass(frozen=True, kw_only=True)
+class Cell(Arm):
+    """An arm under one workload, with a name of its own among the cells of an experiment."""
 
-    name: str
-    engine: EngineIdentity
-    config: Config
     workload: Workload
-
-    @property
-    def arm(self) -> Arm:
-        """What is measured under the workload."""
-        return Arm(self.engine, self.config, self.name)
 
 
 @dataclass(frozen=True)

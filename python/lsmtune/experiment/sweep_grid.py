@@ -29,16 +29,15 @@ from lsmtune.workloads.stated import FAMILIES, Stated, size_advice, state_worklo
 _SOURCE = "sweep"
 
 
-@dataclass(frozen=True)
-class GridCell:
-    """A cell with its place in the grid.
+@dataclass(frozen=True, kw_only=True)
+class GridCell(Cell):
+    """A cell with its place in the grid, under the workload that the sweep tells as `told`.
 
     `point` has the index of its value on each axis, `values` the texts of these values. `notes`
     say what of its workload has no effect, `parameters` are those that this was made with.
     """
 
-    cell: Cell
-    workload: str
+    told: str
     point: tuple[int, ...]
     values: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -58,7 +57,7 @@ def grid(sweep: Sweep, engine: EngineIdentity) -> tuple[GridCell, ...]:
         made = [_cell(sweep, index, point, engine) for point in points]
         distinct: dict[object, GridCell] = {}
         for cell in made:
-            twin = distinct.setdefault((cell.cell.workload, _options(cell)), cell)
+            twin = distinct.setdefault((cell.workload, _options(cell)), cell)
             if twin is not cell:
                 raise _same_cell(sweep, twin, cell)
         cells += made
@@ -66,7 +65,7 @@ def grid(sweep: Sweep, engine: EngineIdentity) -> tuple[GridCell, ...]:
 
 
 def _options(cell: GridCell) -> tuple[tuple[str, str], ...]:
-    return tuple(cell.cell.config.engine_options().items())
+    return tuple(cell.config.engine_options().items())
 
 
 def _check(sweep: Sweep) -> None:
@@ -113,8 +112,15 @@ def _cell(sweep: Sweep, index: int, point: tuple[int, ...], engine: EngineIdenti
     # Options come from the sweep alone.
     why = "an engine's property has no effect in a sweep: state it under options"
     notes = (f"{option.where}: {name}: {why}" for name, option in stated.engine.items())
-    cell = Cell(name, engine, config, stated.workload)
-    return GridCell(cell, told, point, values, (*stated.notes, *notes), stated.parameters)
+    return GridCell(
+        *(engine, config, name),
+        workload=stated.workload,
+        told=told,
+        point=point,
+        values=values,
+        notes=(*stated.notes, *notes),
+        parameters=stated.parameters,
+    )
 
 
 def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
@@ -198,12 +204,11 @@ def first_refused(
     options, because a driver of another version refuses every request.
     """
     limits = replace(limits, deadline_s=min(limits.deadline_s, _DEADLINE_S))
-    tried = {_options(grid_cell) for grid_cell in cells if grid_cell.cell.name in known}
-    for grid_cell in cells:
-        if _options(grid_cell) in tried or cancel.is_set():
+    tried = {_options(cell) for cell in cells if cell.name in known}
+    for cell in cells:
+        if _options(cell) in tried or cancel.is_set():
             continue
-        tried.add(_options(grid_cell))
-        cell = grid_cell.cell
+        tried.add(_options(cell))
         one = replace(cell.workload, phases=_ONE_PUT, num=1, page_cache=PageCache.WARM)
         with explained(parent):
             parent.mkdir(parents=True, exist_ok=True)
@@ -213,7 +218,7 @@ def first_refused(
                 )
                 measurement = runner.run(request, None, cancel)
         if measurement.outcome is Outcome.INVALID:
-            return grid_cell, measurement
+            return cell, measurement
     return None
 
 
@@ -243,9 +248,7 @@ def is_rough(names: Sequence[str], runs: Iterable[StoredMeasurement]) -> bool:
 
 def written_bytes(cells: Iterable[GridCell]) -> int:
     """Bytes of keys and values in the databases of one round, as if each was filled once."""
-    return sum(
-        w.num * (w.key_bytes + w.value_bytes) for w in (cell.cell.workload for cell in cells)
-    )
+    return sum(w.num * (w.key_bytes + w.value_bytes) for w in (cell.workload for cell in cells))
 
 
 # --- Whether the runs of a sweep were long enough to say what is sustained: pure.
@@ -258,14 +261,14 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
     """
     last = {run.arm: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
     lines = []
-    for workload in dict.fromkeys(cell.workload for cell in cells):
-        known = [c for c in cells if c.workload == workload and c.cell.name in last]
-        short = [each for each in known if run_length(last[each.cell.name])]
+    for workload in dict.fromkeys(cell.told for cell in cells):
+        known = [c for c in cells if c.told == workload and c.name in last]
+        short = [cell for cell in known if run_length(last[cell.name])]
         if not short:
             continue
-        factors = [factor_wanted(last[each.cell.name]) or 1.0 for each in short]
+        factors = [factor_wanted(last[each.name]) or 1.0 for each in short]
         worst = max(range(len(short)), key=factors.__getitem__)
-        name, its = short[worst].cell.name, short[worst].cell.workload
+        name, its = short[worst].name, short[worst].workload
         wanted = scaled_num(its.num, factors[worst])
         larger = size_advice(its, wanted, short[worst].parameters, "{}={}", ", ")
         advice = f"; {larger} may do" if wanted > its.num else ""

@@ -278,13 +278,13 @@ def summarise(
             for option in run.measurement.options_not_taken
         ]
     tables = []
-    for workload in dict.fromkeys(cell.workload for cell in cells):
-        ours = [cell for cell in cells if cell.workload == workload]
-        for phase in ours[0].cell.workload.measured_names:
+    for workload in dict.fromkeys(cell.told for cell in cells):
+        ours = [cell for cell in cells if cell.told == workload]
+        for phase in ours[0].workload.measured_names:
             of_phase = [row for row in rows if (row.workload, row.phase) == (workload, phase)]
             tables.append(_table(sweep.axes, workload, phase, ours, of_phase, outcomes))
     # The engine in its own words, where it said any; how it was built only the request knows.
-    engine = cells[0].cell.engine
+    engine = cells[0].engine
     answers = [run.measurement.engine for run in done if run.measurement.engine.version]
     if answers:
         build = engine.build if answers[0].build is Build.UNKNOWN else answers[0].build
@@ -314,17 +314,17 @@ def summarise(
 
 
 def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Iterator[RunRow]:
-    by_name = {cell.cell.name: cell for cell in cells}
+    by_name = {cell.name: cell for cell in cells}
     for run in runs:
         cell = by_name.get(run.arm)
         if cell is None:
             continue
         measurement = run.measurement
         measured = measurement.measured_phases
-        for name in cell.cell.workload.measured_names:
+        for name in cell.workload.measured_names:
             phase = next((phase for phase in measured if phase.name == name), None)
             yield RunRow(
-                workload=cell.workload,
+                workload=cell.told,
                 phase=name,
                 cell=run.arm,
                 values=cell.values,
@@ -345,13 +345,13 @@ def _table(
     outcomes: Mapping[str, Mapping[str, int]],
 ) -> Table:
     # By cell, then by round, the metrics of a run that ended well.
-    values: dict[str, dict[int, Mapping[str, float]]] = {cell.cell.name: {} for cell in cells}
+    values: dict[str, dict[int, Mapping[str, float]]] = {cell.name: {} for cell in cells}
     for row in rows:
         if row.outcome == Outcome.OK.value:
             values[row.cell][row.round] = row.metrics
-    first = values[cells[0].cell.name]
+    first = values[cells[0].name]
     summaries = [
-        _summary(cell, values[cell.cell.name], None if cell is cells[0] else first, outcomes)
+        _summary(cell, values[cell.name], None if cell is cells[0] else first, outcomes)
         for cell in cells
     ]
     metric = next((m for m in RATES if any(m in s.metrics for s in summaries)), RATES[0])
@@ -381,16 +381,16 @@ def _summary(
             is_ratio = metric in RATIOS and min(of_metric) > 0.0
             mean = geometric_mean_interval if is_ratio else mean_interval
             metrics[metric] = mean(of_metric, CONFIDENCE)
-    workload = cell.cell.workload
+    workload = cell.workload
     return CellSummary(
-        cell=cell.cell.name,
+        cell=cell.name,
         point=cell.point,
         values=cell.values,
-        options=dict(cell.cell.config.options),
+        options=dict(cell.config.options),
         key_bytes=workload.key_bytes,
         value_bytes=workload.value_bytes,
         num=workload.num,
-        outcomes=dict(outcomes.get(cell.cell.name, {})),
+        outcomes=dict(outcomes.get(cell.name, {})),
         metrics=metrics,
         ratios={} if first is None else _ratios(first, values),
     )
