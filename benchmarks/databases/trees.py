@@ -21,7 +21,7 @@ from pathlib import Path
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
-from lsmtune.experiment.database_key import LEDGER, LibraryDigests, order_of
+from lsmtune.experiment.database_key import LEDGER, order_of
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -69,7 +69,7 @@ def load(layout: str, load_seed: int, fast: bool, directory: Path) -> Tree:
     workload = make_workload("ycsb-b", {"recordcount": records}, "benchmark")
     engine = find_library("rocksdb").identity
     asked = RunRequest(engine, config, workload, 1, directory, LIMITS, load_seed=load_seed)
-    order = order_of(asked, LibraryDigests())
+    order = order_of(asked)
     if order is None:
         raise SystemExit("the workload does not begin with a load")
     request = order.load_request(directory)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError
 from lsmtune.experiment import database_key
-from lsmtune.experiment.database_key import LibraryDigests, Order, layout_of, load_and_run, order_of
+from lsmtune.experiment.database_key import Order, layout_of, library_sha256, load_and_run, order_of
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.request import SEED_MAX, BulkLoad, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
@@ -24,7 +24,7 @@ FILL = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_threa
 
 
 def order(request: RunRequest) -> Order:
-    found = order_of(request, LibraryDigests())
+    found = order_of(request)
     assert found is not None
     return found
 
@@ -207,11 +207,11 @@ def test_a_library_is_read_again_only_when_it_changed(
         return path.read_text()
 
     monkeypatch.setattr(database_key, "file_sha256", reading)
-    library, digests = tmp_path / "lib.so", LibraryDigests()
+    library = tmp_path / "lib.so"
     library.write_text("one")
-    assert [digests(library), digests(library)] == ["one", "one"]
+    assert [library_sha256(library), library_sha256(library)] == ["one", "one"]
     library.write_text("other")
-    assert digests(library) == "other"
+    assert library_sha256(library) == "other"
     assert len(read) == 2
 
 
@@ -227,7 +227,7 @@ def test_runs_that_leave_the_seed_open_share_one(make_request: Requests) -> None
     [EngineIdentity("memory"), EngineIdentity("rocksdb"), EngineIdentity("rocksdb", library="/no")],
 )
 def test_engines_without_files_or_identity(make_request: Requests, engine: EngineIdentity) -> None:
-    assert order_of(replace(make_request(), engine=engine), LibraryDigests()) is None
+    assert order_of(replace(make_request(), engine=engine)) is None
 
 
 def test_a_request_with_a_database_of_its_own_is_left_alone(make_request: Requests) -> None:
@@ -237,14 +237,14 @@ def test_a_request_with_a_database_of_its_own_is_left_alone(make_request: Reques
         replace(request, prepared=Prepared(ledger, 2)),
         replace(request, save_ledger=ledger),
     ):
-        assert order_of(own, LibraryDigests()) is None
+        assert order_of(own) is None
 
 
 # --- mixes
 
 
 def digest(make_request: Requests, workload: Workload) -> str:
-    order = order_of(replace(make_request(), workload=workload), LibraryDigests())
+    order = order_of(replace(make_request(), workload=workload))
     assert order is not None
     return order.digest
 
@@ -280,7 +280,7 @@ def test_workloads_that_load_alike_share_a_database(make_request: Requests) -> N
 
 def test_several_databases_are_not_copied(make_request: Requests) -> None:
     workload = make_workload("ycsb-a", {"databases": 2}, "test")
-    assert order_of(replace(make_request(), workload=workload), LibraryDigests()) is None
+    assert order_of(replace(make_request(), workload=workload)) is None
 
 
 def test_the_load_that_is_killed_has_plain_keys_of_the_same_size() -> None:

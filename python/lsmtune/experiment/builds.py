@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.database_key import Digest
+from lsmtune.experiment.database_key import library_sha256
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Build, EngineIdentity
@@ -27,7 +27,6 @@ _Known = tuple[str, Mapping[str, Any]]  # one of them, with its path
 
 def refuse_other(
     folder: StudyFolder,
-    digest: Digest,
     asked: EngineIdentity,
     answered: EngineIdentity | None = None,
     *,
@@ -36,16 +35,16 @@ def refuse_other(
     """Raises InputError when the library of `asked` is not the build that `folder` has measured.
 
     `answered` is what the engine said of itself; the first answer is kept. `alone`: all arms of the
-    experiment are of this library, so that one which was not measured is refused, too. `digest`
-    gives the SHA-256 of a library's file. By that a library that was moved is the same one, and one
-    that was compiled again in its place is another one.
+    experiment are of this library, so that one which was not measured is refused, too. By the
+    SHA-256 of its file a library that was moved is the same one, and one that was compiled again in
+    its place is another one.
     """
     known: Mapping[str, dict[str, Any]] = folder.measurements.fact(_ENGINES) or {}
     engine, place = answered or asked, asked.library or asked.name
     sha256: str | None = None
     if asked.library is not None:
         with suppress(OSError):  # of a file that is not there; the run itself says so
-            sha256 = digest(Path(asked.library))
+            sha256 = library_sha256(Path(asked.library))
     now = encode(engine) | {_SHA256: sha256}
     if place not in known and sha256 is not None:
         same = (moved for moved, each in known.items() if each.get(_SHA256) == sha256)

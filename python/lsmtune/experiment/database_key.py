@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from pathlib import Path
@@ -147,20 +147,16 @@ def _durability(workload: Workload, engine: str) -> Durability:
 FORMAT_VERSION = 5
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
-Digest = Callable[[Path], str]
+
+def library_sha256(path: Path) -> str:
+    """The SHA-256 of a file, read again only if its size or time changed. Raises OSError."""
+    status = path.stat()
+    return _sha256_of(path, status.st_size, status.st_mtime_ns)
 
 
-class LibraryDigests:
-    """The SHA-256 of library files; a file is read again only if its size or time changed."""
-
-    def __init__(self) -> None:
-        # By size and time as well, which the file has when it is asked about.
-        self._known = functools.cache(lambda path, _size, _time_ns: file_sha256(path))
-
-    def __call__(self, path: Path) -> str:
-        """The digest of the file at `path`. Raises OSError when it cannot be read."""
-        status = path.stat()
-        return self._known(path, status.st_size, status.st_mtime_ns)
+@functools.cache
+def _sha256_of(path: Path, _size: int, _time_ns: int) -> str:
+    return file_sha256(path)
 
 
 @dataclass(frozen=True)
@@ -208,13 +204,12 @@ class Order:
         )
 
 
-def order_of(request: RunRequest, library: Digest) -> Order | None:
+def order_of(request: RunRequest) -> Order | None:
     """What `request` needs of a golden database; None when there can be none for it.
 
     There can be none if the workload does not begin with a load, consists of nothing else, or has
     several databases; if the engine keeps no files, or cannot be told from another build; and if
-    the request has a database or leaves a ledger itself. `library` gives the digest of a library
-    file.
+    the request has a database or leaves a ledger itself.
 
     The load seed is the request's own `load_seed`, else a constant of the workload. The runs of a
     search set none, so they share one database per layout. A proof sets a few of its own, so that
@@ -239,7 +234,7 @@ def order_of(request: RunRequest, library: Digest) -> Order | None:
     build = {"name": engine.name, "version": engine.version}
     if engine.library is not None:
         try:
-            build = {"name": engine.name, "library_sha256": library(Path(engine.library))}
+            build = {"name": engine.name, "library_sha256": library_sha256(Path(engine.library))}
         except OSError:
             return None  # no such library: the run itself says so
     key: dict[str, object] = {

@@ -34,7 +34,7 @@ from lsmtune.experiment.database_files import (
     sync,
     take_fingerprint,
 )
-from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order_of
+from lsmtune.experiment.database_key import LEDGER, Order, order_of
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, claim, explained, not_ours
 from lsmtune.experiment.observer import Observer
@@ -213,7 +213,6 @@ class DatabaseCache:
 
     def __post_init__(self) -> None:
         self._warned: set[str] = set()
-        self._libraries = LibraryDigests()
         self._failures: dict[str, tuple[str, Limits]] = {}  # of loads: why, and the limits they had
         self._swept = False
 
@@ -228,7 +227,7 @@ class DatabaseCache:
         and when loading one failed or was cancelled: then the run fails in its own words, or does
         without. Raises LsmtuneError for what the user can mend (the disk, the folder, the driver).
         """
-        order = order_of(request, self._libraries)
+        order = order_of(request)
         if order is None:
             return request
         with explained(self.directory):
@@ -245,7 +244,7 @@ class DatabaseCache:
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether `prepare` would start both from copies of one golden database, or neither."""
-        orders = (order_of(request, self._libraries) for request in (first, second))
+        orders = (order_of(request) for request in (first, second))
         one, other = (None if order is None else order.digest for order in orders)
         return one == other
 

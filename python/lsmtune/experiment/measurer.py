@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,6 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.scaling import scaled
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.builds import refuse_other
-from lsmtune.experiment.database_key import Digest, LibraryDigests
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
 from lsmtune.experiment.folder import StudyFolder
@@ -92,7 +91,6 @@ class Measurer:
     databases: Databases | None = None
     scale: float = 1.0
     lengths: Callable[[Config], float] | None = None
-    library_digest: Digest = field(default_factory=LibraryDigests)
 
     def __post_init__(self) -> None:
         self._charged_until = self.clock()
@@ -376,7 +374,7 @@ class Measurer:
         wall_s = self.since_charged_s()
         stored = []
         for (arm, slot), measurement in zip(runs, measurements, strict=True):
-            refuse_other(self.folder, self.library_digest, arm.engine, measurement.engine)
+            refuse_other(self.folder, arm.engine, measurement.engine)
             row = StoredMeasurement(
                 id=0,
                 role=slot.role,
@@ -407,7 +405,7 @@ class Measurer:
 
     def refuse_other_build(self, asked: EngineIdentity, *, alone: bool = False) -> None:
         """Raises InputError when `asked` is not the engine that it was before."""
-        refuse_other(self.folder, self.library_digest, asked, alone=alone)
+        refuse_other(self.folder, asked, alone=alone)
 
 
 class _Cancel(threading.Event):
