@@ -44,6 +44,7 @@ from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.stats.intervals import paired_ratio
 from lsmtune.study.live import LiveRun, begin_live
+from lsmtune.study.spec import Budget
 
 LSMTUNE = str(Path(sys.executable).with_name("lsmtune"))
 RUN_EVERY_S, SLICE_S = 5.0, 2.0
@@ -71,7 +72,7 @@ def under_way(path: Path) -> Iterator[None]:
     def change() -> None:
         with closing(MeasurementStore(path / MEASUREMENTS_DB)) as store:
             row, began_s = trials[-1], time.monotonic()
-            live = begin_live(path, time.monotonic, threading.Event(), time_s=None, trials=None)
+            live = begin_live(path, time.monotonic, threading.Event(), Budget())
             number = max(row.trial or 0 for row in trials)
             series: tuple[tuple[float, float], ...] = ()
             while not ended.wait(1.0):

@@ -41,7 +41,6 @@ from lsmtune.study.budget import (
 )
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
-from lsmtune.study.live import Requests
 from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import is_baseline
@@ -81,23 +80,6 @@ def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
         proof_factor=size.proof_factor,
         pairs_least=least,
     )
-
-
-def budget_now(
-    budget: SearchBudget,
-    asked: Requests,
-    spec: Spec,
-    judgement: Judgement,
-    defaults: Mapping[str, OptionValue],
-    measurer: Measurer,
-) -> SearchBudget:
-    """`budget` as it is `asked` for, with the time that the proof of the best trial takes."""
-    best, to_prove = judgement.best_trial, not nothing_to_prove(spec, judgement, defaults)
-    longer_s = 0.0
-    if best is not None and to_prove:
-        longer_s = (1.0 - 1.0 / measurer.length_of(best.config)) * best.run_s
-    time_s, trials = asked.time_s, asked.trials
-    return replace(budget, time_s=time_s, trials=trials, to_prove=to_prove, longer_s=longer_s)
 
 
 # --- The size of its runs

@@ -28,6 +28,7 @@ from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.workload import Workload
 from lsmtune.study.observer import TuneObserver, TuneResult
+from lsmtune.study.spec import Budget
 
 LIVE_FILE, REQUESTS_FILE = "live.json", "requests.json"
 # How often a running interval series is written, and how much of it and of what was said is kept.
@@ -248,17 +249,10 @@ class LiveFile(TuneObserver):
         self.say(notes=(*self.live.notes, text)[-_NOTES_MAX:], **changes)
 
 
-def begin_live(
-    folder: Path,
-    clock: Clock,
-    stop: threading.Event,
-    *,
-    time_s: float | None,
-    trials: int | None,
-) -> LiveFile:
+def begin_live(folder: Path, clock: Clock, stop: threading.Event, budget: Budget) -> LiveFile:
     """The file of a session that begins; what was asked of an earlier one holds no longer."""
     with suppress(OSError):
         (folder / REQUESTS_FILE).unlink(missing_ok=True)
     file = LiveFile(folder, clock, stop, Live(os.getpid(), State.RUNNING, clock()))
-    file.say(time_s=time_s, trials=trials)
+    file.say(time_s=budget.time_s, trials=budget.trials)
     return file

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
@@ -23,7 +24,7 @@ from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study import size
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import unknown_option
-from lsmtune.study.finalist import budget_now, for_proof, nothing_to_prove, prove_finalist
+from lsmtune.study.finalist import for_proof, nothing_to_prove, prove_finalist
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, new_changes, result_document
@@ -63,8 +64,7 @@ def tune(
     space, is not that with which the study began, or when the constraints leave no configuration.
     """
     startup_s = 0.0 if begun_s is None else clock() - begun_s
-    budget, result = spec.budget, None
-    live = begin_live(folder.path, clock, stop, time_s=budget.time_s, trials=budget.trials)
+    live, result = begin_live(folder.path, clock, stop, spec.budget), None
     observer = Observers(observer, live)
     if told := begin(spec, folder):
         observer.warning(told)
@@ -151,10 +151,15 @@ class Tuning(Session):
         return InputError(place_of(self._spec, CONSTRAINTS), CONSTRAINTS, why=error.why)
 
     def _attend(self) -> None:
-        """Do what other programs ask for."""
-        asked = self._live.attend(self._excuse)
-        known = self._spec, self._observations.judgement, self._defaults, self._measurer
-        self._budget = budget_now(self._budget, asked, *known)
+        """Do what other programs ask for, with the time that the proof of the best trial takes."""
+        asked, judgement = self._live.attend(self._excuse), self._observations.judgement
+        best = judgement.best_trial
+        to_prove = not nothing_to_prove(self._spec, judgement, self._defaults)
+        longer_s = 0.0
+        if best is not None and to_prove:
+            longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.run_s
+        now = replace(self._budget, time_s=asked.time_s, trials=asked.trials)
+        self._budget = replace(now, to_prove=to_prove, longer_s=longer_s)
         defined = self._spec, self._defaults, self._feasibility, self._observer
         self._trials.queue(points_by_hand(*defined, asked.add))
 
