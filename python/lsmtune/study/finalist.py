@@ -41,6 +41,7 @@ from lsmtune.study.budget import (
 )
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement
+from lsmtune.study.promotion import latest_round
 from lsmtune.study.size import DEADLINE_SHARE, RunSize, at_scale, for_their_length, more_s
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import is_baseline
@@ -147,10 +148,9 @@ def _proof_length(
     of the search takes `growth` times as long there.
     """
     rows = measurer.folder.measurements.all()
-    last = max((row.repeat for row in rows if row.role is Role.PROMOTION), default=None)
     of = {Role.BASELINE: None, Role.TRIAL: trial}
     runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
-    runs += [row for row in rows if row.role is Role.PROMOTION and row.repeat == last]
+    runs += latest_round(rows)
     # The newest of each arm under each workload; a finalist that was not promoted has its trial.
     newest = {(r.trial, r.workload): r for r in runs if r.trial in (None, trial)}.values()
     # Each with how long it was, against a run of the baseline, how much longer it takes now, and

@@ -64,13 +64,9 @@ def promote(
     that run. A run is expected to take `run_s` seconds. `deadline_s` is what search and proof have
     left, None for no end: of that, the least proof is left alone. `defaults` are the engine's.
     """
-    searched = _searched(rows)
-    rounds = [row for row in rows if row.role is Role.PROMOTION]
-    last = rounds[-1] if rounds else None
-    done: list[StoredMeasurement] = []
-    if last is not None and last.id > searched and last.measurement.host == host:
-        done = [row for row in rounds if row.id > searched and _round_of(row) == _round_of(last)]
-    number = done[0].repeat if done else 1 + max((row.repeat for row in rounds), default=-1)
+    searched, latest = _searched(rows), latest_round(rows)
+    done = [row for row in latest if row.id > searched and row.measurement.host == host]
+    number = done[0].repeat if done else 1 + max((row.repeat for row in latest), default=-1)
     seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.clock()
     walls_s: list[float] = []
     runs_s: list[float] = []
@@ -157,9 +153,10 @@ def _searched(rows: Sequence[StoredMeasurement]) -> int:
     return max((row.id for row in rows if row.role is Role.TRIAL), default=0)
 
 
-def _round_of(row: StoredMeasurement) -> tuple[int, str]:
-    """The round that a run at the size of the proof belongs to: its number and its host."""
-    return row.repeat, row.measurement.host
+def latest_round(rows: Sequence[StoredMeasurement]) -> list[StoredMeasurement]:
+    """The runs at the size of the proof that the latest round has so far: all are of one host."""
+    runs = [row for row in rows if row.role is Role.PROMOTION]
+    return [row for row in runs if row.repeat == runs[-1].repeat]
 
 
 def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float:
@@ -179,11 +176,9 @@ def promotion_of(
 
     Of one that is older than the search, which trials failed there.
     """
-    rounds = [row for row in rows if row.role is Role.PROMOTION]
-    by_trial: dict[int | None, list[StoredMeasurement]] = {}
-    for row in rounds:
-        if _round_of(row) == _round_of(rounds[-1]):
-            by_trial.setdefault(row.trial, []).append(row)
+    latest, by_trial = latest_round(rows), dict[int | None, list[StoredMeasurement]]()
+    for row in latest:
+        by_trial.setdefault(row.trial, []).append(row)
     of_baseline = by_trial.pop(None, [])
     # Guards compare with the baseline at this size, and with no other.
     compared = [replace(row, role=Role.BASELINE) for row in of_baseline]
@@ -205,7 +200,7 @@ def promotion_of(
         if trial is not None:
             values[trial] = found
     promotion = Promotion(value([run.measurement for run in of_baseline]), values, believed)
-    return promotion if rounds and rounds[-1].id > _searched(rows) else promotion.outdated()
+    return promotion if latest and latest[-1].id > _searched(rows) else promotion.outdated()
 
 
 def notes_on_sizes(
