@@ -298,7 +298,7 @@ class Measurer:
                     raise ValueError(f"only lsmtune's own driver can pair runs by {method.value}")
             finally:
                 if len(measured) == len(runs) or any(map(disturbance_of, measured)):
-                    events.over()
+                    events.begin(1)
                     paired = [replace(m, paired_by=method.value) for m in measured]
                     stored = self._store(runs, paired)
                 elif measured and cancel.is_set():  # the second run never began
@@ -427,33 +427,25 @@ class _Cancel(threading.Event):
 
 
 class _PairEvents:
-    """The two runs of a pair, for an observer of one at a time.
-
-    The second begins with the first message of its driver; messages are of the run that began last.
-    """
+    """The two runs of a pair, for an observer of one at a time: messages are of the newest run."""
 
     def __init__(
         self, observer: Observer, workloads: Sequence[Workload], runs: tuple[Run, Run]
     ) -> None:
         self._observer = observer
         self._workloads = workloads
-        self._waiting = list(runs)
-        self._current = -1
-        self._begin_next()
+        self._runs = runs
+        self._begun = 0
+        self.begin(0)
+
+    def begin(self, last: int) -> None:
+        """Runs up to `last` have begun: by the first message of a driver, or as they are over."""
+        for arm, slot in self._runs[self._begun : last + 1]:
+            self._begun += 1
+            self._observer.run_started(slot, arm, self._workloads[slot.workload])
 
     def message(self, index: int, message: Message) -> None:
         """The driver of run `index` said something."""
-        while self._current < index:
-            self._begin_next()
-        if index == self._current:
+        self.begin(index)
+        if index + 1 == self._begun:
             self._observer.run_message(message)
-
-    def over(self) -> None:
-        """Both runs are over: one that never said anything began all the same."""
-        while self._waiting:
-            self._begin_next()
-
-    def _begin_next(self) -> None:
-        arm, slot = self._waiting.pop(0)
-        self._current += 1
-        self._observer.run_started(slot, arm, self._workloads[slot.workload])
