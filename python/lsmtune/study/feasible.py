@@ -265,7 +265,11 @@ class Feasibility:
         ]
         for guard in self._spec.guards:
             values = [by[guard.text] for by in broken if guard.text in by]
-            size = self._size_of(guard)
+            # The largest of the baseline's values in it; 0 where it observed none.
+            phases = [phase for each in self._baseline for phase in each]
+            names = guard.baseline_names
+            known = [phase[name] for phase in phases for name in names & phase.keys()]
+            size = max((abs(float(value)) for value in known), default=0.0)
             if values and size:
                 middle = fmean(values)
                 # Violations are shares of a limit above 1, and amounts below it.
@@ -273,17 +277,6 @@ class Feasibility:
                 squares += sum((value - middle) ** 2 for value in values)
                 noise[guard.text] = math.sqrt(squares / (_PRIOR_FREEDOM + len(values) - 1))
         return noise
-
-    def _size_of(self, guard: Constraint) -> float:
-        """The largest of the baseline's values in `guard`; 0 where it observed none."""
-        names = guard.baseline_names
-        known = [
-            phase[name]
-            for each in self._baseline
-            for phase in each
-            for name in names & phase.keys()
-        ]
-        return max((abs(float(value)) for value in known), default=0.0)
 
     def picks(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> bool:
         """Whether a point of the front meets what the study wants of the one it picks."""

@@ -95,8 +95,8 @@ def calibrate_study(
     *,
     round_s: float,
     searched: bool,
-) -> Calibration | None:
-    """Run the calibration, or what is missing of it; None where the study has none.
+) -> None:
+    """Run the calibration, or what is missing of it.
 
     `round_s` is what one run of the baseline under all workloads took. A study that has `searched`
     already gets no more of it. The calibration takes at most `SHARE_MAX` of the time budget.
@@ -115,7 +115,7 @@ def calibrate_study(
                 f"no calibration: a pair of runs takes {format_duration(2 * round_s)}, more than "
                 f"{100 * SHARE_MAX:.0f} % of the time budget"
             )
-        return None
+        return
     calibration = calibrate(
         baseline,
         spec.goal,
@@ -127,7 +127,6 @@ def calibrate_study(
     )
     if not measurer.stop.is_set():
         observer.calibrated(calibration_line(calibration, spec))
-    return calibration
 
 
 def calibration_line(calibration: Calibration, spec: Spec) -> str:

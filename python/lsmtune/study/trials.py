@@ -104,10 +104,6 @@ def run_trial(
     by `report`: a trial that it ends between two sizes has only runs of rungs. Smaller runs have
     the configuration at the scale of their data; what is stored as the trial's is the whole one.
     """
-
-    def at_scale(scale: float) -> dict[str, OptionValue]:
-        return scaled(spec.engine_name, arm.config.options, scale, arm.engine.version)
-
     trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
     rungs = None if spec.pruner is None else spec.pruner.rungs
     prune = Watch(report, rungs, spec.objective.metric) if isinstance(rungs, TimeRungs) else None
@@ -118,13 +114,14 @@ def run_trial(
         workloads = [rung_workloads(rungs, each.workload) for each in spec.workloads]
         for rung in range(len(rungs.num) - 1):
             slot = Slot(Role.RUNG, index, trial=number, rung=rung)
-            sizes = [smaller[rung] for smaller in workloads]
+            scale = rungs.num[rung] / rungs.num[-1]
+            options = scaled(spec.engine_name, arm.config.options, scale, arm.engine.version)
             runs = measurer.measure_workloads(
                 *(arm, seed, slot),
                 deadline_s=deadlines_s[rung],
                 until_s=until_s,
-                workloads=sizes,
-                config=replace(arm.config, options=at_scale(rungs.num[rung] / rungs.num[-1])),
+                workloads=[smaller[rung] for smaller in workloads],
+                config=replace(arm.config, options=options),
             )
             if runs is None:
                 return None
