@@ -188,8 +188,7 @@ def study_records(
     anchors = anchor_rounds(measurements, spec.goal)
     promotion = promotion_of(measurements, spec, None, believed)
     judgement = judge(ended.values(), anchors, spec.goal, promotion)
-    told, drift = judgement.for_searcher(), judgement.drift
-
+    drift = judgement.drift
     trials = tuple(
         Trial(
             number=number,
@@ -203,7 +202,7 @@ def study_records(
             first=judged.first,
             moved=drift.segment_of(judged.first, ended[number].rounds[0].host) is None,
             unplaced=judged.unplaced,
-            told=told[number],
+            told=judgement.told(number),
         )
         for number, judged in judgement.trials.items()
     )

@@ -223,8 +223,9 @@ class Judgement:
         """`log_sd` in two digits: samplers read all trials anew when it changes."""
         return float(f"{self.log_sd:.2g}")
 
-    def told(self, trial: JudgedTrial) -> TrialJudgement:
+    def told(self, number: int) -> TrialJudgement:
         """A trial as samplers and pruners are to see it: a mean, and how sure that is."""
+        trial = self.trials[number]
         values, noise = trial.end.values, None
         if not self._goal.several and values is not None and values[0] > 0:
             # To first order, the standard deviation of a value is that of its logarithm, times it.
@@ -236,10 +237,6 @@ class Judgement:
             state = TrialState.PRUNED
             reports = {**reports, max(reports, default=0) + 1: trial.reached}
         return TrialJudgement(state, values, trial.end.violations, reports, noise)
-
-    def for_searcher(self) -> dict[int, TrialJudgement]:
-        """All trials as samplers and pruners are to see them."""
-        return {number: self.told(trial) for number, trial in self.trials.items()}
 
 
 def judge(
@@ -375,13 +372,13 @@ class Observations:
         return self._trials
 
     def for_searcher(self) -> Mapping[int, TrialJudgement]:
-        """As `Judgement.for_searcher`: the same objects as before where nothing changed."""
+        """As `Judgement.told`, of all trials: the same objects as before where nothing changed."""
         judgement = self.judgement
         if judgement.told_log_sd != self._told_log_sd:
             self._told.clear()
             self._told_log_sd = judgement.told_log_sd
         for number in judgement.trials.keys() - self._told.keys():
-            self._told[number] = judgement.told(judgement.trials[number])
+            self._told[number] = judgement.told(number)
         return self._told
 
     def add_trial(self, trial: TrialRounds) -> None:
