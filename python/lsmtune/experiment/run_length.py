@@ -223,7 +223,7 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     if not jobs:
         grown = partial(scaled_num, factor=factor)
         phases = (
-            _longer(phase, factor, grown) if phase.kind is PhaseKind.MEASURE else phase
+            _scaled(phase, factor, grown) if phase.kind is PhaseKind.MEASURE else phase
             for phase in workload.phases
         )
         return replace(workload, phases=tuple(phases))
@@ -232,7 +232,7 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     num = -(-scaled_num(workload.num, factor) // each) * each
     factor = num / workload.num
     phases = (
-        _longer(phase, factor, lambda count: math.ceil(round(count * factor, 6)))
+        _scaled(phase, factor, lambda count: math.ceil(round(count * factor, 6)))
         for phase in workload.phases
     )
     return replace(workload, num=num, phases=tuple(phases))
@@ -258,38 +258,27 @@ def warmed_by(workload: Workload, share: float) -> Workload:
         return workload
     if not can_warm(workload):
         return longer_by(workload, 1.0 + share)
-
-    def of(whole: int | None, phase: Phase) -> int | None:
-        return None if whole is None else _shared_evenly(math.ceil(share * whole), phase)
-
     phases: list[Phase] = []
     for phase in workload.phases:
         if phase.kind is PhaseKind.MEASURE:
-            before = replace(
-                phase,
-                name=f"{phase.name}-warmup",
-                kind=PhaseKind.WARMUP,
-                operations=of(phase.operations, phase),
-                operations_per_thread=of(phase.operations_per_thread, phase),
-                duration_s=None if phase.duration_s is None else share * phase.duration_s,
-            )
-            phases.append(before)
+            before = _scaled(phase, share, lambda count: math.ceil(share * count))
+            phases.append(replace(before, name=f"{phase.name}-warmup", kind=PhaseKind.WARMUP))
         phases.append(phase)
     return replace(workload, phases=tuple(phases))
 
 
-def _longer(phase: Phase, factor: float, grown: Callable[[int], int]) -> Phase:
-    """`phase`, `factor` times as long; `grown` makes of its operations those of so long a one."""
+def _scaled(phase: Phase, factor: float, of: Callable[[int], int]) -> Phase:
+    """`phase`, `factor` times as long; `of` says how many its operations then are."""
     whole, each, lasts_s = phase.operations, phase.operations_per_thread, phase.duration_s
-    longer = replace(
+    scaled = replace(
         phase,
-        operations=None if whole is None else _shared_evenly(grown(whole), phase),
-        operations_per_thread=None if each is None else grown(each),
+        operations=None if whole is None else _shared_evenly(of(whole), phase),
+        operations_per_thread=None if each is None else of(each),
         duration_s=None if lasts_s is None else lasts_s * factor,
     )
-    before, after = phase.operations_whole, longer.operations_whole
+    before, after = phase.operations_whole, scaled.operations_whole
     times = factor if before is None or after is None else after / before
-    return replace(longer, mix=_with_more_to_come(phase.mix, times))
+    return replace(scaled, mix=_with_more_to_come(phase.mix, times))
 
 
 def _shared_evenly(operations: int, phase: Phase) -> int:
