@@ -12,6 +12,7 @@ import pytest
 from database_parts import LOAD, READ, SETTLED, FakeRunner, Requests, contents, phases
 
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.experiment import databases
 from lsmtune.experiment.database_files import find_golden, goldens_in
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MARKER, is_owned
@@ -354,10 +355,10 @@ def test_where_memory_is_short_a_run_reads_its_pages_itself_and_shares_them_with
 
 
 def test_where_this_process_has_less_memory_than_a_run_that_is_what_is_short(
-    cache: DatabaseCache, make_request: Requests
+    cache: DatabaseCache, make_request: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a container the control group of a run has no more than the container."""
-    cache.limit_here = lambda: MemoryLimit(1, None)
+    monkeypatch.setattr(databases, "memory_limit", lambda: MemoryLimit(1, None))
     prepared = cache.prepare(make_request()).prepared
     assert prepared is not None
     assert prepared.own_pages

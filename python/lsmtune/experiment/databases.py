@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from lsmtune.experiment.database_key import LEDGER, Order, order_of
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, claim, explained, not_ours
 from lsmtune.experiment.observer import Observer
-from lsmtune.machine.cgroup import MemoryLimit, memory_limit
+from lsmtune.machine.cgroup import memory_limit
 from lsmtune.machine.files import MARKER, Clock, is_owned, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
@@ -198,8 +198,7 @@ class DatabaseCache:
 
     Several processes may use one directory at once. It should be on the file system of the runs'
     folders, because links do not reach farther. While one is loaded, it takes space beside
-    `size_bytes`. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
-    `limit_here` gives the memory limit of this process, which may be less than that of a run.
+    `size_bytes`. `wall_clock` gives seconds since the epoch.
     """
 
     directory: Path
@@ -207,9 +206,7 @@ class DatabaseCache:
     size_bytes: int
     _: KW_ONLY
     observer: Observer = field(default_factory=Observer)
-    clock: Clock = time.monotonic
     wall_clock: Clock = time.time
-    limit_here: Callable[[], MemoryLimit | None] = memory_limit
 
     def __post_init__(self) -> None:
         self._warned: set[str] = set()
@@ -258,7 +255,7 @@ class DatabaseCache:
             sweep(self.directory)
             self._swept = True
         path = self.directory / order.digest
-        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self.clock)
+        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s)
         if lock is None:
             return None, "another tuner was still loading the same database"
         with lock:
@@ -281,7 +278,7 @@ class DatabaseCache:
     def _copied(self, order: Order, golden: Golden) -> _Prepared:
         request = order.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
-        memory_bytes, here = request.limits.memory_bytes, self.limit_here()
+        memory_bytes, here = request.limits.memory_bytes, memory_limit()
         if here is not None:  # the run has no more than this process
             memory_bytes = min(memory_bytes, here.limit_bytes)
         short = _SHORT_FACTOR * golden.facts.disk_bytes > memory_bytes

@@ -21,7 +21,7 @@ from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.machine.files import Clock, is_owned
+from lsmtune.machine.files import is_owned
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -41,7 +41,6 @@ def perform(
     databases: Databases | None = None,
     parts: Mapping[str, object] | None = None,
     source: str = "",
-    clock: Clock = time.monotonic,
 ) -> tuple[StoredMeasurement, ...]:
     """Measure each of `cells` once in each of `rounds` rounds; every stored run, by round.
 
@@ -70,7 +69,9 @@ def perform(
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
     with StudyFolder.create_or_resume(folder, shared, cells=cells, source=source) as opened:
         opened.sweep_leftovers()
-        measurer = Measurer(opened, runner, workloads, limits, observer, cancel, clock, databases)
+        measurer = Measurer(
+            *(opened, runner, workloads, limits, observer, cancel, time.monotonic, databases)
+        )
         alone = len({cell.engine.library for cell in cells}) == 1
         for cell in cells:
             measurer.refuse_other_build(cell.engine, alone=alone)
