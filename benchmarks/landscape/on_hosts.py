@@ -311,7 +311,7 @@ def study(
         with MemoryFolder.create_or_resume(
             *(Path(name) / "study", spec.comparable_parts()),
             text=spec.text,
-            directions=spec.directions,
+            directions=spec.goal.directions,
         ) as folder:
             runner = SimulatedRunner(lambda _: 1.0, engine=ENGINE)
             known = (spec, folder, runner, ENGINE, observer)

@@ -14,7 +14,7 @@ from lsmtune.experiment.database_key import load_and_run
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import STRICT, Duration, Share, described, refused
-from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
+from lsmtune.model.goal import Goal, Objective, WeightedWorkload
 from lsmtune.model.request import (
     POWER_STATES_DEFAULT,
     POWER_STATES_MAX,
@@ -233,11 +233,6 @@ class Spec:
     def objective(self) -> Objective:
         """The first objective, which most studies have alone."""
         return self.goal.objectives[0]
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Which way each objective is better."""
-        return self.goal.directions
 
     def comparable_parts(self) -> dict[str, object]:
         """All that makes this study's measurements comparable, by its name in the study file.

@@ -36,7 +36,7 @@ def open_study(path: Path, spec: Spec, storage: str = "") -> StudyFolder:
     """The folder of `spec` at `path`, as `StudyFolder.create_or_resume` has it."""
     parts, text = spec.comparable_parts(), spec.text
     return StudyFolder.create_or_resume(
-        path, parts, text=text, directions=spec.directions, storage=storage
+        path, parts, text=text, directions=spec.goal.directions, storage=storage
     )
 
 
@@ -271,12 +271,12 @@ def make_searcher(
         spec.sampler.name,
         spec.sampler.settings,
         derive_seed(spec.seed, Stream.SAMPLER, 0),
-        spec.directions,
+        spec.goal.directions,
         accepts=accepts,
         problem=problem_of(spec, defaults),
         pruner=None
         if pruner is None
-        else make_pruner(pruner.name, pruner.settings, spec.directions),
+        else make_pruner(pruner.name, pruner.settings, spec.goal.directions),
     )
 
 

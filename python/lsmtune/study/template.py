@@ -23,8 +23,6 @@ from lsmtune.workloads.distributions import data_bytes
 from lsmtune.workloads.parameter import AGING
 from lsmtune.workloads.stated import FAMILIES, complete_parameters
 
-_LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)"
-
 # What is searched unless `init` is told, below the kinds of workload for which each option counts.
 # The ranges hold the engine's default, and do not go where a run of seconds could not tell.
 # Without any writes a memtable decides but how a load leaves the tree, and the next load pays.
@@ -108,7 +106,7 @@ name: {engine}-{workload_name}
 
 engine:
   name: {engine}
-{library_hint}
+  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)
 
 # {description}.
 workload:
@@ -218,7 +216,6 @@ def study_text(
         engine=engine,
         workload_name=workload.name,
         workload=_workload_lines(fields),
-        library_hint=_LIBRARY_HINT,
         description=about[:1].upper() + about[1:],
         baseline=_mapping("baseline", today) if today else "baseline: default",
         options=_mapping("options", fixed) + "\n" if fixed else "",
