@@ -335,27 +335,34 @@ def _known(text: str) -> float | None:
 
 # --- the file of `--report_interval_seconds`, by RocksDB's `ReporterAgent`
 
-_REPORT_LINE = re.compile(r"(?P<elapsed>[0-9]+(?:\.[0-9]+)?),(?P<rate>[0-9]+)")
+_REPORT_LINE = re.compile(r"(?P<elapsed>[0-9]+(?:\.[0-9]+)?),(?P<operations>[0-9]+)")
 
 
 def follow_report() -> Callable[[str], Interval | None]:
-    """Reads the lines of `--report_file`: seconds, and the operations of a step by its length.
+    """Reads the lines of `--report_file`: seconds, and the operations since the line before.
+
+    The header calls the latter `interval_qps`, but nobody divides them by the length of the step
+    (`SleepAndReport`), which is longer than a second where the reporter came late.
 
     The program's memory at that moment is not in them. A line is skipped that the end of the
-    program, or of the disk, cut off.
+    program, or of the disk, cut off. Where the clock of the machine was set back, the operations
+    count to the next line that is later than all before.
     """
-    done = 0
+    done = since = 0
     before_s = 0.0
 
     def follow(line: str) -> Interval | None:
-        nonlocal done, before_s
+        nonlocal done, since, before_s
         match = _REPORT_LINE.fullmatch(line)
         if match is None:
             return None
-        elapsed_s, rate = float(match["elapsed"]), int(match["rate"])
+        elapsed_s = float(match["elapsed"])
+        since += int(match["operations"])
         interval_s = elapsed_s - before_s
-        operations = round(rate * interval_s)
+        if interval_s <= 0:
+            return None
+        operations, since = since, 0
         done, before_s = done + operations, elapsed_s
-        return Interval(elapsed_s, interval_s, operations, done, float(rate), None)
+        return Interval(elapsed_s, interval_s, operations, done, operations / interval_s, None)
 
     return follow
