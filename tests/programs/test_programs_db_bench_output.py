@@ -100,11 +100,11 @@ def test_older_results_without_seconds_leave_them_unknown() -> None:
 def test_mixgraph_says_how_many_keys_its_gets_and_seeks_found() -> None:
     line = (
         "mixgraph     :      17.860 micros/op 55990 ops/sec 8.930 seconds 500000 operations;"
-        "   29.4 MB/s ( Gets:425078 Puts:69765 Seek:5157, reads 430235 in 430200 found, "
+        "   29.4 MB/s ( Gets:425078 Puts:69765 Seek:5157, reads 215117 in 430235 found, "
         "avg size: 43.2 value, 103.0 scan)\n"
     )
     (result,) = parse_db_bench(line, "out", ROCKSDB).benchmarks
-    assert (result.keys_found, result.keys_tried) == (430200, 425078 + 5157)
+    assert (result.keys_found, result.keys_tried) == (215117, 425078 + 5157)
 
 
 @given(

@@ -34,8 +34,9 @@ _SKIPPED = re.compile(r"(?P<name>\S+) +: skipped \((?P<why>.*)\)")
 _REPEATING = re.compile(r"(?P<what>Warming up|Running) benchmark (?:by running|for) \d+ times")
 _FOUND = re.compile(r"\((?P<found>\d+) of (?P<tried>\d+) found\)")
 _MIXGRAPH = re.compile(
-    r"\( Gets:(?P<gets>\d+) Puts:\d+ Seek:(?P<seeks>\d+), reads \d+ "
-    rf"in (?P<found>\d+) found, avg size: (?:{_NUMBER}|-?nan) value, (?:{_NUMBER}|-?nan) scan\)"
+    # What was found comes first, whatever the words say: `get_found + seek_found, gets + seek`.
+    r"\( Gets:(?P<gets>\d+) Puts:\d+ Seek:(?P<seeks>\d+), reads (?P<found>\d+) "
+    rf"in \d+ found, avg size: (?:{_NUMBER}|-?nan) value, (?:{_NUMBER}|-?nan) scan\)"
 )
 _PERF_CONTEXT = "PERF_CONTEXT:"
 _ASSERTIONS = "Assertions are enabled"
