@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from lsmtune.engines.formats import export
 from lsmtune.errors import InputError, by_name
 from lsmtune.experiment.run_length import longer_by, warmed_by
-from lsmtune.model.config import OptionValue
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.distribution import Distribution
+from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import (
     Companion,
     Durability,
@@ -39,10 +41,12 @@ from lsmtune.programs.db_bench import (
 )
 from lsmtune.programs.find import recognised, stated_version
 from lsmtune.programs.output import gflags_known, nearest_flag, refused_flag
+from lsmtune.programs.program import FoundProgram
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.study.stored import smaller
 from lsmtune.workloads.stated import make_workload
 
+LIMITS = Limits(20.0, 1 << 30, 1 << 30)
 LOAD = Phase("load", PhaseKind.LOAD, "fillrandom", operations_per_thread=1000)
 SETTLE = Phase("settle", PhaseKind.SETTLE)
 READ = Phase("readrandom", PhaseKind.MEASURE, "readrandom", operations_per_thread=500, threads=2)
@@ -114,6 +118,21 @@ def test_a_duration_takes_the_place_of_operations() -> None:
     said = rocksdb_arguments(workload, 2, database="d", seed=1, settle=False)
     assert flags(said)["duration"] == "3"
     assert "reads" not in flags(said)
+
+
+@pytest.mark.parametrize(
+    ("operation", "followed"), [("readrandom", "report.csv"), ("readwhilewriting", None)]
+)
+def test_the_writes_beside_reads_are_no_operations_of_theirs(
+    operation: str, followed: str | None
+) -> None:
+    """`ReporterAgent` counts the operations of all threads, those of the extra writer as well."""
+    workload = replace(READS, phases=(LOAD, SETTLE, replace(READ, operation=operation)))
+    request = RunRequest(EngineIdentity("rocksdb"), Config(), workload, 1, Path("/r"), LIMITS)
+    found = FoundProgram("rocksdb-db_bench", Path("/db_bench"))
+    step = ROCKSDB_PROGRAM.plan(request, found).steps[-1]
+    assert step.followed == followed
+    assert ("report_file" in flags(step.arguments)) == (followed is not None)
 
 
 def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:

@@ -118,6 +118,7 @@ _ROCKSDB_BENCHMARKS = (
 _MIXGRAPH = "mixgraph"
 _LOAD = "fillseq"
 _WITHOUT_DURATION = frozenset({"fillseq", "filluniquerandom", "readseq"})
+_HAS_A_WRITER = "readwhilewriting"
 _OPTIONS = "OPTIONS"
 _REPORT = "report.csv"
 _CACHE = "block_based_table_factory.block_cache"
@@ -254,24 +255,25 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     load_seed = request.seed if request.load_seed is None else request.load_seed
     steps = []
     for index, phase in performing(workload):
-        settle = settled_after(workload, index)
+        settle, benchmark = settled_after(workload, index), rocksdb_benchmark(workload, index)
+        # A report counts the writer beside the readers as well, and the seconds of settling.
+        reports = settle is None and benchmark != _HAS_A_WRITER
         called = rocksdb_arguments(
             workload,
             index,
             database=str(request.directory / DATABASE),
             seed=load_seed if phase.kind.value == "load" else request.seed,
             settle=settle is not None,
-            report=_REPORT if settle is None else "",
+            report=_REPORT if reports else "",
         )
-        benchmark = rocksdb_benchmark(workload, index)
         measured = partial(_rocksdb_phase, phase, settle is None)
         step = Step(
             arguments=(*called, *options),
             phases=(index,) if settle is None else (index, settle),
             read=partial(_read, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
             files={_OPTIONS: lambda: iter((text,)), _REPORT: lambda: iter(())},
-            followed=_REPORT if settle is None else None,
-            follow=follow_report if settle is None else None,
+            followed=_REPORT if reports else None,
+            follow=follow_report if reports else None,
         )
         steps.append(step)
     return Plan(tuple(steps), rocksdb_differences(workload))
