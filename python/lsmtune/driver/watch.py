@@ -55,12 +55,15 @@ def watch(
     on_line: Callable[[Line], bool],
     cancel: threading.Event | None,
     clock: Clock,
+    spent_s: float = 0.0,
 ) -> Ending:
     """Passes each line of `child` to `on_line` until the child has ended, and reaps it.
 
-    Time of `clock` in which this process slept does not count for the deadline.
+    Others had `spent_s` of the deadline before. Time of `clock` in which this process slept does
+    not count for it.
     """
-    watching = Watch(child, directory, limits, on_line, cancel, AwakeClock(clock))
+    awake = AwakeClock(clock)
+    watching = Watch(child, directory, limits, on_line, cancel, awake, spent_s=spent_s)
     while (ending := watching.step(TICK_S)) is None:
         pass
     return ending
@@ -73,7 +76,8 @@ class Watch(Generic[Line]):
     `on_line` returns True for a last message; from then on the child has EXIT_GRACE_S seconds to
     exit, and no limit applies. What `on_line` raises is raised; the owner of `child` kills it.
     `clock` may stand still while the child is frozen or this process sleeps, and the deadline with
-    it. Without `watch_memory` somebody else holds the child to its memory limit.
+    it; `spent_s` of it were over before. Without `watch_memory` somebody else holds the child to
+    its memory limit.
 
     A child that a stranger's signal stopped, or that was there while the machine slept, as
     `suspended` tells, has nothing more to say that could be believed: it ends as `disturbed`.
@@ -87,9 +91,10 @@ class Watch(Generic[Line]):
     clock: Clock
     watch_memory: bool = True
     suspended: Clock = suspended_s
+    spent_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._deadline = self.clock() + self.limits.deadline_s
+        self._deadline = self.clock() + self.limits.deadline_s - self.spent_s
         self._next_check = self._next_disk_check = self.clock()
         self._last_message_s: float | None = None
         self._cancelled_at: float | None = None

@@ -162,8 +162,7 @@ class ProgramRunner:
         state.begin(step.phases)
         stdout, stderr = folder / "stdout.log", folder / "stderr.log"
         follow = step.follow() if step.follow is not None else None
-        left_s = request.limits.deadline_s - state.elapsed_s
-        limits = replace(request.limits, deadline_s=max(left_s, 0.0))
+        limits, spent_s = request.limits, state.elapsed_s
         started_us = round(time.time() * _PER_S)
         process = CommandProcess(
             [str(self.executable.path), *step.arguments, *self.arguments],
@@ -186,7 +185,9 @@ class ProgramRunner:
 
         try:
             with process:
-                ending = watch(process, request.directory, limits, take, cancel, time.monotonic)
+                ending = watch(
+                    process, request.directory, limits, take, cancel, time.monotonic, spent_s
+                )
         except (InputError, ResultError) as error:
             return _invalid(error, "output", tail_of(stderr, stdout))
         finally:

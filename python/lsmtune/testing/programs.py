@@ -147,7 +147,10 @@ class ProgramSuite:
         assert error.nearest == self.nearest
 
     def test_a_deadline_ends_the_whole_tree(self, run: Run) -> None:
-        assert run("hang", limits=replace(LIMITS, deadline_s=0.4)).outcome is Outcome.TIMEOUT
+        measurement = run("hang", limits=replace(LIMITS, deadline_s=0.4))
+        assert measurement.outcome is Outcome.TIMEOUT
+        # That of the run, whatever its processes before have left of it.
+        assert "at its deadline of 400ms" in _why(measurement)
 
     def test_a_cancelled_run_is_over_at_once(self, run: Run) -> None:
         cancel = threading.Event()
