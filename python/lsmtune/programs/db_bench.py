@@ -269,7 +269,7 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
         measured = partial(_rocksdb_phase, phase, settle is None)
         step = Step(
             arguments=(*called, *options),
-            phases=(index,) if settle is None else (index, settle),
+            phases=(index,),  # when settling begins and ends, nobody says
             read=partial(_read, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
             files={_OPTIONS: lambda: iter((text,)), _REPORT: lambda: iter(())},
             followed=_REPORT if reports else None,
