@@ -135,6 +135,27 @@ def test_the_writes_beside_reads_are_no_operations_of_theirs(
     assert ("report_file" in flags(step.arguments)) == (followed is not None)
 
 
+@pytest.mark.parametrize(
+    ("name", "workload", "values"),
+    [("ycsb-cpp", YCSB, "random letters"), ("ekvsb", ORDERED, "random bytes")],
+)
+def test_values_that_should_compress_and_do_not_are_said(
+    name: str, workload: Workload, values: str
+) -> None:
+    """Databases twice as large stood side by side, and nobody said why."""
+    found = FoundProgram(name, Path("/program"))
+
+    def said(ratio: float) -> tuple[str, ...]:
+        one = replace(workload, compression_ratio=ratio)
+        request = RunRequest(EngineIdentity("rocksdb"), Config(), one, 1, Path("/r"), LIMITS)
+        warnings = PROGRAMS[name].plan(request, found).warnings
+        return tuple(line for line in warnings if "compress" in line)
+
+    (line,) = said(0.4)
+    assert f"{values}, which do not compress: compression_ratio 0.4 has no effect" in line
+    assert said(1.0) == ()
+
+
 def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:
     workload = replace(ORDERED, key_bytes=20)
     read = flags(leveldb_arguments(workload, 2, database="/d"))

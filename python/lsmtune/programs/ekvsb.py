@@ -33,6 +33,7 @@ from lsmtune.programs.program import (
     Step,
     StepOutput,
     exported,
+    incompressible,
     phase_measurement,
     unsettled,
 )
@@ -91,6 +92,7 @@ def _blind_to(_phase: Phase) -> frozenset[str]:
     return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
 
 
+VALUES = "ekvsb writes random bytes"
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
 
 
@@ -111,7 +113,8 @@ def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
         files={WORKLOAD: partial(lines_of, workload, request.seed, NAME)},
         stdin=WORKLOAD,
     )
-    return Plan((step,), unsettled(workload, WITHIN, NO_SETTLE))
+    warnings = unsettled(workload, WITHIN, NO_SETTLE) + incompressible(workload, VALUES)
+    return Plan((step,), warnings)
 
 
 def _read(workload: Workload, output: StepOutput) -> Observed:

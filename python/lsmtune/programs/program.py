@@ -186,6 +186,13 @@ def unsettled(workload: Workload, always: str, no_settle: str) -> tuple[str, ...
     return (always, no_settle) if settles else (always,)
 
 
+def incompressible(workload: Workload, values: str) -> tuple[str, ...]:
+    """The warning of a program that writes `values`, which do not compress, where others would."""
+    ratio = workload.compression_ratio
+    ignored = f"{values}, which do not compress: compression_ratio {ratio:g} has no effect"
+    return (ignored,) if ratio < 1 else ()
+
+
 @dataclass(frozen=True)
 class Program:
     """A program that people trust: what is known of it, and how it is called.

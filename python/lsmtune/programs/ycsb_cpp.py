@@ -30,6 +30,7 @@ from lsmtune.programs.program import (
     Step,
     StepOutput,
     exported,
+    incompressible,
     phase_measurement,
     unsettled,
 )
@@ -185,6 +186,7 @@ def _blind_to(phase: Phase) -> frozenset[str]:
 
 
 NO_SEED = "YCSB-cpp has no seed: it draws other keys in every run"
+VALUES = "YCSB-cpp writes random letters"
 
 
 # --- YCSB-cpp as a runner: one process for each phase, options by properties
@@ -228,7 +230,8 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             follow=None if rewrites else _follow,
         )
         steps.append(step)
-    return Plan(tuple(steps), unsettled(workload, NO_SEED, NO_SETTLE))
+    warnings = unsettled(workload, NO_SEED, NO_SETTLE) + incompressible(workload, VALUES)
+    return Plan(tuple(steps), warnings)
 
 
 def _engine_files(request: RunRequest, executable: FoundProgram) -> dict[str, str]:
