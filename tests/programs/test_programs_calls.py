@@ -410,6 +410,20 @@ def test_programs_are_told_by_what_they_answer() -> None:
     assert stated_version("db_bench version 7.8.3\n") == "7.8.3"
 
 
+@pytest.mark.parametrize(
+    ("operations", "told"),
+    [
+        ({"get": 1.0}, True),
+        ({"get": 1.0, "update": 1.0}, False),
+        ({"read_modify_write": 1.0}, False),  # told of its read and of its update alone
+    ],
+)
+def test_ycsb_cpp_tells_the_latency_of_one_type(operations: dict[str, float], told: bool) -> None:
+    """Of read-modify-writes it was an objective that no trial ever had a value of."""
+    run = replace(YCSB.phases[2], mix=replace(MIX, operations=tuple(operations.items())))
+    assert ("latency_us_p99" not in PROGRAMS["ycsb-cpp"].untold(run)) == told
+
+
 def test_what_no_program_tells_is_no_metric_of_any() -> None:
     for info in PROGRAMS.values():
         for phase in (READ, YCSB.phases[2]):

@@ -179,8 +179,12 @@ def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
 
 
 def _blind_to(phase: Phase) -> frozenset[str]:
-    """Percentiles but 99 and 99.9 of everything; of a mix, any latency of all types together."""
-    if phase.mix is not None and len(phase.mix.operations) == 1:
+    """Percentiles but 99 and 99.9 of everything; of a mix, any latency of all types together.
+
+    A read-modify-write is a mix by itself: its read and its update are told, each alone.
+    """
+    names = frozenset[str]() if phase.mix is None else phase.mix.names
+    if len(names) == 1 and "read_modify_write" not in names:
         return frozenset(PERCENTILES) - {"latency_us_p99", "latency_us_p999"}
     return LATENCIES
 
