@@ -106,7 +106,7 @@ def test_lines_come_once_and_whole(tmp_path: Path) -> None:
     file = FollowedFile(path)
     assert file.read() == ([], False)
     path.write_bytes(b"one\n\n  \ntw")
-    assert file.read() == ([b"one"], False)
+    assert file.read() == ([b"one", b"", b"  "], False)
     with path.open("ab") as added:
         added.write(b"o\nthree")
     assert file.read() == ([b"two"], False)

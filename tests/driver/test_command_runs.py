@@ -202,6 +202,7 @@ BAD = [
     (("lines", '{"step": 1, "score": 1}'), JsonLines(), "without reporting score"),
     (("lines", "1.5"), JsonLines(), "line 1: found 1.5; allowed: an object"),
     (("lines", '{"score": 1}', "done"), JsonLines(), "LSMTUNE_RESULTS, line 2: not JSON"),
+    (("lines", '{"score": 1}', "", " ", "done"), JsonLines(), "LSMTUNE_RESULTS, line 4: not JSON"),
     (("lines", '{"score": "fast"}'), JsonLines(), "score: found 'fast'; allowed: a number"),
     (("lines", '{"score": true}'), JsonLines(), "score: found true; allowed: a number"),
     (("lines", '{"score": NaN}'), JsonLines(), "NaN is not a number to judge by"),

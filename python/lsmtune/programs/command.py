@@ -353,7 +353,7 @@ class _Reports:
         """Takes a line of one of the followed files; none of them is ever known to be the last."""
         source, text = line
         self.lines[source] += 1
-        if source == 1 and not text.lstrip().startswith(b"{"):
+        if not text.strip() or (source == 1 and not text.lstrip().startswith(b"{")):
             return False  # standard output is free for other text
         report = read_line(text, f"{_PLACES[source]}, line {self.lines[source]}")
         if not isinstance(report, IntermediateReport):

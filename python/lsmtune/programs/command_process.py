@@ -45,8 +45,9 @@ class FollowedFile:
     def read(self) -> tuple[list[bytes], bool]:
         """Whole lines that were added since the last call, and whether more is there already.
 
-        A file that became shorter was begun anew and is read from its start. Raises
-        ResultError for a line of absurd length, and for what stands in the file's place.
+        Blank ones too: who counts them for people counts as an editor does. A file that became
+        shorter was begun anew and is read from its start. Raises ResultError for a line of absurd
+        length, and for what stands in the file's place.
         """
         try:
             with open_plain(self._path) as file:
@@ -65,7 +66,7 @@ class FollowedFile:
         if len(self._unfinished) > _LINE_BYTES_MAX:
             why = f"a line of more than {_LINE_BYTES_MAX} bytes"
             raise ResultError(f"{self._path.name}: {why}")
-        return [line for line in whole if line.strip()], len(chunk) == _BYTES_PER_READ
+        return whole, len(chunk) == _BYTES_PER_READ
 
     def last(self) -> bytes:
         """The last line, if it has no line end, or nothing: for when no more can follow."""
