@@ -44,10 +44,10 @@ def in_ranges(rng: np.random.Generator, count: int, b: float) -> Whole:
 
 
 def fitted(keys: Whole, request: FitRequest | None = None, **more: Any) -> TraceFit:
-    reused = reuse(keys)
+    counted = more if "reused" in more else {**more, "reused": reuse(keys)}
 
     def ask(ranges: int, _number: dict[str, object] | None) -> Any:
-        return trace_summary(said(keys, ranges=ranges, reused=reused, **more))
+        return trace_summary(said(keys, ranges=ranges, **counted))
 
     return fit_trace(ask, request or FitRequest(records=RECORDS))
 
@@ -81,6 +81,16 @@ def test_uniform_and_sequential_keys_are_told_from_hot_ones() -> None:
     rng = np.random.default_rng(3)
     assert keys_of(fitted(rng.integers(0, RECORDS, 100_000))).name == "uniform"
     assert keys_of(fitted(np.arange(30_000))).name == "sequential"
+
+
+def test_a_trace_that_asks_for_each_key_once_is_fitted() -> None:
+    """No cache hits it: a curve without points was "not enough values to unpack"."""
+    keys = np.random.default_rng(5).permutation(20_000)
+    never = {"accesses": len(keys), "share": 1.0, "first_accesses": float(len(keys))}
+    fit = fitted(keys, reused={**never, "distances": [], "miss_ratio": []})
+    assert keys_of(fit).name == "uniform"
+    hit_rate = next(part for part in fit.parts if part.name == "hit_rate")
+    assert [hits for _, hits, _ in hit_rate.curve] == [0.0] * 6
 
 
 def test_ycsbs_scattered_zipfian_is_found_again() -> None:

@@ -371,7 +371,8 @@ def _hit_parts(best: _Candidate, summary: TraceSummary) -> list[FittedPart]:
         return []
     distinct = summary.keys.distinct
     caches = [max(share * distinct, 1.0) for share in _CACHES]
-    sizes, misses = np.array(reuse.miss_ratio).T
+    # No point at all: no key ever came back, and caches of every size miss.
+    sizes, misses = np.array(reuse.miss_ratio or ((1.0, 1.0),)).T
     hits = 1.0 - np.interp(caches, sizes, misses)
     keys, each = best.groups
     modelled = hit_ratios(keys, each / float((keys * each).sum()), caches, float(reuse.accesses))
