@@ -38,9 +38,8 @@ class Histogram:
 
     @property
     def values(self) -> list[float]:
-        """The middle of each bucket, rounded down; that of the last one may lie above the `max`."""
-        middles = ((int(low) + int(high)) // 2 for low, high, _ in self.buckets)
-        return [float(min(middle, self.max)) for middle in middles]
+        """The middle of each bucket, rounded down."""
+        return [float((int(low) + int(high)) // 2) for low, high, _ in self.buckets]
 
     @property
     def counts(self) -> list[float]:

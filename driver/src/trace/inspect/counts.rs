@@ -13,6 +13,8 @@ const BUCKETS_MAX: usize = 4096;
 pub struct Counts {
     small: Vec<u64>,
     large: Hdr<u64>,
+    /// The smallest and the largest value in `large`, which has them to three digits alone.
+    large_ends: (u64, u64),
     sum: f64,
 }
 
@@ -22,6 +24,7 @@ impl Default for Counts {
             small: vec![0; EXACT],
             // The library takes 0 to 5 digits, so this cannot fail.
             large: Hdr::new(3).expect("3 digits are valid"),
+            large_ends: (u64::MAX, 0),
             sum: 0.0,
         }
     }
@@ -42,7 +45,10 @@ impl Counts {
             Some(count) => *count += times,
             None => {
                 // The histogram grows up to the largest value that it can hold.
-                let _ = self.large.record_n(value.min(u64::MAX >> 2), times);
+                let value = value.min(u64::MAX >> 2);
+                let (least, most) = self.large_ends;
+                self.large_ends = (least.min(value), most.max(value));
+                let _ = self.large.record_n(value, times);
             }
         }
     }
@@ -80,11 +86,11 @@ impl Counts {
         let small = small
             .filter(|(_, count)| **count > 0)
             .map(|(value, count)| (value as u64, value as u64, *count));
-        let max = self.large.max();
+        let (least, most) = self.large_ends;
         let large = self.large.iter_recorded().map(|step| {
             let high = step.value_iterated_to();
-            let low = self.large.lowest_equivalent(high).max(EXACT as u64);
-            (low, high.min(max), step.count_since_last_iteration())
+            let low = self.large.lowest_equivalent(high).max(least);
+            (low, high.min(most), step.count_since_last_iteration())
         });
         small.chain(large).collect()
     }
@@ -108,6 +114,23 @@ mod tests {
     #[test]
     fn nothing_has_no_summary() {
         assert_eq!(Counts::default().summary(), None);
+    }
+
+    #[test]
+    fn the_ends_are_exact() {
+        let of = |values: &[u64]| {
+            let mut counts = Counts::default();
+            values.iter().for_each(|&value| counts.add(value));
+            counts.summary().unwrap()
+        };
+        let values = of(&[4097, 5000, 1 << 20]);
+        assert_eq!((values.min, values.max), (4097, 1 << 20));
+        assert_eq!((values.p50, values.p999), (5003, 1 << 20));
+        let pages = of(&[4096, 4096]);
+        assert_eq!((pages.min, pages.p50, pages.max), (4096, 4096, 4096));
+        assert_eq!(pages.buckets, [(4096, 4096, 2)]);
+        let few = of(&[7, 4096]);
+        assert_eq!(few.buckets, [(7, 7, 1), (4096, 4096, 1)]);
     }
 
     proptest! {
