@@ -67,6 +67,21 @@ def test_a_power_law_is_found_again(seed: int) -> None:
     assert fit.fits, fit.parts
 
 
+def test_values_of_one_size_are_in_db_benchs_flags() -> None:
+    """Without flags mixgraph writes values of some 35 bytes, and cuts those above 1024."""
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    fit = fitted(keys, values=np.full(10, 4096), operations={"get": 9990, "put": 10})
+    flags = {name: value for name, value in fit.db_bench.items() if "value" in name}
+    assert flags == {
+        "value_theta": 4096,
+        "value_k": 1.0,
+        "value_sigma": 0.0,
+        "mix_max_value_size": 4096,
+    }
+    read_only = fitted(keys).db_bench
+    assert not [name for name in read_only if "value" in name]
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_ranges_are_counted_and_found_again(seed: int) -> None:
     fit = fitted(in_ranges(np.random.default_rng(seed), 200_000, 0.6))

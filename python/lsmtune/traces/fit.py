@@ -342,6 +342,11 @@ def _mixgraph_flags(summary: TraceSummary, components: Components) -> dict[str, 
             "value_sigma": rounded(pareto.sigma),
             "mix_max_value_size": pareto.wrap or DB_BENCH_WRAP,
         }
+    elif components.values is not None:
+        # All of one size: a distribution without a scale. What no flag says has a mean of 35 bytes.
+        size = largest_size(components.values.distribution)
+        flags |= {"value_theta": size, "value_k": 1.0, "value_sigma": 0.0}
+        flags["mix_max_value_size"] = size
     return flags
 
 
