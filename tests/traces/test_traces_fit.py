@@ -92,6 +92,19 @@ def test_ranges_are_counted_and_found_again(seed: int) -> None:
     assert {part.name: part.fits for part in fit.parts}["hit_rate"]
 
 
+def test_alike_keys_are_alike_in_as_many_ranges_as_are_asked_for() -> None:
+    """30 ranges were of three or four of a hundred parts, and so some hotter than others."""
+    keys = np.random.default_rng(4).integers(0, RECORDS, 100_000)
+    fit = fitted(keys, FitRequest(ranges=30), numbers=False)
+    assert keys_of(fit).name == "uniform"
+    (ranges,) = [part for part in fit.parts if part.name == "ranges"]
+    assert len(ranges.curve) == 30
+    assert dict(ranges.distances)["total_variation"] < 0.02
+    refused = "^--ranges: found 300; allowed: at most 100: of keys that are no numbers"
+    with pytest.raises(InputError, match=refused):
+        fitted(keys, FitRequest(ranges=300), numbers=False)
+
+
 def test_uniform_and_sequential_keys_are_told_from_hot_ones() -> None:
     rng = np.random.default_rng(3)
     assert keys_of(fitted(rng.integers(0, RECORDS, 100_000))).name == "uniform"

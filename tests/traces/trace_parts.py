@@ -64,10 +64,10 @@ def reuse(keys: Whole) -> dict[str, Any]:
 
 def rows(keys: Whole, edges: Whole) -> list[list[Any]]:
     """Accesses, all of them gets, of the parts between `edges`."""
-    counts = np.histogram(keys, edges)[0]
+    counts, distinct = np.histogram(keys, edges)[0], np.histogram(np.unique(keys), edges)[0]
     return [
-        [str(int(edge)), float(min(count, 1)), float(count), 0.0, 0.0]
-        for edge, count in zip(edges, counts, strict=False)
+        [str(int(edge)), float(each), float(count), 0.0, 0.0]
+        for edge, each, count in zip(edges, distinct, counts, strict=False)
     ]
 
 
@@ -89,7 +89,9 @@ def document(
     counts |= operations or {"get": count}
     edges = np.linspace(int(keys.min()), int(keys.max()) + 1, ranges + 1).astype(np.int64)
     distinct = np.unique(keys)
-    by_rank = distinct[np.linspace(0, len(distinct) - 1, min(101, len(distinct))).astype(int)]
+    # As the driver divides: a hundred parts with equally many keys.
+    firsts = np.unique(np.arange(100) * len(distinct) // 100)
+    by_rank = np.append(distinct[firsts], distinct[-1] + 1)
     per_window = np.full(20, count / 20) if window_rates is None else window_rates
     return {
         "type": "trace_summary",
@@ -154,7 +156,7 @@ def document(
         },
         "keys_without_number": 0,
         "ranges_by_number": rows(keys, edges),
-        "ranges_by_rank": rows(keys, np.append(by_rank, distinct[-1] + 1)),
+        "ranges_by_rank": rows(keys, by_rank),
         "prefixes": {
             "prefix_bytes": 5,
             "distinct": 1,

@@ -201,16 +201,25 @@ def _records(summary: TraceSummary, request: FitRequest, numbers: bool) -> tuple
 
 
 def _range_accesses(summary: TraceSummary, request: FitRequest, numbers: bool) -> list[float]:
-    """Accesses of ranges of equally many keys: by their numbers, or by the keys that were seen."""
+    """Accesses of ranges of equally many keys: by their numbers, or by the keys that were seen.
+
+    Raises InputError for more ranges than the trace's parts, of which there are a hundred.
+    """
     if numbers:
         ranges = [part.accesses for part in summary.ranges_by_number]
         return ranges if len(ranges) >= RANGES_FEWEST else []
-    accesses = [part.accesses for part in summary.ranges_by_rank]
-    if not accesses:
+    parts = summary.ranges_by_rank
+    if not parts:
         return []
-    count = min(request.ranges or len(accesses), len(accesses))
-    groups = np.arange(len(accesses)) * count // len(accesses)
-    return [float(total) for total in np.bincount(groups, accesses, count)]
+    count = request.ranges or len(parts)
+    if count > len(parts):
+        allowed = f"at most {len(parts)}: of keys that are no numbers of db_bench no more are told"
+        raise InputError("--ranges", found=count, allowed=allowed)
+    # A part that a border cuts belongs to both ranges, by the keys on either side.
+    keys = np.cumsum([0.0, *(part.keys_distinct for part in parts)])
+    accesses = np.cumsum([0.0, *(part.accesses for part in parts)])
+    within = np.diff(np.interp(np.linspace(0.0, keys[-1], count + 1), keys, accesses))
+    return [float(total) for total in within]
 
 
 def _assumptions(summary: TraceSummary, request: FitRequest, components: Components) -> list[str]:
