@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.experiment.run_length import longer_by
 from lsmtune.model.workload import Companion, Mix
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.proof.guards import facts_of
 from lsmtune.study.stored import smaller
 from lsmtune.workloads.stated import make_workload
@@ -20,6 +22,23 @@ def test_a_tenth_of_a_workload_of_ycsb() -> None:
     expected = make_workload("ycsb-e", {"recordcount": 10_000, "operationcount": 2000}, "test")
     assert tenth.phases == expected.phases
     assert smaller(full, full.num) == full
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6))
+def test_a_workload_of_ycsb_of_any_size_is_what_its_properties_state(
+    records: int, operations: int, num: int
+) -> None:
+    """An item more or less was no workload of YCSB-cpp's, which ended a study in its middle."""
+    stated = {"recordcount": records, "operationcount": operations}
+    full = make_workload("ycsb-e", stated, "test")
+    sized = smaller(full, num)
+    count = sized.phases[-1].operations
+    assert sized == make_workload("ycsb-e", {"recordcount": num, "operationcount": count}, "test")
+    longer = longer_by(full, 2.0)
+    more = {"recordcount": records, "operationcount": longer.phases[-1].operations}
+    assert longer == make_workload("ycsb-e", more, "test")
+    for workload in (sized, longer):
+        PROGRAMS["ycsb-cpp"].check(workload, "rocksdb")
 
 
 def test_every_phase_of_a_sequence_and_what_works_beside_it() -> None:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import TOTAL_METRICS
-from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.stats.noise import INTERVALS_LEAST, stationarity
+from lsmtune.workloads.ycsb import scattered_as
 
 # With n flushes, the one that is under way at either end of a run makes up to 1 / n of it: 5 %.
 FLUSHES_WANTED = 20
@@ -276,9 +276,7 @@ def _scaled(phase: Phase, factor: float, of: Callable[[int], int]) -> Phase:
         operations_per_thread=None if each is None else of(each),
         duration_s=None if lasts_s is None else lasts_s * factor,
     )
-    before, after = phase.operations_whole, scaled.operations_whole
-    times = factor if before is None or after is None else after / before
-    return replace(scaled, mix=_with_more_to_come(phase.mix, times))
+    return scattered_as(phase, scaled)
 
 
 def _shared_evenly(operations: int, phase: Phase) -> int:
@@ -289,16 +287,6 @@ def _shared_evenly(operations: int, phase: Phase) -> int:
     if phase.operations is None or phase.operations % phase.threads:
         return operations
     return -(-operations // phase.threads) * phase.threads
-
-
-def _with_more_to_come(mix: Mix | None, times: float) -> Mix | None:
-    """`mix` with `times` as many inserts: a Zipfian is scattered over the records to come, too."""
-    items = None if mix is None else mix.keys.get("items")
-    if mix is None or "insert" not in mix.names or not isinstance(items, int):
-        return mix
-    more = mix.records + round((items - mix.records) * times)
-    keys = Distribution.of(mix.keys.name, **{**dict(mix.keys.parameters), "items": more})
-    return replace(mix, keys=keys)
 
 
 def scaled_num(num: int, factor: float) -> int:

@@ -35,6 +35,7 @@ from lsmtune.programs.program import (
     unsettled,
 )
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_status, parse_ycsb_log
+from lsmtune.workloads.ycsb import scattered_inserts
 
 NAME = "ycsb-cpp"
 LOAD_MIX = (("insert", 1.0),)
@@ -53,8 +54,6 @@ _FIELD_LENGTHS = {
     "zipfian": ("zipfian", "high"),
 }
 _LEAST_LENGTH = 1  # core_workload.cc, GetFieldLenGenerator
-# Records, inserts and their sum are each rounded, where a study has less data or longer runs.
-_ROUNDED = 3
 
 
 def check(workload: Workload, engine_name: str) -> None:
@@ -141,9 +140,9 @@ def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
     if name != "scrambled_zipfian":
         stated = f"{name} with theta {theta}" if name == "latest" else name
         raise _cannot(phase, "requestdistribution", stated, "uniform, zipfian, latest")
-    expected = mix.records + int((phase.operations or 0) * inserts * 2)
+    expected = mix.records + scattered_inserts(phase.operations or 0, inserts)
     items = given.get("items", mix.records)
-    if abs(items - expected) > _ROUNDED:
+    if items != expected:
         raise _cannot(phase, "requestdistribution: items", items, str(expected))
     constant = {} if theta == _THETA else {"zipfian_const": repr(theta)}
     return {"requestdistribution": "zipfian", **constant}

@@ -16,6 +16,7 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.workload import Mix, Workload
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
+from lsmtune.workloads.ycsb import scattered_as
 
 
 class TimeReports:
@@ -99,7 +100,7 @@ def smaller(workload: Workload, num: int) -> Workload:
             mix=_smaller_mix(phase.mix, factor),
             companions=tuple(companions),
         )
-        phases.append(smaller_phase)
+        phases.append(scattered_as(phase, smaller_phase))
     return replace(workload, num=num, phases=tuple(phases))
 
 

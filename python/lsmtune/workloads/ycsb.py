@@ -57,6 +57,31 @@ _UNIFORM = Distribution("uniform")
 _EXPECTED_TWICE = 2
 
 
+def scattered_inserts(operations: int, share: float) -> int:
+    """The records to come over which requests are scattered beside those that are there.
+
+    So inserts do not change which records are hot.
+    """
+    return int(operations * share * _EXPECTED_TWICE)
+
+
+def scattered_as(before: Phase, after: Phase) -> Phase:
+    """`after`, of another size than `before`, with requests scattered as YCSB does where those are.
+
+    Over its own records and those to come: the workload is the one that its properties would state.
+    """
+    if before.mix is None or after.mix is None or before.mix.keys.get("items") != _items(before):
+        return after
+    keys = after.mix.keys
+    scattered = Distribution.of(keys.name, **{**dict(keys.parameters), "items": _items(after)})
+    return replace(after, mix=replace(after.mix, keys=scattered))
+
+
+def _items(phase: Phase) -> int:
+    records = 0 if phase.mix is None else phase.mix.records
+    return records + scattered_inserts(phase.operations or 0, phase.shares.get("insert", 0.0))
+
+
 def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, object]:
     """What was given under the names of YCSB_PARAMETERS.
 
@@ -230,8 +255,7 @@ def _run_mix(given: Given, source: str) -> Mix:
 def _requests(given: Given, loaded: int) -> Distribution:
     match given["requestdistribution"]:
         case "zipfian":
-            # Over the records to come as well, so that inserts do not change which are hot.
-            expected = int(given["operationcount"] * given["insertproportion"] * _EXPECTED_TWICE)
+            expected = scattered_inserts(given["operationcount"], given["insertproportion"])
             theta = given["zipfian_const"]
             return Distribution.of("scrambled_zipfian", theta=theta, items=loaded + expected)
         case "latest":
