@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from lsmtune.cli.tune import tune_runner
 from lsmtune.errors import InputError
 from lsmtune.programs.find import find_program
 from lsmtune.programs.registry import PROGRAMS
+from lsmtune.study.build import load_spec
 
 STUDY = """\
 version: 1
@@ -43,3 +45,17 @@ def test_a_study_searches_and_proves_with_the_program(lsmtune: Any, home: Path) 
     assert document["verdict"]["method"] == "whole"
     report = lsmtune("report", "study.yaml")
     assert report.status == 0, report.err
+
+
+def test_a_rung_that_the_program_cannot_perform_is_refused_before_any_run(tmp_path: Path) -> None:
+    """The study ended in its middle, at the first trial of that size, and at every resume."""
+    workload = "{{name: zippydb, num: 100000, operations: 100000, threads: 4}}"
+    study = STUDY.replace("{{name: fillrandom, num: 15000}}", workload).format(path="bin/db_bench")
+    path = tmp_path / "study.yaml"
+    path.write_text(f"{study}pruner: {{name: hyperband, rungs: {{num: [50001, 100000]}}}}\n")
+    with pytest.raises(InputError) as error:
+        tune_runner(load_spec(path))
+    said = str(error.value)
+    refused = "pruner.rungs.num[0]: rocksdb-db_bench cannot perform zippydb of 50001 keys: "
+    assert f"study.yaml:13: {refused}run: operations" in said
+    assert "found 50001; allowed: a multiple of its 4 threads" in said

@@ -34,12 +34,13 @@ from lsmtune.proof.pairs import refusal
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import place_of
-from lsmtune.study.spec import Spec
+from lsmtune.study.spec import DataRungs, Spec
 from lsmtune.workloads.stated import FAMILIES
 
 if TYPE_CHECKING:
     from lsmtune.experiment.folder import StudyFolder
     from lsmtune.machine.awake import AwakeClock
+    from lsmtune.programs.program import Program
     from lsmtune.study.loop import Tuning
     from lsmtune.study.observer import TuneResult
 
@@ -162,9 +163,11 @@ def tune_runner(spec: Spec) -> RunnerChoice:
         raise InputError(place_of(spec, _METHOD), _METHOD, found=spec.proof.method.value, why=why)
     if spec.program is not None:
         asked, source = spec.program, place_of(spec, "runner.program")
+        program = by_name(PROGRAMS, asked.name, source, "runner.program")
+        _check_rungs(spec, program)
         path_source = place_of(spec, "runner.path") if asked.path is not None else source
         return chosen_program(
-            by_name(PROGRAMS, asked.name, source, "runner.program"),
+            program,
             spec.engine_name,
             asked.path,
             asked.arguments,
@@ -256,3 +259,21 @@ def _search_and_prove(
             begun_s=begun_s,
             make=make,
         )
+
+
+def _check_rungs(spec: Spec, program: Program) -> None:
+    """Raises InputError for a rung of size whose workload `program` cannot perform."""
+    from lsmtune.study.stored import rung_workloads
+
+    rungs = None if spec.pruner is None else spec.pruner.rungs
+    if not isinstance(rungs, DataRungs):
+        return
+    for weighted in spec.workloads:
+        sized = rung_workloads(rungs, weighted.workload)
+        for number, (num, workload) in enumerate(zip(rungs.num, sized, strict=True)):
+            try:
+                program.check(workload, spec.engine_name)
+            except InputError as error:
+                field, what = f"pruner.rungs.num[{number}]", f"{workload.name} of {num} keys"
+                why = f"{program.name} cannot perform {what}: {error.field}: {error.why}"
+                raise error.but(source=place_of(spec, field), field=field, why=why) from None
