@@ -294,6 +294,16 @@ def one(**changes: object) -> Workload:
 DB_BENCHES = [ROCKSDB_PROGRAM, LEVELDB_PROGRAM]
 
 
+@pytest.mark.parametrize("operation", ["fillseq", "filluniquerandom"])
+def test_rocksdb_db_bench_fills_no_more_keys_than_there_are(operation: str) -> None:
+    """It went on behind the last key, or read behind the end of its table of keys."""
+    fill = replace(LOAD, operation=operation)
+    check_rocksdb(replace(READS, phases=(fill, SETTLE, READ)), "rocksdb")
+    more = replace(fill, operations_per_thread=1001)
+    with pytest.raises(InputError, match="found 1001; allowed: at most num, 1000, of each thread"):
+        check_rocksdb(replace(READS, phases=(more, SETTLE, READ)), "rocksdb")
+
+
 @pytest.mark.parametrize("info", DB_BENCHES, ids=lambda info: info.name)
 @pytest.mark.parametrize(
     ("workload", "said"),

@@ -117,7 +117,8 @@ _ROCKSDB_BENCHMARKS = (
 )
 _MIXGRAPH = "mixgraph"
 _LOAD = "fillseq"
-_WITHOUT_DURATION = frozenset({"fillseq", "filluniquerandom", "readseq"})
+_EACH_ONCE = frozenset({"fillseq", "filluniquerandom"})
+_WITHOUT_DURATION = _EACH_ONCE | {"readseq"}
 _HAS_A_WRITER = "readwhilewriting"
 _OPTIONS = "OPTIONS"
 _REPORT = "report.csv"
@@ -196,6 +197,11 @@ def _rocksdb_phase_flags(workload: Workload, index: int) -> dict[str, str]:
     phase, benchmark = workload.phases[index], rocksdb_benchmark(workload, index)
     threads = 1 if phase.mix is not None and benchmark == _LOAD else phase.threads
     flags = {"threads": str(threads), **_size_flags(phase, benchmark, threads)}
+    each = int(flags.get("writes", 0))
+    if phase.operation in _EACH_ONCE and each > workload.num:
+        # It would go on behind the last key, or behind the end of its table of them.
+        field, allowed = f"{phase.name}: operations", f"at most num, {workload.num}, of each thread"
+        raise cannot(ROCKSDB_NAME, field, found=each, allowed=allowed)
     if phase.mix is not None and benchmark == _MIXGRAPH:
         flags |= mixgraph_flags(workload, phase, phase.mix)
     if benchmark == "seekrandom":
