@@ -41,7 +41,7 @@ from lsmtune.programs.db_bench import (
 )
 from lsmtune.programs.find import recognised, stated_version
 from lsmtune.programs.output import gflags_known, nearest_flag, refused_flag
-from lsmtune.programs.program import FoundProgram
+from lsmtune.programs.program import FoundProgram, StepOutput
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.study.stored import smaller
 from lsmtune.workloads.stated import make_workload
@@ -172,6 +172,17 @@ def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:
         "key_prefix": "4",
     }
     assert read.keys() <= set(LEVELDB_FLAGS)
+
+
+def test_a_phase_of_leveldb_that_took_no_time_is_said(tmp_path: Path) -> None:
+    """One lookup of what is not there takes less than a microsecond; it was a division by zero."""
+    request = RunRequest(EngineIdentity("leveldb"), Config(), ORDERED, 1, tmp_path, LIMITS)
+    step = LEVELDB_PROGRAM.plan(request, FoundProgram("leveldb-db_bench", Path("/d"))).steps[-1]
+    stdout, stderr = tmp_path / "stdout", tmp_path / "stderr"
+    stdout.write_text("readrandom   :       0.000 micros/op; (0 of 1 found)\n")
+    stderr.write_text("LevelDB:    version 1.23\n")
+    with pytest.raises(InputError, match=r"readrandom: took less time than it can tell: 0\.000"):
+        step.read(StepOutput(stdout, stderr, 0, 1, 0.0, None, 0))
 
 
 def test_only_one_phase_of_leveldb_may_draw_keys() -> None:
