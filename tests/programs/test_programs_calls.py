@@ -351,6 +351,7 @@ def test_what_no_db_bench_can_perform_is_one_line(
         (replace(READS, durability=Durability.SYNC), "allowed: wal"),
         (replace(READS, page_cache=PageCache.DIRECT), "page_cache"),
         (replace(READS, num=2**31), "num"),
+        (one(operations_per_thread=2**30), "operations: it .*; allowed: at most 2147"),
         (one(seek_nexts=1), "seek_nexts"),
         (replace(READS, phases=(replace(LOAD, operations_per_thread=5),)), "num, 1000"),
         (replace(READS, phases=(replace(LOAD, operation="filluniquerandom"),)), "fillseq"),

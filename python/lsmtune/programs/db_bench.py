@@ -392,8 +392,10 @@ def _check_leveldb_phase(workload: Workload, index: int, phase: Phase) -> None:
     if phase.seek_nexts:
         field = f"{phase.name}: seek_nexts"
         raise cannot(LEVELDB_NAME, field, found=phase.seek_nexts, allowed="0")
-    field = f"{phase.name}: operations"
-    each, rest = divmod(_leveldb_operations(workload, phase), phase.threads)
+    field, whole = f"{phase.name}: operations", _leveldb_operations(workload, phase)
+    if whole > _INT_MAX:
+        raise cannot(LEVELDB_NAME, field, found=whole, allowed=f"at most {_INT_MAX}")
+    each, rest = divmod(whole, phase.threads)
     if rest:
         allowed = f"a multiple of its {phase.threads} threads"
         raise cannot(LEVELDB_NAME, field, found=phase.operations, allowed=allowed)
