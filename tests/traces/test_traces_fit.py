@@ -259,6 +259,18 @@ def test_records_are_said_to_be_guessed_and_cannot_be_fewer_than_were_seen() -> 
         fitted(keys, FitRequest(records=10))
 
 
+def test_numbers_of_several_column_families_are_more_keys_than_the_largest() -> None:
+    """Of two families of 30,000 keys each the workload had half, and the hottest twice as hot."""
+    keys = np.random.default_rng(6).integers(0, 2 * RECORDS, 300_000)
+    counted = said(keys, ranges=1) | {"column_families": [[0, 150_000], [1, 150_000]]}
+    counted["key_space"] = {**counted["key_space"], "max": str(RECORDS - 1)}
+    fit = fit_trace(lambda _ranges, _number: trace_summary(counted), FitRequest())
+    distinct = len(np.unique(keys))
+    assert (fit.workload.num, fit.workload.column_families) == (distinct, 2)
+    assert any(line.startswith(f"records: {distinct}, the keys") for line in fit.warnings)
+    assert {part.name: part.fits for part in fit.parts}["hotness"]
+
+
 def test_the_true_number_of_records_is_taken_where_that_of_keys_is_an_estimate() -> None:
     """Of more than a million keys the driver counts a sample: the estimate may be above the truth,
     which was refused."""

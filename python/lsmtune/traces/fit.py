@@ -181,19 +181,20 @@ def _refuse_larger(path: str, what: str, sizes: Histogram, most: int) -> None:
 
 
 def _records(summary: TraceSummary, request: FitRequest, numbers: bool) -> tuple[int, list[str]]:
-    distinct = round(summary.keys.distinct)
+    sampling, distinct = summary.sampling, round(summary.keys.distinct)
+    least = distinct
+    if sampling.method != "exact":
+        # The number of keys is an estimate then, and half of all estimates are too high.
+        least = math.ceil(distinct * (1 - _ERRORS * sampling.standard_error))
     if request.records is not None:
-        sampling, least = summary.sampling, distinct
-        if sampling.method != "exact":
-            # The number of keys is an estimate then, and half of all estimates are too high.
-            least = math.ceil(distinct * (1 - _ERRORS * sampling.standard_error))
         if request.records < least:
             allowed = f"at least {least}: so many keys are in the trace"
             raise InputError("--records", found=request.records, allowed=allowed)
         return request.records, []
-    if numbers:
-        records = int(summary.key_space.max) + 1
-        return records, [f"records: {records}, by the largest number of a key; --records says it"]
+    numbered = int(summary.key_space.max) + 1 if numbers else 0
+    if numbered >= least:
+        return numbered, [f"records: {numbered}, by the largest number of a key; --records says it"]
+    # Also of numbers: a key of two column families is two.
     return distinct, [
         f"records: {distinct}, the keys that the trace asks for; a database holds more: "
         "--records says how many"
