@@ -223,13 +223,17 @@ class _Observed:
         ranges = len(self.counted)
         return ranges >= RANGES_FEWEST and float(self.counted.sum()) >= _ACCESSES_EACH * ranges
 
-    def modelled(self, groups: Groups) -> Array:
+    def modelled(self, candidate: _Candidate) -> Array:
         """The shares of the hottest keys that a model would show."""
-        return self._curve.cumulative(*groups, self.at)
+        if candidate.distribution.name == "sequential":  # each key in turn, and none by chance
+            each, once_more = divmod(self.accesses, self.records)
+            shares = (each * self.at + np.minimum(self.at, once_more)) / self.accesses
+            return np.asarray(shares, dtype=np.float64)
+        return self._curve.cumulative(*candidate.groups, self.at)
 
     def curve_distance(self, candidate: _Candidate) -> float:
         """The largest difference of both curves."""
-        return float(np.abs(self.modelled(candidate.groups) - self.drawn).max())
+        return float(np.abs(self.modelled(candidate) - self.drawn).max())
 
     def range_distance(self, candidate: _Candidate) -> float:
         """Total variation of the ranges' shares, the hottest of both first."""
@@ -335,7 +339,7 @@ def _as_db_bench(
 
 
 def _hotness_part(best: _Candidate, observed: _Observed) -> FittedPart:
-    modelled = observed.modelled(best.groups)
+    modelled = observed.modelled(best)
     rows = zip(observed.at.tolist(), observed.drawn.tolist(), modelled.tolist(), strict=True)
     distance = observed.curve_distance(best)
     warning = (
