@@ -223,6 +223,17 @@ def test_ycsb_cpp_is_given_every_proportion_and_the_row() -> None:
     )
 
 
+@pytest.mark.parametrize("weight", [1.0, 100.0])
+def test_inserts_alone_are_a_load_of_ycsb_cpp_whatever_they_weigh(weight: float) -> None:
+    """A file with `insert: 100` was a run among no records."""
+    load = YCSB.phases[0]
+    assert load.mix is not None
+    inserts = replace(load, mix=replace(load.mix, operations=(("insert", weight),)))
+    said = ycsb_cpp_call.properties(YCSB, inserts)
+    assert ycsb_cpp_call.is_load(inserts)
+    assert (said["recordcount"], said["insertstart"]) == ("9", "0")
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

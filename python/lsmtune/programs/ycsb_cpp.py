@@ -38,7 +38,6 @@ from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_status, parse_ycsb
 from lsmtune.workloads.ycsb import scattered_inserts
 
 NAME = "ycsb-cpp"
-LOAD_MIX = (("insert", 1.0),)
 _PROPORTIONS = {
     "get": "readproportion",
     "update": "updateproportion",
@@ -68,7 +67,7 @@ def check(workload: Workload, engine_name: str) -> None:
 
 def is_load(phase: Phase) -> bool:
     """Whether `phase` is performed by `-load`: it inserts records, and does nothing else."""
-    return phase.mix is not None and phase.mix.operations == LOAD_MIX and phase.mix.records == 0
+    return phase.mix is not None and phase.mix.names == {"insert"} and phase.mix.records == 0
 
 
 def properties(workload: Workload, phase: Phase) -> dict[str, str]:
