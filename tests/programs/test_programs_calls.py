@@ -223,6 +223,18 @@ def test_ycsb_cpp_is_given_every_proportion_and_the_row() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("numbers", "start"), [({}, "0"), ({"first": 5}, "5"), ({"insert_from": 7}, "7")]
+)
+def test_a_load_of_ycsb_cpp_begins_where_its_inserts_do(
+    numbers: dict[str, int], start: str
+) -> None:
+    load = YCSB.phases[0]
+    assert load.mix is not None
+    later = replace(load, mix=replace(load.mix, **numbers))  # type: ignore[arg-type]
+    assert ycsb_cpp_call.properties(YCSB, later)["insertstart"] == start
+
+
 @pytest.mark.parametrize("weight", [1.0, 100.0])
 def test_inserts_alone_are_a_load_of_ycsb_cpp_whatever_they_weigh(weight: float) -> None:
     """A file with `insert: 100` was a run among no records."""

@@ -98,7 +98,8 @@ def _cannot(phase: Phase, field: str, stated: object, allowed: str) -> Exception
 
 def _operations(phase: Phase, mix: Mix) -> dict[str, str]:
     if is_load(phase):
-        return {"recordcount": str(phase.operations), "insertstart": str(mix.first)}
+        start = mix.first if mix.insert_from is None else mix.insert_from
+        return {"recordcount": str(phase.operations), "insertstart": str(start)}
     if mix.first != 0:
         raise _cannot(phase, "insertstart", mix.first, "0: it chooses among records from 0 on")
     if mix.insert_from not in (None, mix.records):
