@@ -14,7 +14,7 @@ from rich.console import Console
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.standings import Leaderboard
-from lsmtune.report.document import Plot
+from lsmtune.report.chart import Chart
 from lsmtune.report.leaderboard import (
     FORMATS,
     board_document,
@@ -114,10 +114,10 @@ def test_the_plot_of_a_phase_has_every_round_mean_and_interval() -> None:
     assert found.standings is not None
     rows = {row.team: row for row in found.standings.phases[0].rows}
     (chart, _) = [
-        block.chart
+        block
         for section in board_document(found).sections
         for block in section.blocks
-        if isinstance(block, Plot)
+        if isinstance(block, Chart)
     ]
     assert list(chart.y.names) == list(rows)
     series = {each.name: each for each in chart.series}

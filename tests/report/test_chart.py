@@ -33,14 +33,18 @@ _PLACES = re.compile(r' (?:cx|cy|x|y)="(-?[\d.]+)%"')
 _PATHS = re.compile(r' d="([^"]*)"')
 
 
-def drawn(chart: Chart, label: str = "a plot") -> str:
-    html = draw(chart, label)
+def drawn(chart: Chart) -> str:
+    html = draw(chart)
     assert read(html).unbalanced == []
     return html
 
 
 def of(points: list[Point], form: Form = Form.DOT, x: Axis | None = None, **more: Axis) -> Chart:
-    return Chart(x or Axis(), more.get("y", Axis()), [Series(form, "tuned", points)])
+    return Chart("a plot", x or Axis(), more.get("y", Axis()), [Series(form, "tuned", points)])
+
+
+def of_series(*series: Series) -> Chart:
+    return Chart("a plot", Axis(), Axis(), series)
 
 
 def places(html: str) -> list[tuple[float, float]]:
@@ -55,7 +59,7 @@ def ticks(html: str) -> list[str]:
 
 @pytest.mark.parametrize("form", Form)
 def test_every_form_is_drawn_and_named(form: Form) -> None:
-    html = drawn(Chart(Axis("x"), Axis("y"), [Series(form, "warn", POINTS, "its name")]))
+    html = drawn(Chart("a plot", Axis("x"), Axis("y"), [Series(form, "warn", POINTS, "its name")]))
     area, legend = html.split('<ul class="legend"')
     assert re.search(r'<(path|circle) class="[^"]* warn[^>]* (d="M|cx=)', area)
     assert " warn" in legend
@@ -122,7 +126,8 @@ def test_marks_rules_and_words_beyond_the_axis_are_left_out() -> None:
     axis = Axis(low=0.0, high=10.0)
     points = [Point(5.0, 1.0), Point(50.0, 1.0), Point(-50.0, 1.0)]
     rules = [Rule(5.0, "inside", upright=True), Rule(70.0, "outside", upright=True)]
-    html = drawn(Chart(axis, Axis(), [Series(Form.DOT, "tuned", points)], rules, [Span(8, 80)]))
+    series = [Series(Form.DOT, "tuned", points)]
+    html = drawn(Chart("a plot", axis, Axis(), series, rules, [Span(8, 80)]))
     assert len(places(html)) == 1
     assert "inside" in html
     assert "outside" not in html
@@ -165,7 +170,7 @@ def test_words_of_others_are_escaped() -> None:
     ]
     names = Axis(EVIL, names=[EVIL])
     for y in (names, Axis(EVIL, names=[EVIL, "b"])):
-        html = drawn(Chart(names, y, series, [Rule(0.5, EVIL)]), EVIL)
+        html = drawn(Chart(EVIL, names, y, series, [Rule(0.5, EVIL)]))
         page = read(html)
         assert page.plots == [EVIL]
         assert "script" not in page.tags
@@ -182,7 +187,7 @@ def test_many_marks_are_one_small_path(form: Form) -> None:
     html = drawn(of(points[:few], form))
     assert html.count("<title>") == few
     best = Series(Form.STAR, "tuned", points[:1])
-    html = drawn(Chart(Axis(), Axis(), [Series(form, "warn", points, "trials"), best]))
+    html = drawn(of_series(Series(form, "warn", points, "trials"), best))
     assert html.count("<title>") == 1  # that of the few
     assert html.count("h0") == many
     assert '<circle class="dot warn"' in html  # in the legend
@@ -193,7 +198,7 @@ def test_means_stay_strokes_among_many_marks() -> None:
     """A contest of forty teams: their means became dots among those of the rounds."""
     points = [Point(n, 1.0) for n in range(40)]
     rounds = Series(Form.DOT, "ink", points * 10)
-    html = drawn(Chart(Axis(), Axis(), [rounds, Series(Form.TICK, "info", points, "mean")]))
+    html = drawn(of_series(rounds, Series(Form.TICK, "info", points, "mean")))
     assert html.count('class="tick info"') == 41  # and the legend's
 
 
@@ -224,6 +229,7 @@ ONE_SERIES = st.builds(
 )
 CHARTS = st.builds(
     Chart,
+    st.just("a plot"),
     AXES,
     AXES,
     st.lists(ONE_SERIES, max_size=3),

@@ -95,9 +95,8 @@ def several_verdict() -> Verdict:
     )
 
 
-def series_of(chart: Chart | None) -> dict[str, Series]:
+def series_of(chart: Chart) -> dict[str, Series]:
     """The series that a legend names."""
-    assert chart is not None
     return {each.name: each for each in chart.series if each.name}
 
 
@@ -114,7 +113,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
 def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"].render(pruned))
     assert page.unbalanced == []
-    series = series_of(history_chart(pruned))
+    series = series_of(*history_chart(pruned))
     stopped = series["pruned: the value when stopped"]
     assert (stopped.form, stopped.tone) == (Form.DIAMOND, "muted")
     base = pruned.history.baseline_value
@@ -144,15 +143,12 @@ def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
 
 def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyAnalysis) -> None:
     charts = {p.parameter.name: slice_chart(pruned, p) for p in pruned.slices}
-    files = charts["max_open_files"]
-    assert files is not None
+    (files,) = charts["max_open_files"]
     places = [point.x for series in files.series for point in series.points]
     assert list(files.x.aside) == ["-1"]
     assert (places.count("-1"), sum(isinstance(place, int) for place in places)) == (8, 22)
-    bottommost, plain = charts["bottommost_compression"], charts["write_buffer_size"]
-    assert bottommost is not None
+    (bottommost,), (plain,) = charts["bottommost_compression"], charts["write_buffer_size"]
     assert "inactive" in bottommost.x.names
-    assert plain is not None
     assert (list(plain.x.aside), plain.x.log) == ([], True)
     assert [tick for _, tick in plain.x.ticks] == ["2MiB", "8MiB", "32MiB"]
     assert {series.form for series in plain.series} == {
@@ -161,9 +157,8 @@ def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyA
 
 
 def test_all_options_at_once_have_a_line_per_trial_with_a_value(pruned: StudyAnalysis) -> None:
-    chart = parallel_chart(pruned)
+    (chart,) = parallel_chart(pruned)
     series = series_of(chart)
-    assert chart is not None
     assert "block_size" in chart.x.names  # short where that is clear
     lines = {
         name: sum(point.x == "write_buffer_size" for point in each.points)
@@ -180,8 +175,7 @@ def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"].render(pruned))
     assert "PED-ANOVA: how much each parameter tells the best trials from all trials" in page.text
     assert "and 7 without a value" in page.text
-    chart = importance_chart(pruned.importances[0])
-    assert chart is not None
+    (chart,) = importance_chart(pruned.importances[0])
     bars = [each for each in chart.series if each.form is Form.BAR]
     rows = pruned.importances[0].rows
     assert len(bars) == len(rows) == len(pruned.slices) == len(chart.y.names)
@@ -210,7 +204,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     page = read(FORMATS["html"].render(several))
     assert page.unbalanced == []
     assert several.front is not None
-    series = series_of(front_chart(several))
+    series = series_of(*front_chart(several))
     count = len(several.front.rows)
     (picked,) = series["picked"].points
     assert 1 + len(series["front"].points) == count
@@ -236,11 +230,10 @@ def test_a_trial_that_ended_well_did_not_fail_where_an_objective_is_zero(tmp_pat
         sample.add_trial(number, options, run)
     found = analysed(sample)
     sample.close()
-    drawn = series_of(history_chart(found))
+    drawn = series_of(*history_chart(found))
     assert [point.x for point in drawn["without a value"].points] == [1]
     assert "failed" not in drawn
-    chart = slice_chart(found, found.slices[0])
-    assert chart is not None
+    (chart,) = slice_chart(found, found.slices[0])
     assert Form.CROSS not in {series.form for series in chart.series}
 
 
@@ -269,7 +262,7 @@ def test_throughput_over_time_is_drawn_for_each_workload_by_itself(tmp_path: Pat
     found = analysed(sample)
     sample.close()
     for workload, speed in (("fillrandom", 1.0), ("fillseq", 0.1)):
-        lines = series_of(series_chart(found, workload))
+        lines = series_of(*series_chart(found, workload))
         assert list(lines) == [
             f"{arm}: median, and the middle 80 % of 1 run" for arm in ("baseline", "tuned")
         ]

@@ -26,10 +26,9 @@ from lsmtune.report.document import (
     Notice,
     Notices,
     Paragraph,
-    Plot,
     Section,
     Table,
-    plot_blocks,
+    chart_of,
     words,
 )
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
@@ -43,7 +42,8 @@ def document(text: str) -> Document:
     columns = (*words(text), Column(text, str, style="clip"), Column("hidden", terminal=False))
     rows = [(text, 1.5, 2), (text, Cell(text, math.nan, "fail", (text,)), None)]
     series = Series(Form.STAR, "tuned", [Point(1.0, text, text)], text)
-    chart = Chart(Axis(text), Axis(text, names=[text]), [series], [Rule(1.0, text, upright=True)])
+    rules = [Rule(1.0, text, upright=True)]
+    chart = Chart(text, Axis(text), Axis(text, names=[text]), [series], rules)
     blocks: list[Block] = [
         Answer("", text, text, text),
         Paragraph(text, "detail", code=text),
@@ -55,7 +55,7 @@ def document(text: str) -> Document:
         Download(text, text, text.encode(), text),
         Table(columns, rows, text, {0: "best"}, sortable=True),
         Table(columns, rows, text, fold=text, header=False),
-        Beside([[Paragraph(text, "quiet"), Plot(text, chart)], [Heading(text)]], "pair"),
+        Beside([[Paragraph(text, "quiet"), chart], [Heading(text)]], "pair"),
     ]
     sections = [
         Section("first", text, blocks, text, tone="good", top=True),
@@ -101,7 +101,9 @@ def test_a_terminal_takes_any_text_literally_and_leaves_columns_out() -> None:
 
 
 def test_a_plot_without_data_leaves_nothing() -> None:
-    assert plot_blocks("label", None) == []
+    empty: list[list[Point]] = [[], [Point(1.0, None)]]
+    series = [Series(Form.LINE, "tuned", points) for points in empty]
+    assert chart_of("a plot", Axis(), Axis(), series) == []
 
 
 def test_values_have_one_form_in_json_and_csv() -> None:

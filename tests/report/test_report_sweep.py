@@ -20,7 +20,7 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.sweep import AxisKind
 from lsmtune.experiment.sweep_tables import SweepResult, summarise
 from lsmtune.report.chart import Chart, Form
-from lsmtune.report.document import Plot, flat
+from lsmtune.report.document import flat
 from lsmtune.report.render import to_html, to_json, to_markdown
 from lsmtune.report.sweep import (
     cells_csv,
@@ -77,7 +77,7 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
 
 def charts_of(found: SweepResult) -> list[Chart]:
     blocks = [block for section in sweep_document(found).sections for block in flat(section.blocks)]
-    return [block.chart for block in blocks if isinstance(block, Plot)]
+    return [block for block in blocks if isinstance(block, Chart)]
 
 
 def test_plots_have_a_line_per_value_of_the_other_axis() -> None:

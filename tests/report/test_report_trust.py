@@ -94,8 +94,7 @@ def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: Study
     assert "The anchors over the time of the study" in page.plots
     line = "The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)."
     assert line in page.text
-    chart = anchor_chart(drifted.anchors[0])
-    assert chart is not None
+    (chart,) = anchor_chart(drifted.anchors[0])
     series = {each.name: [point.x for point in each.points] for each in chart.series}
     assert set(series) == {"level of a segment", "baseline", "anchor"}
     assert len(series["anchor"]) == 16

@@ -27,7 +27,6 @@ from lsmtune.report.document import (
     Section,
     Table,
     chart_of,
-    plot_blocks,
     words,
 )
 from lsmtune.study.live import Live, LiveRun, State
@@ -93,10 +92,10 @@ def _run_blocks(run: LiveRun) -> list[Block]:
     points = [Point(at_s, rate) for at_s, rate in run.series]
     series = [Series(Form.LINE, "tuned", points)]
     across = Axis("seconds since the phase began", zero=True)
-    chart = chart_of(across, Axis("operations per second", zero=True), series, height=190)
-    label = f"{run.phase or 'the run'} of {run.workload}"
+    label = f"Operations per second of {run.phase or 'the run'} of {run.workload}"
+    rate = Axis("operations per second", zero=True)
     options = Paragraph(text.options_line(run.options), "detail")
-    return [options, *plot_blocks(f"Operations per second of {label}", chart)]
+    return [options, *chart_of(label, across, rate, series, height=190)]
 
 
 def _notes(live: Live | None) -> list[Block]:

@@ -121,11 +121,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot. `height` is in pixels of the page, by default that of one beside text.
+    """A plot; `label` is for those who do not see it.
 
-    Where y has names, each stands above its row and has no room at the side.
+    `height` is in pixels of the page, by default that of one beside text. Where y has names, each
+    stands above its row and has no room at the side.
     """
 
+    label: str
     x: Axis
     y: Axis
     series: Sequence[Series]
@@ -269,8 +271,8 @@ DOTS_MAX = 2_000
 _CELLS = (80, 40)
 
 
-def draw(chart: Chart, label: str) -> str:
-    """The plot as a figure of HTML; `label` is for those who do not see it."""
+def draw(chart: Chart) -> str:
+    """The plot as a figure of HTML."""
     all_points = [point for series in chart.series for point in series.points]
     xs = [v for point in all_points for v in (point.x, *_bounds(chart, point, "x"))]
     ys = [v for point in all_points for v in (point.y, *_bounds(chart, point, "y"))]
@@ -291,7 +293,7 @@ def draw(chart: Chart, label: str) -> str:
     if many > DOTS_MAX:
         thinned = f'<p class="axis">Of {many:,} marks one is drawn where several lie.</p>'
     return (
-        f'<figure class="chart{named}" role="img" aria-label="{escape(label)}">{titled}'
+        f'<figure class="chart{named}" role="img" aria-label="{escape(chart.label)}">{titled}'
         f'<div class="area"><svg class="lines" viewBox="0 0 1000 1000" height="{chart.height}" '
         f'preserveAspectRatio="none" aria-hidden="true">{"".join(stretched)}</svg>'
         f'<svg class="over" height="{chart.height}" aria-hidden="true">{"".join(above)}</svg></div>'

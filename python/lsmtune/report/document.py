@@ -180,14 +180,6 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """A chart; `label` is for those who do not see it."""
-
-    label: str
-    chart: Chart
-
-
-@dataclass(frozen=True)
 class Copy:
     """Lines to copy, with a button that does it."""
 
@@ -227,9 +219,8 @@ class Beside:
     style: str
 
 
-Block = (
-    Table | Paragraph | Heading | Notices | Facts | Files | Plot | Copy | Download | Answer | Beside
-)
+Single = Table | Paragraph | Heading | Notices | Facts | Files | Chart | Copy | Download | Answer
+Block = Single | Beside
 
 
 @dataclass(frozen=True)
@@ -263,20 +254,17 @@ class Document:
     footer: str = f"lsmtune {lsmtune.__version__}"
 
 
-def chart_of(x: Axis, y: Axis, series: Sequence[Series], **more: Any) -> Chart | None:
-    """The chart of the series that have points, with `more` of its attributes; None without any."""
+def chart_of(
+    label: str, x: Axis, y: Axis, series: Sequence[Series], **more: Any
+) -> Sequence[Chart]:
+    """The chart of the series that have points, with `more` of its attributes; none without any."""
     shown = any(point.y is not None for each in series for point in each.points)
-    return Chart(x, y, [each for each in series if each.points], **more) if shown else None
+    return [Chart(label, x, y, [s for s in series if s.points], **more)] if shown else []
 
 
 def paragraphs(lines: Iterable[str], tone: str = "") -> list[Block]:
     """Each line as a Paragraph."""
     return [Paragraph(line, tone) for line in lines]
-
-
-def plot_blocks(label: str, chart: Chart | None) -> list[Block]:
-    """The plot; nothing where there is nothing to draw."""
-    return [] if chart is None else [Plot(label, chart)]
 
 
 def flat(blocks: Sequence[Block]) -> list[Block]:

@@ -55,7 +55,7 @@ def ratio_axis(title: str = "ratio to the baseline, log scale") -> Axis:
 # --- The proof
 
 
-def forest_chart(verdict: Verdict) -> Chart | None:
+def forest_chart(verdict: Verdict) -> Sequence[Chart]:
     """Every metric's ratio with its interval: the one that decides, the guarded ones, the others.
 
     A guard's limit is a red tick. Metrics without an interval are left out: a table has them.
@@ -102,6 +102,7 @@ def forest_chart(verdict: Verdict) -> Chart | None:
         high=max(ratios) * _FOREST_ROOM,
     )
     return chart_of(
+        "Every metric, tuned over baseline",
         axis,
         Axis(names=names),
         [each for name in names for each in series[name]],
@@ -114,7 +115,7 @@ _FOREST_ROWS_MAX = 14
 _FOREST_ROOM = 1.3  # beyond the outermost ratios
 
 
-def pairs_chart(analysis: StudyAnalysis) -> Chart | None:
+def pairs_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     """The ratio of each pair, in the order in which they were run."""
     metric = analysis.metric
     points = [
@@ -131,7 +132,8 @@ def pairs_chart(analysis: StudyAnalysis) -> Chart | None:
         rules.append(Rule(analysis.verdict.ratio, "all pairs", "tuned"))
     count = len(analysis.pairs)
     across = Axis("pair", low=0.5, high=count + 0.5, told=whole)
-    return chart_of(across, ratio_axis(), series, rules=rules, height=220)
+    label = "The ratio of each pair"
+    return chart_of(label, across, ratio_axis(), series, rules=rules, height=220)
 
 
 def _pair_hover(metric: str, number: int, row: PairRow) -> str:
@@ -144,7 +146,7 @@ def whole(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else ""
 
 
-def latency_chart(analysis: StudyAnalysis, operation: str) -> Chart | None:
+def latency_chart(analysis: StudyAnalysis, operation: str) -> Sequence[Chart]:
     """Percentile curves of both arms; the x axis is log in the share of slower operations."""
     series = []
     for curve in analysis.latencies:
@@ -158,7 +160,8 @@ def latency_chart(analysis: StudyAnalysis, operation: str) -> Chart | None:
     ticks = [(_slower(percentile), f"p{percentile:g}") for percentile in _PERCENTILE_TICKS]
     low, high = _slower(_PERCENTILE_TICKS[0]), 1.05 * _slower(_PERCENTILE_TICKS[-1])
     across = Axis("percentile of operations", log=True, low=low, high=high, ticks=ticks)
-    return chart_of(across, Axis("latency, log scale", log=True, told=text.duration_us), series)
+    level = Axis("latency, log scale", log=True, told=text.duration_us)
+    return chart_of(f"Latency of {operation}, percentiles", across, level, series)
 
 
 _PERCENTILE_TICKS = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -169,7 +172,7 @@ def _slower(percentile: float) -> float:
     return 100.0 / max(100.0 - percentile, 1e-4)
 
 
-def series_chart(analysis: StudyAnalysis, workload: str = "") -> Chart | None:
+def series_chart(analysis: StudyAnalysis, workload: str = "") -> Sequence[Chart]:
     """Throughput over time: the median of each arm's runs, in a band from the lowest tenth up.
 
     Of the runs under one of several workloads, whose rates say nothing of each other's.
@@ -198,7 +201,8 @@ def series_chart(analysis: StudyAnalysis, workload: str = "") -> Chart | None:
             Series(Form.LINE, _TONES[arm], points, name if points else ""),
         ]
     time = Axis("seconds since the phase began", zero=True)
-    return chart_of(time, replace(value_axis("throughput_ops_s"), zero=True), series)
+    label = f"Throughput over time of both{f' under {workload}' if workload else ''}"
+    return chart_of(label, time, replace(value_axis("throughput_ops_s"), zero=True), series)
 
 
 _STEPS_OF_TIME = 60
@@ -207,7 +211,7 @@ _STEPS_OF_TIME = 60
 # --- The search: history, anchors
 
 
-def history_chart(analysis: StudyAnalysis) -> Chart | None:
+def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     """Each trial's ratio to the baseline as it was then, the best so far, and what was proved.
 
     Values where there are no ratios.
@@ -240,7 +244,8 @@ def history_chart(analysis: StudyAnalysis) -> Chart | None:
     y_axis = ratio_axis() if as_ratio else value_axis(analysis.metric)
     ends = (rows[0].trial - 0.5, rows[-1].trial + 0.5) if rows else (0.0, 1.0)
     across = Axis("trial", low=ends[0], high=ends[1], told=whole)
-    return chart_of(across, y_axis, series, rules=rules, height=320)
+    label = "Each trial over the baseline, and the best so far"
+    return chart_of(label, across, y_axis, series, rules=rules, height=320)
 
 
 _Mark = tuple[Form, str, str, str]  # form, tone, what the legend says, style
@@ -276,7 +281,7 @@ def _trial_hover(metric: str, row: TrialRow) -> str:
     return "\n".join([*lines, text.options_line(row.options).replace(", ", "\n")])
 
 
-def anchor_chart(series: AnchorSeries) -> Chart | None:
+def anchor_chart(series: AnchorSeries) -> Sequence[Chart]:
     """A mark per anchor, a line at each segment's level, a band where the machine changed."""
     levels: list[Point] = []
     for segment in series.segments:
@@ -293,7 +298,8 @@ def anchor_chart(series: AnchorSeries) -> Chart | None:
     lines = [Series(Form.LINE, "baseline", levels, "level of a segment", "dash")] if levels else []
     spans = [Span(each.from_s, each.to_s, text.ratio(each.ratio)) for each in series.changes]
     time = Axis("seconds that the study worked", zero=True)
-    return chart_of(time, value_axis(series.metric), [*lines, *marks], spans=spans, height=240)
+    label, level = "The anchors over the time of the study", value_axis(series.metric)
+    return chart_of(label, time, level, [*lines, *marks], spans=spans, height=240)
 
 
 _ROLES = {"baseline": Form.DIAMOND, "calibration": Form.RING, "anchor": Form.DOT}
@@ -302,7 +308,7 @@ _ROLES = {"baseline": Form.DIAMOND, "calibration": Form.RING, "anchor": Form.DOT
 # --- What mattered: importance, the front, parallel coordinates, slices
 
 
-def importance_chart(importance: Importance) -> Chart | None:
+def importance_chart(importance: Importance) -> Sequence[Chart]:
     """A bar per parameter with its interval; grey where chance alone gives as much."""
     series = []
     for row in importance.rows:
@@ -316,14 +322,15 @@ def importance_chart(importance: Importance) -> Chart | None:
         ]
     names = [row.parameter for row in importance.rows]
     share = Axis("share of the importance of all", zero=True, told=text.percent)
-    return chart_of(share, Axis(names=names), series, height=40 + 36 * len(names))
+    label, rows = "Importance of each parameter", Axis(names=names)
+    return chart_of(label, share, rows, series, height=40 + 36 * len(names))
 
 
-def front_chart(analysis: StudyAnalysis) -> Chart | None:
+def front_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     """The first two objectives against each other: the front, the other trials, the baseline."""
     front = analysis.front
     if front is None:
-        return None
+        return []
 
     def at(values: Sequence[float], hover: str = "") -> Point:
         x, y = (v if math.isfinite(v) else None for v in values[:2])
@@ -349,7 +356,8 @@ def front_chart(analysis: StudyAnalysis) -> Chart | None:
     for label, direction in zip(front.objectives[:2], front.directions, strict=False):
         axis = value_axis(label)
         axes.append(replace(axis, title=f"{axis.title}, {direction_words(direction)}"))
-    return chart_of(axes[0], axes[1], series, height=400)
+    title = "The front of the first two objectives"
+    return chart_of(title, axes[0], axes[1], series, height=400)
 
 
 def best_first(analysis: StudyAnalysis) -> list[TrialRow]:
@@ -359,14 +367,14 @@ def best_first(analysis: StudyAnalysis) -> list[TrialRow]:
     return sorted(rows, key=lambda row: row.value or 0.0, reverse=turned)
 
 
-def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
+def parallel_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     """A line per trial through its options, each from the least to the greatest of its range.
 
     The best tenth of the trials is in colour, the candidate above all.
     """
     shown = [each for each in analysis.slices if any(p.value is not None for p in each.points)]
     if len(shown) < 2:
-        return None
+        return []
     short = _short_names([each.parameter.name for each in shown])
     lines: dict[int, list[Point]] = {}
     for plotted in shown:
@@ -392,7 +400,8 @@ def parallel_chart(analysis: StudyAnalysis) -> Chart | None:
     ]
     names = [short[each.parameter.name] for each in shown]
     level = Axis(low=0.0, high=1.0, ticks=[(0.0, "least"), (1.0, "greatest")])
-    return chart_of(Axis(names=names), level, series, height=320)
+    label = "A line per trial through its options, each from the least to the greatest of its range"
+    return chart_of(label, Axis(names=names), level, series, height=320)
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
@@ -413,10 +422,10 @@ def _share_of_range(parameter: Parameter, value: OptionValue) -> float | None:
     return None if isinstance(value, str | bool) else share_of_range(parameter.numbers, value)
 
 
-def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Chart | None:
+def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Sequence[Chart]:
     """The objective over one parameter, one mark per trial; specials and inactive ones apart."""
     if all(point.value is None for point in plotted.points):
-        return None
+        return []
     place, across = _slice_axis(plotted)
     # The tuned trial is drawn last, on top of the others.
     points = sorted(plotted.points, key=lambda point: (point.is_tuned, point.trial))
@@ -434,7 +443,8 @@ def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Chart | None:
     level = analysis.history.baseline_value
     rules = [] if level is None or not math.isfinite(level) else [Rule(level)]
     axis = replace(value_axis(analysis.metric), title="")
-    return chart_of(across, axis, series, rules=rules, height=190)
+    label = f"Objective over {plotted.parameter.name}"
+    return chart_of(label, across, axis, series, rules=rules, height=190)
 
 
 def _point_hover(analysis: StudyAnalysis, plotted: Slice, point: SlicePoint) -> str:

@@ -33,7 +33,6 @@ from lsmtune.report.document import (
     Table,
     chart_of,
     numbers,
-    plot_blocks,
     words,
 )
 from lsmtune.report.figures import value_axis
@@ -112,10 +111,7 @@ def _ranked_sections(board: Leaderboard, standings: Standings) -> list[Section]:
         told_apart = f"{len(phase.separations)} of {pairs} of teams told apart."
         blocks: list[Block] = [
             Paragraph(told_apart, "note"),
-            *plot_blocks(
-                f"Rounds, mean and interval of every team in {phase.phase}",
-                _dots(board.metric, phase, standings.rounds, far),
-            ),
+            *_dots(board.metric, phase, standings.rounds, far),
             _phase_table(board.metric, phase, level),
         ]
         sections.append(Section(f"phase-{number}", phase.phase, blocks))
@@ -241,7 +237,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _dots(
     metric: str, phase: PhaseTable, rounds: tuple[int, ...], far: frozenset[tuple[str, int]]
-) -> Chart | None:
+) -> Sequence[Chart]:
     """Every team on one scale; `far` are the outliers, as team and round."""
     teams = [row.team for row in phase.rows]
     spans: list[Point] = []
@@ -261,7 +257,8 @@ def _dots(
         Series(Form.DOT, "ink", dots, "round", "faint"),
         Series(Form.RING, "warn", outliers, "outlier"),
     ]
-    return chart_of(value_axis(metric), Axis(names=teams), series, height=30 + 34 * len(teams))
+    label, rows = f"Rounds, mean and interval of every team in {phase.phase}", Axis(names=teams)
+    return chart_of(label, value_axis(metric), rows, series, height=30 + 34 * len(teams))
 
 
 # --- JSON with everything, CSV with one line per run

@@ -66,7 +66,7 @@ def environment() -> jinja2.Environment:
     )
     made.filters.update(
         breakable=_breakable,
-        draw=lambda plot: Markup(draw(plot.chart, plot.label)),
+        draw=lambda chart: Markup(draw(chart)),
         encoded=lambda content: base64.b64encode(content).decode(),
         kind=lambda block: type(block).__name__,
         sort_key=_sort_key,

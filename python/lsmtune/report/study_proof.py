@@ -24,7 +24,6 @@ from lsmtune.report.document import (
     Section,
     Table,
     paragraphs,
-    plot_blocks,
     words,
 )
 from lsmtune.report.tables import Arm, ImportanceRow, PairRow, Row
@@ -49,8 +48,7 @@ def verdict_section(analysis: StudyAnalysis, head: Answer) -> Section:
 def price_section(verdict: Verdict) -> Section:
     """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
     head = sentences.price(verdict)
-    plot = plot_blocks("Every metric, tuned over baseline", figures.forest_chart(verdict))
-    blocks: list[Block] = [head, *plot, *price_blocks(verdict)]
+    blocks: list[Block] = [head, *figures.forest_chart(verdict), *price_blocks(verdict)]
     return Section("price", head.label, blocks, "Price", head.tone, top=True)
 
 
@@ -149,9 +147,8 @@ def _series_blocks(analysis: StudyAnalysis) -> list[Block]:
     blocks: list[Block] = []
     for workload in dict.fromkeys(row["workload"] for row in analysis.series):
         under = f" under {workload}" if workload else ""
-        chart = figures.series_chart(analysis, workload)
-        plot = plot_blocks(f"Throughput over time of both{under}", chart)
-        blocks += [Heading(f"Throughput over time{under}"), source, *plot] if plot else []
+        for chart in figures.series_chart(analysis, workload):
+            blocks += [Heading(f"Throughput over time{under}"), source, chart]
     return blocks
 
 
@@ -182,7 +179,7 @@ def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
 
     note = sentences.pairs_note(analysis.pairs, len(analysis.workloads))
     shown = f"{text.metric_label(metric)}: {sentences.direction_words(analysis.direction)}."
-    plot = plot_blocks("The ratio of each pair", figures.pairs_chart(analysis))
+    plot = figures.pairs_chart(analysis)
     columns = (*words("pair"), *(Column(arm, partial(side, arm)) for arm in Arm), _RATIO)
     rows = [
         (f"{number}{'' if row.counts else ' (does not count)'}", row, row, row.ratio)
@@ -256,7 +253,7 @@ def _latency_blocks(analysis: StudyAnalysis) -> list[Block]:
     for operation in operations:
         curves = [curve for curve in analysis.latencies if curve.operation == operation]
         label = f"Latency of {operation}"
-        plot = plot_blocks(f"{label}, percentiles", figures.latency_chart(analysis, operation))
+        plot = figures.latency_chart(analysis, operation)
         table = Table.of(columns, curves, label, fold="Figures" if plot else "")
         groups.append([Heading(label), *plot, table])
     return [Heading("Latency"), Paragraph(note, "quiet"), Beside(groups, "pair")]

@@ -20,7 +20,6 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
-    plot_blocks,
 )
 from lsmtune.report.tables import Front, FrontRow, ImportanceRow, TrialRow
 
@@ -51,9 +50,8 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
             of = text.quantity(metric, history.baseline_value)
             note += f", {text.ratio(history.best_ratio)} the baseline's {of}"
         note += f": {sentences.searched(analysis.verdict)}"
-    label = "Each trial over the baseline, and the best so far"
-    plot = plot_blocks(label, figures.history_chart(analysis))
     lines = [Paragraph(f"{note}. The proof decides, not this plot.", "note")]
+    plot = figures.history_chart(analysis)
     # What of a search on a model was seen at both sizes.
     notes = () if analysis.verdict is None else analysis.verdict.notes
     sizes = [text.sentence(n) for n in notes if n.startswith(_OF_SIZES) or "ran at both sizes" in n]
@@ -93,7 +91,7 @@ def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:
     return [
         Heading("Front"),
         Paragraph(note, "quiet"),
-        *plot_blocks("The front of the first two objectives", figures.front_chart(analysis)),
+        *figures.front_chart(analysis),
         Table.of(columns, front.rows, "Front", marks=marks, header=False, sortable=True),
     ]
 
@@ -112,9 +110,7 @@ def _importance_blocks(analysis: StudyAnalysis) -> list[Block]:
             Paragraph(sentences.importance_note(of_objective), "quiet"),
         ]
         if of_objective.rows:
-            plot = plot_blocks(
-                "Importance of each parameter", figures.importance_chart(of_objective)
-            )
+            plot = figures.importance_chart(of_objective)
             label, fold = "Parameter importance", "Figures" if plot else ""
             table = Table.of(_IMPORTANCE, of_objective.rows, label, fold=fold, sortable=True)
             blocks += [*plot, table]
@@ -141,10 +137,9 @@ _IMPORTANCE = (
 
 def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
     """All options at once, and the objective over each parameter."""
-    label = "A line per trial through its options, each from the least to the greatest of its range"
-    blocks = plot_blocks(label, figures.parallel_chart(analysis))
-    if blocks:
-        blocks = [Heading("All options at once"), Paragraph(f"{label}.", "quiet"), *blocks]
+    blocks: list[Block] = []
+    for chart in figures.parallel_chart(analysis):
+        blocks = [Heading("All options at once"), Paragraph(f"{chart.label}.", "quiet"), chart]
     note = (
         "The objective over each parameter, one mark per trial; the star is the candidate, the "
         "dashed line the baseline. Special values and trials in which the parameter was inactive "
@@ -153,8 +148,7 @@ def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
     )
     groups: list[list[Block]] = []
     for plotted in analysis.slices:
-        name = plotted.parameter.name
-        plot = plot_blocks(f"Objective over {name}", figures.slice_chart(analysis, plotted))
+        name, plot = plotted.parameter.name, list[Block](figures.slice_chart(analysis, plotted))
         groups.append([Heading(name), *(plot or [Paragraph("No trial has a value.", "quiet")])])
     return [
         *blocks,

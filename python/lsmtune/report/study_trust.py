@@ -24,7 +24,6 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
-    plot_blocks,
 )
 from lsmtune.units import format_bytes
 from lsmtune.workloads.describe import mixed_phases
@@ -74,8 +73,7 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
     for series in analysis.anchors:
         several = len(analysis.anchors) > 1
         blocks += [Heading(text.metric_label(series.objective))] if several else []
-        label = "The anchors over the time of the study"
-        plot = plot_blocks(label, figures.anchor_chart(series))
+        plot = figures.anchor_chart(series)
         columns = (
             Column("run", key="role", number=False),
             Column("at", text.seconds, "at_s"),

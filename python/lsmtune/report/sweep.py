@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -34,7 +34,6 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     chart_of,
-    plot_blocks,
     words,
 )
 from lsmtune.report.document import Table as ReportTable
@@ -378,17 +377,17 @@ LINES_MAX = len(_TONES) * len(_STYLES)
 _IN_MB = {SUSTAINED: SUSTAINED_MB, BURST: RATE_MB}
 
 
-def _charts(result: SweepResult, table: Table) -> list[list[Block]]:
+def _charts(result: SweepResult, table: Table) -> list[Sequence[Chart]]:
     """Two plots that stand side by side: operations per second, and MB/s."""
     if table.best is None:
         return []
     kind = "sustained" if table.metric.startswith("sustained") else "burst"
     metrics = {f"ops/s, {kind}": table.metric, f"MB/s, {kind}": _IN_MB[table.metric]}
-    charts = [(title, _chart(result, table, metric, title)) for title, metric in metrics.items()]
-    return [plot_blocks(f"{title} of {table.title}", chart) for title, chart in charts if chart]
+    charts = (_chart(result, table, metric, title) for title, metric in metrics.items())
+    return [chart for chart in charts if chart]
 
 
-def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Chart | None:
+def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Sequence[Chart]:
     # Along x the axis with the most values is drawn, the last one of several.
     along = max(range(len(result.axes)), key=lambda at: (len(result.axes[at].values), at))
     lines: dict[str, list[Point]] = {}
@@ -408,5 +407,5 @@ def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Chart 
             Series(Form.LINE, tone, points, name, style),
             Series(Form.DOT, tone, points),
         ]
-    axis = result.axes[along]
-    return chart_of(Axis(axis.name, names=axis.texts), Axis(title, zero=True), series)
+    label, axis = f"{title} of {table.title}", result.axes[along]
+    return chart_of(label, Axis(axis.name, names=axis.texts), Axis(title, zero=True), series)

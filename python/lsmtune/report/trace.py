@@ -20,7 +20,6 @@ from lsmtune.report.document import (
     Notice,
     Notices,
     Paragraph,
-    Plot,
     Section,
     Table,
     chart_of,
@@ -42,24 +41,10 @@ _CACHE_SHARES = (0.001, 0.01, 0.1)
 _PREFIXES_TOLD = 5
 # The trace is what is compared with; the model, which is new, is `tuned`.
 _TONES = ("baseline", "info", "warn", "muted", "ink")
-_TITLES = {
-    "rate": "Operations over time",
-    "rate-fit": "The rate, and its model",
-    "working-set": "Keys asked for over time",
-    "hotness": "Which share the hottest keys draw",
-    "ranges": "Operations over the key space",
-    "ranges-fit": "Ranges of keys, and their model",
-    "prefixes": "The hottest prefixes",
-    "miss-ratio": "What a cache of keys would miss",
-    "value-sizes": "Sizes of values",
-    "key-sizes": "Sizes of keys",
-    "inter-arrival": "Time between records",
-}
 
 
 def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Document:
     """Everything that the page shows; a terminal has the tables, with `fit` only those of it."""
-    charts = trace_charts(summary, () if fit is None else fit.parts)
     file, counted = Path(summary.path).name, text.count(summary.records, "record")
     sections, damage = [], summary.damage
     if damage is not None:
@@ -74,9 +59,8 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
     alone = fit is None
     sections.append(Section("mix", "Operations and sizes", _mix(summary), terminal=alone))
     sections.append(Section("facts", "File and keys", [Facts(facts)], terminal=alone))
-    for name, title in _TITLES.items():
-        if name in charts:
-            sections.append(Section(name, title, [Plot(title, charts[name])], terminal=False))
+    for name, chart in trace_charts(summary, () if fit is None else fit.parts).items():
+        sections.append(Section(name, chart.label, [chart], terminal=False))
     return Document(
         title=file,
         subtitle=f"a trace of RocksDB {summary.rocksdb_version} · {counted} · "
@@ -224,36 +208,49 @@ def trace_charts(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dic
     seconds, per_s = Axis("seconds"), Axis("operations per second", zero=True)
     many, share = Axis("operations", zero=True), "share of accesses"
     first_bytes = Axis("first bytes of the key, hexadecimal", names=[each.hex for each in top])
+    arrivals = {} if summary.inter_arrival_us is None else {"records": summary.inter_arrival_us}
     drawn = {
-        "rate": chart_of(seconds, per_s, _lines(rates)),
-        "working-set": chart_of(seconds, Axis("distinct keys", zero=True), _lines(asked)),
+        "rate": chart_of("Operations over time", seconds, per_s, _lines(rates)),
+        "rate-fit": _compared("The rate, and its model", fitted["rate"], seconds, per_s),
+        "working-set": chart_of(
+            "Keys asked for over time", seconds, Axis("distinct keys", zero=True), _lines(asked)
+        ),
         "hotness": chart_of(
+            "Which share the hottest keys draw",
             Axis("hottest keys", log=True),
             Axis(share, zero=True),
             [*_lines(hottest), *_model(Form.LINE, _columns(fitted["hotness"], 0, 2))],
         ),
         "ranges": chart_of(
+            "Operations over the key space",
             Axis("part of the key space"),
             Axis("operations", log=True),
             _lines(in_ranges, Form.STEPS),
         ),
-        "prefixes": chart_of(first_bytes, many, _lines(by_prefix, Form.DOT)),
+        "ranges-fit": _compared(
+            "Ranges of keys, and their model",
+            fitted["ranges"],
+            Axis("range, the hottest first"),
+            Axis(share, log=True),
+        ),
+        "prefixes": chart_of(
+            "The hottest prefixes", first_bytes, many, _lines(by_prefix, Form.DOT)
+        ),
         "miss-ratio": chart_of(
+            "What a cache of keys would miss",
             Axis("keys that a cache holds", log=True),
             Axis("share of misses", zero=True),
             [*_lines(dict(sorted(misses.items()))), *_model(Form.DOT, modelled_misses)],
         ),
-        "value-sizes": _sizes(summary.value_sizes, "bytes of a value", fitted["value_sizes"]),
-        "key-sizes": _sizes(summary.key_sizes, "bytes of a key"),
-        "rate-fit": _compared(fitted["rate"], seconds, per_s),
-        "ranges-fit": _compared(
-            fitted["ranges"], Axis("range, the hottest first"), Axis(share, log=True)
+        "value-sizes": _sizes(
+            "Sizes of values", summary.value_sizes, Axis("bytes of a value"), fitted["value_sizes"]
+        ),
+        "key-sizes": _sizes("Sizes of keys", summary.key_sizes, Axis("bytes of a key")),
+        "inter-arrival": _sizes(
+            "Time between records", arrivals, Axis("microseconds to the next record", log=True)
         ),
     }
-    if summary.inter_arrival_us is not None:
-        arrivals = {"records": summary.inter_arrival_us}
-        drawn["inter-arrival"] = _sizes(arrivals, "microseconds to the next record", log=True)
-    return {name: chart for name, chart in drawn.items() if chart is not None}
+    return {name: chart for name, charts in drawn.items() for chart in charts}
 
 
 def _columns(rows: Rows, x: int, y: int) -> list[Point]:
@@ -280,8 +277,8 @@ def _model(form: Form, points: Sequence[Point], name: str = "model, all") -> lis
 
 
 def _sizes(
-    groups: Mapping[str, Histogram], title: str, fitted: Rows = (), *, log: bool = False
-) -> Chart | None:
+    label: str, groups: Mapping[str, Histogram], size: Axis, fitted: Rows = ()
+) -> Sequence[Chart]:
     """The share of sizes of at most x, for each group."""
     lines = {}
     for name, histogram in groups.items():
@@ -289,9 +286,9 @@ def _sizes(
         highs = [high for _, high, _ in histogram.buckets]
         lines[name] = [Point(high, share) for high, share in zip(highs, shares, strict=True)]
     series = [*_lines(lines, Form.STEPS), *_model(Form.DOT, _columns(fitted, 2, 0), "model")]
-    return chart_of(Axis(title, log=log), Axis("share of at most", zero=True), series)
+    return chart_of(label, size, Axis("share of at most", zero=True), series)
 
 
-def _compared(rows: Rows, x: Axis, y: Axis) -> Chart | None:
+def _compared(label: str, rows: Rows, x: Axis, y: Axis) -> Sequence[Chart]:
     of_trace = Series(Form.LINE, "baseline", _columns(rows, 0, 1), "trace")
-    return chart_of(x, y, [of_trace, *_model(Form.LINE, _columns(rows, 0, 2), "model")])
+    return chart_of(label, x, y, [of_trace, *_model(Form.LINE, _columns(rows, 0, 2), "model")])
