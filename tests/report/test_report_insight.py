@@ -204,7 +204,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     page = read(FORMATS["html"].render(several))
     assert page.unbalanced == []
     assert several.front is not None
-    series = series_of(*front_chart(several))
+    series = series_of(*front_chart(several.front))
     count = len(several.front.rows)
     (picked,) = series["picked"].points
     assert 1 + len(series["front"].points) == count

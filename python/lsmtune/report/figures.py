@@ -22,6 +22,7 @@ from lsmtune.report.tables import (
     GAIN,
     AnchorSeries,
     Arm,
+    Front,
     FrontRow,
     Importance,
     PairRow,
@@ -326,11 +327,8 @@ def importance_chart(importance: Importance) -> Sequence[Chart]:
     return chart_of(label, share, rows, series, height=40 + 36 * len(names))
 
 
-def front_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
+def front_chart(front: Front) -> Sequence[Chart]:
     """The first two objectives against each other: the front, the other trials, the baseline."""
-    front = analysis.front
-    if front is None:
-        return []
 
     def at(values: Sequence[float], hover: str = "") -> Point:
         x, y = (v if math.isfinite(v) else None for v in values[:2])

@@ -28,7 +28,7 @@ def found_section(analysis: StudyAnalysis) -> Section:
     """The search: history, front, what mattered, where the time went."""
     blocks = _history_blocks(analysis)
     if analysis.history.trials:
-        blocks += [] if analysis.front is None else _front_blocks(analysis, analysis.front)
+        blocks += [] if analysis.front is None else _front_blocks(analysis.front)
         blocks += _importance_blocks(analysis)
         blocks += _slice_blocks(analysis)
         blocks += _statistics_blocks(analysis)
@@ -61,7 +61,7 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
 _OF_SIZES = "at "  # how the study begins what it says of a size (`study.promotion`)
 
 
-def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:
+def _front_blocks(front: Front) -> list[Block]:
     """The trials that no other beats in every objective."""
     if not front.rows:
         none = "No trial has given a value of every objective within the constraints yet."
@@ -91,7 +91,7 @@ def _front_blocks(analysis: StudyAnalysis, front: Front) -> list[Block]:
     return [
         Heading("Front"),
         Paragraph(note, "quiet"),
-        *figures.front_chart(analysis),
+        *figures.front_chart(front),
         Table.of(columns, front.rows, "Front", marks=marks, header=False, sortable=True),
     ]
 
