@@ -346,8 +346,6 @@ def runs_told(row: TrialRow, metric: str) -> str:
 def told_words(row: TrialRow, metric: str) -> str:
     """What the sampler was told of a trial: its value and how sure it is, or how it ended."""
     told = row.told
-    if told is None:
-        return ""
     if told.values is None or len(told.values) != 1:
         return told.state
     value = "" if told.values[0] == row.value else text.quantity(metric, told.values[0])

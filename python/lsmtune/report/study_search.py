@@ -202,7 +202,7 @@ def trials_section(analysis: StudyAnalysis) -> Section:
         return Cell(sentences.runs_told(row, metric), len(row.runs))
 
     def told(row: TrialRow) -> Cell:
-        return Cell(sentences.told_words(row, metric), row.told.sd if row.told else "")
+        return Cell(sentences.told_words(row, metric), row.told.sd)
 
     repeated = any(as_measured(row).text for row in rows)
     of_options = []

@@ -99,14 +99,14 @@ class TrialRow:
     is_tuned: bool
     elapsed_s: float
     options: Mapping[str, OptionValue]
-    error: str = ""
-    values: tuple[float, ...] | None = None
-    broken: tuple[str, ...] = ()
-    censored: Censored | None = None
-    runs: tuple[TrialRun, ...] = ()
-    spread: float | None = None
-    told: Told | None = None
-    run_again_after_change: bool = False
+    error: str
+    values: tuple[float, ...] | None
+    broken: tuple[str, ...]
+    censored: Censored | None
+    runs: tuple[TrialRun, ...]
+    spread: float | None
+    told: Told
+    run_again_after_change: bool
 
 
 @dataclass(frozen=True)
