@@ -10,7 +10,7 @@ import optuna
 import pytest
 
 from lsmtune.model.config import OptionValue
-from lsmtune.report.importance import Method, Scored, importance
+from lsmtune.report.importance import RESAMPLES, Method, Scored, importance
 from lsmtune.report.tables import Importance, ImportanceRow
 from lsmtune.space.parameter import Parameter, make_categorical, make_condition, make_number
 from lsmtune.space.prior import Prior
@@ -68,20 +68,15 @@ def test_one_parameter_matters_and_one_does_not(method: Method, maximize: bool) 
 
 
 @METHODS
-def test_the_same_seed_gives_the_same_figures(method: Method) -> None:
+def test_the_same_seed_gives_the_same_figures(
+    method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RESAMPLES, method, 3)
     space = make_space([number("a"), number("b")])
     trials = trials_of(space, lambda o: float(o["a"]), 25)
 
     def rows(seed: int) -> tuple[ImportanceRow, ...]:
-        return importance(
-            space,
-            trials,
-            metric="m",
-            maximize=True,
-            method=method,
-            seed=seed,
-            resamples=3,
-        ).rows
+        return importance(space, trials, metric="m", maximize=True, method=method, seed=seed).rows
 
     assert rows(3) == rows(3)
     assert rows(3) != rows(4)
@@ -194,7 +189,8 @@ def test_trials_outside_the_space_and_values_that_are_no_number_are_left_out() -
 
 
 @METHODS
-def test_progress_is_told_step_by_step(method: Method) -> None:
+def test_progress_is_told_step_by_step(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RESAMPLES, method, 3)
     space = make_space([number("a"), number("b")])
     trials = trials_of(space, lambda o: float(o["a"]), 25)
     told: list[tuple[int, int]] = []
@@ -204,20 +200,20 @@ def test_progress_is_told_step_by_step(method: Method) -> None:
         metric="m",
         maximize=True,
         method=method,
-        resamples=3,
         on_progress=lambda done, of: told.append((done, of)),
     )
     assert found.resamples == 3
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_what_chance_alone_gives_is_seldom_called_more() -> None:
+def test_what_chance_alone_gives_is_seldom_called_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RESAMPLES, Method.PED_ANOVA, 20)
     space = make_space([number(f"p{k}") for k in range(8)])
     called = 0
     for seed in range(6):
         draws = random.Random(100 + seed)
         trials = trials_of(space, lambda _, d=draws: d.gauss(0.0, 1.0), 60, seed)  # type: ignore[misc]
-        found = importance(space, trials, metric="m", maximize=True, seed=seed, resamples=20)
+        found = importance(space, trials, metric="m", maximize=True, seed=seed)
         called += sum(row.above_chance for row in found.rows)
     # 48 parameters, none of which matters; a tenth would be twice what is claimed.
     assert called <= 5
@@ -253,7 +249,10 @@ def test_a_parameter_of_any_kind_is_told_from_those_that_do_nothing(
     assert (found.rows[0].trials, found.rows[0].values_tried) == (120, len(tried))
 
 
-def test_few_values_that_do_nothing_are_seldom_called_more_than_chance() -> None:
+def test_few_values_that_do_nothing_are_seldom_called_more_than_chance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(RESAMPLES, Method.PED_ANOVA, 20)
     # Between the values of such a parameter there is nothing to compare.
     of_few = [number("two", 1, 2), number("three", 1, 3), number("log", 1, 4, log=True)]
     bins = make_number("bins", Range(1, 1024, log=True, bins=4))
@@ -262,7 +261,7 @@ def test_few_values_that_do_nothing_are_seldom_called_more_than_chance() -> None
     called = 0
     for seed in range(6):
         trials = trials_of(space, lambda o: float(o["size"]), 300, seed)
-        found = importance(space, trials, metric="m", maximize=True, seed=seed, resamples=20)
+        found = importance(space, trials, metric="m", maximize=True, seed=seed)
         assert found.rows[0].parameter == "size"
         called += sum(row.above_chance for row in found.rows[1:])
     assert called <= 3  # of 30

@@ -118,15 +118,13 @@ def importance(
     maximize: bool,
     method: Method = Method.PED_ANOVA,
     seed: int = 0,
-    resamples: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Importance:
     """The importance of each parameter of `space` for `metric`, the most important first.
 
-    Over `resamples` of the trials, by default as many as `RESAMPLES` says of the method. The same
-    `seed` gives the same figures. `on_progress` is told how many resamples of how many
-    are done. Where there are too few trials, or all values are the same, there are no rows, and
-    `why` says so.
+    Over as many resamples of the trials as `RESAMPLES` says of the method. The same `seed` gives
+    the same figures. `on_progress` is told how many resamples of how many are done. Where there are
+    too few trials, or all values are the same, there are no rows, and `why` says so.
     """
     sample = _sample(space, trials, maximize)
     valued, why = int(np.isfinite(sample.losses).sum()), ""
@@ -142,7 +140,7 @@ def importance(
     if method is Method.FANOVA:
         kept = np.isfinite(sample.losses)
         sample = replace(sample, points=sample.points[kept], losses=sample.losses[kept])
-    resamples, constant = resamples or RESAMPLES[method], sample.constant()
+    resamples, constant = RESAMPLES[method], sample.constant()
     shares, decoys = np.zeros((resamples, len(space.parameters))), np.zeros(resamples)
     for number in range(resamples):
         random = np.random.default_rng([seed, number])
