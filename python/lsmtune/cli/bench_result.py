@@ -32,7 +32,7 @@ from lsmtune.report.document import (
 )
 from lsmtune.report.history import RepeatRow, ratio, repeat_rows
 from lsmtune.report.notices import condition_notices
-from lsmtune.report.proof import level_numbers, middle, tree_depth
+from lsmtune.report.proof import middle, tree_rows
 from lsmtune.report.sentences import condition_facts
 from lsmtune.report.tables import Conditions
 from lsmtune.report.terminal import blocks_view
@@ -83,10 +83,10 @@ def bench_view(
         blocks.append(Paragraph(f"median of {len(good)} runs ± half their range", "quiet"))
     blocks += map(Paragraph, _noise_lines(repeat_rows(good)))
     for runs in phases:
-        depth = tree_depth(runs) if runs[0].kind == PhaseKind.MEASURE else 0
-        if depth:
+        levels = tree_rows(runs) if runs[0].kind == PhaseKind.MEASURE else []
+        if levels:
             about = f"the tree at the end of {runs[0].name}, and compactions into each level:"
-            blocks += [Paragraph(about), _tree(runs, depth)]
+            blocks += [Paragraph(about), Table.of(_TREE, levels)]
     checks = [m.verification for m in shown if m.verification is not None]
     if checks:
         checked = sum(check.keys_checked for check in checks)
@@ -138,17 +138,13 @@ def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
             yield from told
 
 
-_TREE = {"files": number, "size": size, "compactions": number, "written by them": size}
-
-
-def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> Table:
-    """The tree at the end of a measure phase, and what was written into its levels."""
-    columns = [Column(label, told) for label, told in _TREE.items()]
-    rows = [
-        (level, *map(middle, zip(*(level_numbers(run, level) for run in runs), strict=True)))
-        for level in range(depth)
-    ]
-    return Table([Column("level"), *columns], rows)
+_TREE = (
+    Column("level", key="level"),
+    Column("files", number, "files"),
+    Column("size", size, "bytes"),
+    Column("compactions", number, "compactions"),
+    Column("written by them", size, "compaction_write_bytes"),
+)
 
 
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:

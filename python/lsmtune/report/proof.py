@@ -58,46 +58,46 @@ def performance_rows(records: StudyRecords) -> list[Row]:
 
 
 def level_rows(records: StudyRecords) -> list[Row]:
-    """Each level down to the deepest that either arm used, for each measure phase that tells.
+    """The `tree_rows` of each arm, for each measure phase that tells."""
+    return [
+        {"workload": workload, "phase": phase, "arm": arm, **row}
+        for (workload, phase), sides in _phases(records).items()
+        for arm, runs in sides.items()
+        for row in tree_rows(runs)
+    ]
 
-    Medians over the runs of the arm. `files` and `bytes` are those at the end of the phase;
-    `compactions` those into this level during the phase, `flushes` for level 0.
+
+def tree_rows(phases: Sequence[PhaseMeasurement]) -> list[Row]:
+    """Each level down to the deepest that some of `phases` used, or wrote to: medians over them.
+
+    `files` and `bytes` are those at the end of the phase; `compactions` those into this level
+    during the phase, `flushes` for level 0.
     """
-    rows = []
-    for (workload, phase), sides in _phases(records).items():
-        for arm, runs in sides.items():
-            for level in range(tree_depth(runs)):
-                columns = zip(*(level_numbers(run, level) for run in runs), strict=True)
-                files, size, compactions, written = (middle(column) for column in columns)
-                top = runs if level == 0 else []
-                rows.append(
-                    {
-                        "workload": workload,
-                        "phase": phase,
-                        "arm": arm,
-                        "level": level,
-                        "files": files,
-                        "bytes": size,
-                        "flushes": middle(run.flushes for run in top),
-                        "flush_bytes": middle(run.flush_bytes for run in top),
-                        "compactions": compactions,
-                        "compaction_write_bytes": written,
-                    }
-                )
-    return rows
-
-
-def tree_depth(phases: Iterable[PhaseMeasurement]) -> int:
-    """How many levels of the tree were used, or written to, in some of these phases."""
     used = [-1]
     for phase in phases:
         used += [level for level, files in enumerate(phase.files_per_level or ()) if files]
         used += [level for level, size in enumerate(phase.bytes_per_level or ()) if size]
         used += [work.level for work in phase.levels or () if work.compactions]
-    return 1 + max(used)
+    rows = []
+    for level in range(1 + max(used)):
+        columns = zip(*(_level_numbers(phase, level) for phase in phases), strict=True)
+        files, size, compactions, written = map(middle, columns)
+        top = phases if level == 0 else []
+        rows.append(
+            {
+                "level": level,
+                "files": files,
+                "bytes": size,
+                "flushes": middle(phase.flushes for phase in top),
+                "flush_bytes": middle(phase.flush_bytes for phase in top),
+                "compactions": compactions,
+                "compaction_write_bytes": written,
+            }
+        )
+    return rows
 
 
-def level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, ...]:
+def _level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, ...]:
     """Of one level: its files and bytes at the end, the compactions into it, what they wrote."""
     work = {each.level: each for each in phase.levels or ()}.get(level)
     done = (0, 0) if phase.levels is not None else (None, None)
