@@ -85,7 +85,7 @@ def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
         )
         for info in infos
     ]
-    return terminal_table(_table(("name", "default", "range", "effect", "risk"), rows))
+    return terminal_table(Table(words("name", "default", "range", "effect", "risk"), rows))
 
 
 def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
@@ -130,7 +130,7 @@ def _changed(info: OptionInfo) -> str:
 def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
     """A line per ready space."""
     rows = [(space.name, len(space.parameters), space.summary) for space in spaces]
-    return terminal_table(_table(("name", "parameters", "what it is for"), rows))
+    return terminal_table(Table(words("name", "parameters", "what it is for"), rows))
 
 
 def space_view(space: ReadySpace) -> RenderableType:
@@ -142,7 +142,7 @@ def space_view(space: ReadySpace) -> RenderableType:
         row = [parameter.name, value_text(parameter.default, parameter.unit)]
         when = [" and ".join(conditions) or NOTHING] if conditional else []
         rows.append([*row, parameter_range(parameter), *when])
-    table = _table(("name", "default", "range", *(["only when"] if conditional else [])), rows)
+    table = Table(words("name", "default", "range", *(["only when"] if conditional else [])), rows)
     facts = [
         *[("constraint", text) for text in space.constraints],
         *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
@@ -157,7 +157,7 @@ def space_view(space: ReadySpace) -> RenderableType:
 def presets_table(presets: Iterable[Preset]) -> RenderableType:
     """A line per preset."""
     rows = [(preset.name, len(preset.options), preset.summary) for preset in presets]
-    return terminal_table(_table(("name", "options", "what it is"), rows))
+    return terminal_table(Table(words("name", "options", "what it is"), rows))
 
 
 def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
@@ -172,7 +172,7 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableTy
         ("source", preset.source),
         ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
     ]
-    tables = [_table(("option", "value", "default"), rows)] if rows else []
+    tables = [Table(words("option", "value", "default"), rows)] if rows else []
     return _view(preset.name, preset.engine, preset.summary, facts, *tables)
 
 
@@ -183,10 +183,6 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     classes = " or ".join(sorted(durability.value for durability in unsafe.under))
     under = "" if set(unsafe.under) == set(Durability) else f" with durability {classes}"
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
-
-
-def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> Table:
-    return Table(words(*columns), rows)
 
 
 def _view(
