@@ -11,7 +11,7 @@ from statistics import median, quantiles
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
+from lsmtune.model.verdict import MetricRatio, Verdict
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
@@ -31,6 +31,7 @@ from lsmtune.report.tables import (
     SlicePoint,
     TrialRow,
 )
+from lsmtune.report.verdict import changed
 from lsmtune.space.parameter import Parameter
 
 _TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
@@ -61,27 +62,23 @@ def forest_chart(verdict: Verdict) -> Sequence[Chart]:
 
     A guard's limit is a red tick. Metrics without an interval are left out: a table has them.
     """
-    higher = {"maximize": True, "minimize": False}
-    rows: list[tuple[str, Verdict | MetricRatio | GuardResult, bool | None]] = [
-        (verdict.metric, verdict, higher.get(verdict.direction))
-    ]
+    rows: list[Verdict | MetricRatio] = [verdict]
     limits = {}
     for guard in verdict.guards:
         limit = guard_limit(guard.guard)
         if limit is not None:
             limits[text.metric_label(limit[0])] = limit[1]
-            rows.append((limit[0], guard, False))
-    rows += [(each.metric, each, higher.get(each.direction)) for each in verdict.others]
+            of_guard = (guard.ratio, guard.ratio_low, guard.ratio_high)
+            rows.append(MetricRatio(limit[0], "minimize", *of_guard))
     series: dict[str, list[Series]] = {}
-    for metric, row, more_is_better in rows:
-        name = text.metric_label(metric)
+    for row in (*rows, *verdict.others):
+        name = text.metric_label(row.metric)
         ends = (row.ratio_low, row.ratio, row.ratio_high)
         known = [end for end in ends if end is not None and 0 < end < math.inf]
         if name in series or len(known) < len(ends):
             continue
         low, ratio, high = known
-        tone = "muted" if low <= 1.0 <= high or more_is_better is None else "bad"
-        tone = "tuned" if tone == "bad" and (ratio > 1.0) is more_is_better else tone
+        tone = {"better": "tuned", "worse": "bad"}.get(changed(row), "muted")
         point = Point(
             ratio, name, f"{name}: {text.ratio(ratio)}, {text.interval(row)}", low=low, high=high
         )

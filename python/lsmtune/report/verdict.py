@@ -103,7 +103,7 @@ def price_blocks(verdict: Verdict) -> list[Block]:
 def price_lines(verdict: Verdict) -> list[str]:
     """A line for each guard, the broken ones first, and for each metric that is worse."""
     guards = sorted(verdict.guards, key=lambda guard: guard.held is not False)
-    worse = [other for other in verdict.others if _changed(other) == "worse"]
+    worse = [other for other in verdict.others if changed(other) == "worse"]
     return [
         *(f"{guard.guard}: {_ended(guard).line}{_ratio(guard)}" for guard in guards),
         *(f"{text.metric_label(other.metric)}: worse{_ratio(other)}" for other in worse),
@@ -126,8 +126,8 @@ def _ended(guard: GuardResult) -> Cell:
     return Cell("held", below=(*((broken,) if guard.broken else ()), *where))
 
 
-def _changed(of: MetricRatio) -> str:
-    """Better or worse where the whole interval says so."""
+def changed(of: Verdict | MetricRatio) -> str:
+    """`better` or `worse` where the whole interval says so."""
     if of.ratio_low is None or of.ratio_high is None or of.ratio_low <= 1.0 <= of.ratio_high:
         return "not told apart"
     if not of.direction:
@@ -161,5 +161,5 @@ _OTHERS = (
     Column("metric", text.metric_label, "metric", number=False),
     Column("better is", lambda direction: _BETTER.get(direction, ""), "direction", number=False),
     *_RATIO,
-    Column("the candidate is", _changed, number=False),
+    Column("the candidate is", changed, number=False),
 )
