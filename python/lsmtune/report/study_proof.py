@@ -154,11 +154,9 @@ def _series_blocks(analysis: StudyAnalysis) -> list[Block]:
 
 def _workload_blocks(analysis: StudyAnalysis) -> list[Block]:
     """Workload by workload."""
-    both = [Column(arm, partial(_arm_quantity, arm)) for arm in Arm]
     by_workload = (
         *(Column("workload", key="workload", number=False), Column("weight", text.share, "share")),
-        Column("objective", text.metric_label, "objective", number=False),
-        *(*both, _RATIO),
+        *(Column("objective", text.metric_label, "objective", number=False), *_BOTH),
     )
     table = Table.of(by_workload, analysis.by_workload, "By workload")
     return [Heading(table.label), table] if table.rows else []
@@ -194,6 +192,9 @@ def _arm_quantity(arm: Arm, row: Row) -> str:
     return text.quantity(row["metric"], row[arm])
 
 
+_BOTH = (*(Column(arm, partial(_arm_quantity, arm)) for arm in Arm), _RATIO)
+
+
 # --- Burst and sustained, latency
 
 
@@ -206,11 +207,7 @@ def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
         "the drain, in which what was left is flushed and compacted."
     )
     blocks: list[Block] = [Heading("Burst, sustained and what they cost"), Paragraph(note, "quiet")]
-    columns = (
-        Column("figure", sentences.performance_label, "metric", number=False),
-        *(Column(arm, partial(_arm_quantity, arm)) for arm in Arm),
-        _RATIO,
-    )
+    columns = (Column("figure", sentences.performance_label, "metric", number=False), *_BOTH)
     by_phase = groupby(analysis.performance, lambda row: (row["workload"], row["phase"]))
     for (workload, phase), rows in by_phase:
         table = Table.of(columns, list(rows), f"Burst and sustained of {phase}")
