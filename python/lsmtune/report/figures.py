@@ -34,8 +34,6 @@ from lsmtune.report.tables import (
 from lsmtune.report.verdict import changed
 from lsmtune.space.parameter import Parameter
 
-_TONES = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
-
 
 def value_axis(metric: str) -> Axis:
     """The axis of a metric."""
@@ -154,7 +152,7 @@ def latency_chart(analysis: StudyAnalysis, operation: str) -> Sequence[Chart]:
                 for point in curve.points
                 if point["latency_us"] > 0
             ]
-            series.append(Series(Form.LINE, _TONES[curve.arm], points, curve.arm))
+            series.append(Series(Form.LINE, curve.arm, points, curve.arm))
     ticks = [(_slower(percentile), f"p{percentile:g}") for percentile in _PERCENTILE_TICKS]
     low, high = _slower(_PERCENTILE_TICKS[0]), 1.05 * _slower(_PERCENTILE_TICKS[-1])
     across = Axis("percentile of operations", log=True, low=low, high=high, ticks=ticks)
@@ -195,8 +193,8 @@ def series_chart(analysis: StudyAnalysis, workload: str = "") -> Sequence[Chart]
                 points.append(Point(at_s, median(rates), low=low, high=high))
         name = f"{arm}: median, and the middle 80 % of {text.count(len(rows), 'run')}"
         series += [
-            Series(Form.BAND, _TONES[arm], points),
-            Series(Form.LINE, _TONES[arm], points, name if points else ""),
+            Series(Form.BAND, arm, points),
+            Series(Form.LINE, arm, points, name if points else ""),
         ]
     time = Axis("seconds since the phase began", zero=True)
     label = f"Throughput over time of both{f' under {workload}' if workload else ''}"

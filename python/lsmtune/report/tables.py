@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 class Arm(StrEnum):
-    """Which side of a comparison a run is on."""
+    """Which side of a comparison a run is on; in a plot, the tone of that side."""
 
     BASELINE = "baseline"
     TUNED = "tuned"
