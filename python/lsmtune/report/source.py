@@ -118,8 +118,7 @@ class StudyRecords:
     @cached_property
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
         """The values of the objectives in each anchor, as they would be in the beginning."""
-        known = [anchor for anchor in self.anchors if anchor.values is not None]
-        return tuple(self.drift.judged(a.values or (), a.first, a.host) for a in known)
+        return tuple(self.drift.judged(a.values or (), a.first, a.host) for a in self.anchors)
 
     @cached_property
     def baseline_number(self) -> float | None:

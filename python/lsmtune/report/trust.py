@@ -32,26 +32,23 @@ from lsmtune.stats.intervals import MINIMUM_PAIRS
 from lsmtune.stats.noise import detectable_effect, noise_of
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.drift import Segment
-from lsmtune.study.stored import Round
 
 
 def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
     """One series for each objective on each host; empty where the baseline has not been run."""
-    if not records.anchors:
-        return ()
     clock, series = _Clock(records), []
-    for host, known in (records.drift.hosts or {"": ()}).items():
-        here = [a for a in records.anchors if a.values is not None and a.host == host]
+    for host, known in records.drift.hosts.items():
+        here = [anchor for anchor in records.anchors if anchor.host == host]
         for index, objective in enumerate(records.spec.goal.objectives):
             # A series in which nothing can be judged has no segments.
-            segments = known[index].segments if known else ()
+            segments, place_of = known[index].segments, known[index].around
             points = [
                 AnchorPoint(
                     role=clock.roles[anchor.first],
                     at_s=clock.end_s(anchor.last),
                     trials_before=clock.trials_before(anchor.first),
                     value=(anchor.values or ())[index],
-                    segment=_segment_of(anchor, segments),
+                    segment=place_of(anchor.first)[0] if segments else None,
                 )
                 for anchor in here
             ]
@@ -60,9 +57,9 @@ def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
                     from_s=clock.begin_s(segment.first),
                     to_s=clock.end_s(segment.last),
                     level=math.exp(segment.log_level),
-                    anchors=sum(_segment_of(each, [segment]) is not None for each in here),
+                    anchors=sum(point.segment == number for point in points),
                 )
-                for segment in segments
+                for number, segment in enumerate(segments)
             ]
             changes = [_change(records, clock, *both) for both in pairwise(segments)]
             series.append(
@@ -96,11 +93,6 @@ class _Clock:
 
     def trials_before(self, row: int) -> int:
         return bisect_left(self._firsts, row)
-
-
-def _segment_of(anchor: Round, segments: Sequence[Segment]) -> int | None:
-    inside = (n for n, each in enumerate(segments) if each.first <= anchor.first <= each.last)
-    return next(inside, None)
 
 
 def _change(records: StudyRecords, clock: _Clock, before: Segment, after: Segment) -> MachineChange:
