@@ -22,7 +22,6 @@ from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
-from lsmtune.proof.verdict import bounds_of
 from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
 from lsmtune.space.parameter import is_option_name
 from lsmtune.stats.intervals import MINIMUM_PAIRS
@@ -355,5 +354,5 @@ def _with_ratio(
                 return result
             side.append(float(value))
     interval = sequential_ratio(*sides, 0.95)
-    low, high = bounds_of(interval)
+    low, high = interval.ends
     return replace(result, ratio=interval.ratio, ratio_low=low, ratio_high=high)

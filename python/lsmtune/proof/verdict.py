@@ -83,7 +83,7 @@ def judge(
     reasons += [] if any(reasons) else [trouble]
     if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
         reasons = ["the interval includes 1"]
-    low, high = (None, None) if interval is None else bounds_of(interval)
+    low, high = (None, None) if interval is None else interval.ends
     return Verdict(
         outcome=outcome,
         metric=goal.metric,
@@ -103,12 +103,6 @@ def judge(
 def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
     """The verdict when there was nothing to prove."""
     return judge(PairValues(disqualified=why), goal, confidence)
-
-
-def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
-    """The ends of `interval`; None where it has no end on that side."""
-    low = interval.low if interval.low > 0.0 else None
-    return low, interval.high if math.isfinite(interval.high) else None
 
 
 # --- secondary metrics: their ratios, with intervals that hold together
@@ -189,8 +183,7 @@ def _ratio(
     if len(base) < max(len(baseline), MINIMUM_PAIRS) or len(other) < len(candidate):
         return MetricRatio(label, direction)
     interval = sequential_ratio(base, other, confidence)
-    low, high = bounds_of(interval)
-    return MetricRatio(label, direction, interval.ratio, low, high)
+    return MetricRatio(label, direction, interval.ratio, *interval.ends)
 
 
 # --- What it would take to prove what was not proven: pairs and time, from what the pairs showed.

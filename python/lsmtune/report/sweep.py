@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
@@ -345,8 +344,7 @@ def _ratio_parts(ratio: RatioInterval | None) -> dict[str, float | None]:
     """The bounds are None where there is one pair only, or none."""
     if ratio is None:
         return dict.fromkeys(("ratio", "ratio_low", "ratio_high"))
-    low = ratio.low if ratio.low > 0.0 else None
-    high = ratio.high if math.isfinite(ratio.high) else None
+    low, high = ratio.ends
     return {"ratio": ratio.ratio, "ratio_low": low, "ratio_high": high}
 
 

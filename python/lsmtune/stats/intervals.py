@@ -90,6 +90,12 @@ class RatioInterval:
         """Whether the interval says that the two sides differ."""
         return self.low > 1.0 or self.high < 1.0
 
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """`low` and `high`; None where the interval has no end on that side."""
+        low = self.low if self.low > 0.0 else None
+        return low, self.high if math.isfinite(self.high) else None
+
 
 def paired_ratio(
     baseline: Sequence[float], candidate: Sequence[float], confidence: float = 0.95
