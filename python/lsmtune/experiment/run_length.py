@@ -67,7 +67,7 @@ def unsteady(
     whole jobs: their rate moves with the tree, and what they leave is charged to them. What a run
     did not count is not held against it.
     """
-    phases = _judged(measurement, goal)
+    phases = judged_phases(measurement, goal)
     lines = []
     flushes, compactions = _writes(phases)
     if flushes is not None and flushes < flushes_least:
@@ -104,7 +104,7 @@ def flushes_missing(
     be written then follows from `memtable_bytes`, those of a full one, where they are known. Else
     nothing tells after no flush: a run that is `FACTOR_BLIND` times as long does.
     """
-    phases = _judged(measurement, goal)
+    phases = judged_phases(measurement, goal)
     flushes, compactions = _writes(phases)
     enough = FLUSHES_WANTED if compactions == 0 else flushes_least
     if flushes is None:
@@ -133,7 +133,7 @@ def flushes_for(trigger: int) -> int:
 
 def flushes_made(measurement: Measurement, goal: Goal) -> int:
     """How often a run flushed that compacted, too; 0 for any other."""
-    flushes, compactions = _writes(_judged(measurement, goal))
+    flushes, compactions = _writes(judged_phases(measurement, goal))
     return flushes if flushes and compactions else 0
 
 
@@ -157,7 +157,7 @@ def data_held(measurement: Measurement, workload: Workload, goal: Goal, flushes:
     counted.
     """
     timed = {phase.name for phase in ended_by_time(measurement, workload)}
-    phases = [phase for phase in _judged(measurement, goal) if phase.name in timed]
+    phases = [phase for phase in judged_phases(measurement, goal) if phase.name in timed]
     made, compactions = _writes(phases)
     wanted = FLUSHES_WANTED if compactions == 0 else flushes
     return math.inf if made is None else max(1.0, made / wanted)
@@ -178,14 +178,14 @@ def steady_factor(
     that is steady with `FLUSHES_LEAST`.
     """
     factor = 1.0 + (missing or 0.0)
-    moving = _moving(_judged(measurement, goal), workload)
+    moving = _moving(judged_phases(measurement, goal), workload)
     only_flushes = not moving and (least or not flushes_missing(measurement, goal))
     return factor if only_flushes else max(TREND_FACTOR, factor)
 
 
 def has_trend(measurement: Measurement, workload: Workload, goal: Goal) -> bool:
     """Whether the rate of a phase that `goal` looks at moves, and the phase is no whole job."""
-    return any(list(_trend(p)) for p in _no_jobs(_judged(measurement, goal), workload))
+    return any(list(_trend(p)) for p in _no_jobs(judged_phases(measurement, goal), workload))
 
 
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:
@@ -207,7 +207,7 @@ def _no_jobs(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[Pha
     return [phase for phase in phases if phase.name not in jobs]
 
 
-def _judged(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
+def judged_phases(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
     """The measure phases that the objectives look at; all of them for totals of the run."""
     if any(objective.metric in TOTAL_METRICS for objective in goal.objectives):
         return measurement.measured_phases

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.model.goal import Objective
-from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
-from lsmtune.model.metrics import PERCENTILES, TOTAL_METRICS
+from lsmtune.experiment.run_length import judged_phases
+from lsmtune.model.goal import Goal
+from lsmtune.model.measurement import Latency, Outcome
+from lsmtune.model.metrics import PERCENTILES
 from lsmtune.report.source import StudyRecords, arms, workload_label
 from lsmtune.report.tables import Arm, LatencyCurve
 
@@ -155,12 +156,12 @@ def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tup
     With several workloads the operation's name begins with the workload's label. A curve stops at
     the percentile beyond which fewer than one operation would lie.
     """
-    curves, problems = [], []
+    curves, problems, goal = [], [], Goal((records.spec.objective,))
     for arm, runs in arms(records).items():
         by_operation: dict[str, list[tuple[int, Latency]]] = {}
-        for stored in runs:
+        for stored in (run for run in runs if run.measurement.outcome is Outcome.OK):
             label = workload_label(records, stored)
-            for phase in _judged_phases(records.spec.objective, stored.measurement):
+            for phase in judged_phases(stored.measurement, goal):
                 for operation, latency in phase.latencies.items():
                     if latency.histogram_ns_base64:
                         name = f"{label}: {operation}" if label else operation
@@ -178,16 +179,6 @@ def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tup
                 most = max(latency.latency_us_max for _, latency in latencies)
                 curves.append(_curve(arm, operation, whole, runs_seen, most))
     return tuple(curves), tuple(problems)
-
-
-def _judged_phases(objective: Objective, run: Measurement) -> list[PhaseMeasurement]:
-    """The phases that the objective looks at: all measure phases for a total over them."""
-    if run.outcome is not Outcome.OK:
-        return []
-    if objective.metric in TOTAL_METRICS:
-        return run.measured_phases
-    phase = objective.phase_of(run)
-    return [] if phase is None else [phase]
 
 
 def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float) -> LatencyCurve:
