@@ -219,7 +219,7 @@ def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     def level(value: float | None) -> float | None:
         return None if value is None or not math.isfinite(value) else value / scale
 
-    marks: dict[_Mark, list[Point]] = {}
+    marks: dict[Series, list[Point]] = {}
     for row in rows:
         mark, at = _trial_mark(analysis, row)
         y = BOTTOM if at is None else level(at)
@@ -228,10 +228,7 @@ def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     best = [Point(row.trial, level(row.best_so_far)) for row in rows if row.best_so_far is not None]
     series = [
         Series(Form.STEPS, "tuned", best, "best so far"),
-        *(
-            Series(form, tone, points, name, style)
-            for (form, tone, name, style), points in marks.items()
-        ),
+        *(replace(mark, points=points) for mark, points in marks.items()),
     ]
     rules = [Rule(1.0 if as_ratio else base, "baseline")] if base is not None else []
     verdict = analysis.verdict
@@ -244,30 +241,27 @@ def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     return chart_of(label, across, y_axis, series, rules=rules, height=320)
 
 
-_Mark = tuple[Form, str, str, str]  # form, tone, what the legend says, style
-
-
-def _trial_mark(analysis: StudyAnalysis, row: TrialRow) -> tuple[_Mark, float | None]:
-    """How a trial is drawn, and at which value.
+def _trial_mark(analysis: StudyAnalysis, row: TrialRow) -> tuple[Series, float | None]:
+    """The series that a trial is drawn in, without its points, and at which value.
 
     What a pruned trial had come to is on the scale of the plot where it is a rate among rates, or
     what a program reported of the objective; the value of a smaller run is not.
     """
     if row.value is not None:
         if row.is_tuned:
-            return (Form.STAR, "tuned", "the candidate", ""), row.value
+            return Series(Form.STAR, "tuned", (), "the candidate"), row.value
         if row.broken:
-            return (Form.RING, "tuned", "breaks a constraint", ""), row.value
-        return (Form.DOT, "tuned", "trial", "faint"), row.value
+            return Series(Form.RING, "tuned", (), "breaks a constraint"), row.value
+        return Series(Form.DOT, "tuned", (), "trial", "faint"), row.value
     if row.outcome is Outcome.OK:  # an objective of 0 leaves the product of several without one
-        return (Form.RING, "muted", "without a value", ""), None
+        return Series(Form.RING, "muted", (), "without a value"), None
     if row.outcome is not Outcome.PRUNED:
-        return (Form.CROSS, "bad", "failed", ""), None
+        return Series(Form.CROSS, "bad", (), "failed"), None
     at, rates = row.censored, analysis.direction == Direction.MAXIMIZE
     shown = at is not None and at.reached_keys is None and (at.reached_s is None or rates)
     if at is None or at.value is None or not shown:
-        return (Form.DIAMOND, "muted", "pruned", ""), None
-    return (Form.DIAMOND, "muted", "pruned: the value when stopped", ""), at.value
+        return Series(Form.DIAMOND, "muted", (), "pruned"), None
+    return Series(Form.DIAMOND, "muted", (), "pruned: the value when stopped"), at.value
 
 
 def _trial_hover(metric: str, row: TrialRow) -> str:
@@ -422,17 +416,17 @@ def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Sequence[Chart]:
     place, across = _slice_axis(plotted)
     # The tuned trial is drawn last, on top of the others.
     points = sorted(plotted.points, key=lambda point: (point.is_tuned, point.trial))
-    marks: dict[tuple[Form, str, str], list[Point]] = {}
+    marks: dict[Series, list[Point]] = {}
     for point in points:
         form = Form.STAR if point.is_tuned else Form.DOT
-        kind = (form, "tuned", "" if point.is_tuned else "faint")
+        mark = Series(form, "tuned", (), style="" if point.is_tuned else "faint")
         if point.value is None:
             failed = point.outcome not in (Outcome.OK, Outcome.PRUNED)
-            kind = (Form.CROSS, "bad", "") if failed else (Form.DIAMOND, "muted", "")
+            mark = Series(Form.CROSS, "bad", ()) if failed else Series(Form.DIAMOND, "muted", ())
         y = BOTTOM if point.value is None else point.value
         hover = _point_hover(analysis, plotted, point)
-        marks.setdefault(kind, []).append(Point(place(point), y, hover))
-    series = [Series(form, tone, at, style=style) for (form, tone, style), at in marks.items()]
+        marks.setdefault(mark, []).append(Point(place(point), y, hover))
+    series = [replace(mark, points=at) for mark, at in marks.items()]
     level = analysis.history.baseline_value
     rules = [] if level is None or not math.isfinite(level) else [Rule(level)]
     axis = replace(value_axis(analysis.metric), title="")
