@@ -32,8 +32,9 @@ from lsmtune.report.document import (
 )
 from lsmtune.report.history import RepeatRow, ratio, repeat_rows
 from lsmtune.report.notices import condition_notices
-from lsmtune.report.proof import middle, tree_rows
+from lsmtune.report.proof import tree_rows
 from lsmtune.report.sentences import condition_facts
+from lsmtune.report.source import middle
 from lsmtune.report.tables import Conditions
 from lsmtune.report.terminal import blocks_view
 from lsmtune.report.trust import conditions_of

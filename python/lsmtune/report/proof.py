@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from statistics import median
+from collections.abc import Sequence
 
 from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome, PhaseMeasurement
@@ -18,6 +17,7 @@ from lsmtune.report.source import (
     counted_pairs,
     counts,
     method_of,
+    middle,
     proof_runs,
     value_of,
     workload_label,
@@ -108,12 +108,6 @@ def _level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, .
         for values in (phase.files_per_level, phase.bytes_per_level)
     )
     return (*held, *done)
-
-
-def middle(values: Iterable[float | None]) -> float | None:
-    """The median of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
 
 
 # --- The proof run by run: the tuned Config beside the baseline, pair by pair

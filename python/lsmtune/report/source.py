@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -123,9 +123,13 @@ class StudyRecords:
     @cached_property
     def baseline_number(self) -> float | None:
         """The median of `Goal.number` over the anchors."""
-        numbers = [self.spec.goal.number(values) for values in self.baseline_values]
-        known = [number for number in numbers if number is not None]
-        return median(known) if known else None
+        return middle(self.spec.goal.number(values) for values in self.baseline_values)
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    """The median of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def spec_of(folder: StudyFolder) -> Spec:

@@ -11,13 +11,12 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
-from statistics import median
 
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
-from lsmtune.report.source import StudyRecords, cached_shares
+from lsmtune.report.source import StudyRecords, cached_shares, middle
 from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
@@ -196,7 +195,7 @@ def conditions_of(
         memory_limited_by=Counter(run.memory_limited_by for run, _ in ok if run.memory_limited_by),
         steal_runs=len(stolen),
         steal_runs_disturbed=sum(share > STEAL_SHARE_MAX for share in stolen),
-        steal_share_median=median(stolen) if stolen else None,
+        steal_share_median=middle(stolen),
         steal_share_max=max(stolen, default=None),
     )
 
