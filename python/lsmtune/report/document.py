@@ -48,8 +48,8 @@ class Column:
 
     Attributes:
         told: a value as text, or as a Cell that is more than its text.
-        key: which field of a record it shows, as JSON names it, or what takes it from a record; the
-            whole record where it is empty.
+        key: which field of a record it shows, as JSON names it; a pair is a field and a part of it,
+            which a mapping may lack. Or what takes it from a record; all of it where it is empty.
         number: whether its cells are numbers, which stand to the right.
         style: `mono`, `clip` (long text), `name` (of an option) or `to` (what it is to become).
         terminal: whether a terminal, which is narrow, shows it.
@@ -57,7 +57,7 @@ class Column:
 
     label: str
     told: Callable[[Any], str | Cell] = _plain
-    key: str | Callable[[Any], Any] = ""
+    key: str | tuple[str, Any] | Callable[[Any], Any] = ""
     number: bool = True
     style: str = ""
     terminal: bool = True
@@ -74,7 +74,11 @@ class Column:
         """What this column shows of `record`, which is a mapping or has attributes."""
         if callable(self.key) or not self.key:
             return self.key(record) if callable(self.key) else record
-        return record[self.key] if isinstance(record, Mapping) else getattr(record, self.key)
+        field, part = (self.key, None) if isinstance(self.key, str) else self.key
+        value = record[field] if isinstance(record, Mapping) else getattr(record, field)
+        if part is None:
+            return value
+        return value.get(part) if isinstance(value, Mapping) else value[part]
 
 
 def words(*labels: str) -> tuple[Column, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
@@ -83,8 +82,8 @@ def _front_blocks(front: Front) -> list[Block]:
     columns = [Column("trial", number)]
     for at, (name, metric) in enumerate(zip(front.objectives, front.metrics, strict=True)):
         told, label = partial(text.quantity, metric), text.metric_label(name)
-        columns.append(Column(label, told, partial(_of_objective, "values", at)))
-        columns.append(Column("to baseline", text.ratio, partial(_of_objective, "ratios", at)))
+        columns.append(Column(label, told, ("values", at)))
+        columns.append(Column("to baseline", text.ratio, ("ratios", at)))
     columns.append(Column("gain", text.ratio, "gain"))
     columns.append(Column("options", text.options_line, "options", number=False, style="mono clip"))
     marks = {number: "tuned" for number, row in enumerate(front.rows) if row.is_picked}
@@ -94,11 +93,6 @@ def _front_blocks(front: Front) -> list[Block]:
         *figures.front_chart(front),
         Table.of(columns, front.rows, "Front", marks=marks, header=False, sortable=True),
     ]
-
-
-def _of_objective(field: str, at: int, row: FrontRow) -> float | None:
-    value: float | None = getattr(row, field)[at]
-    return value
 
 
 def _importance_blocks(analysis: StudyAnalysis) -> list[Block]:
@@ -207,9 +201,8 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     repeated = any(as_measured(row).text for row in rows)
     of_options = []
     for parameter in (plotted.parameter for plotted in analysis.slices):
-        told_option = partial(text.option, unit=parameter.unit)
-        value = partial(_option, parameter.name)
-        of_options.append(Column(parameter.name, told_option, value, style="name mono"))
+        name, told_option = parameter.name, partial(text.option, unit=parameter.unit)
+        of_options.append(Column(name, told_option, ("options", name), style="name mono"))
     columns = [
         Column("trial", key="trial"),
         Column("outcome", _outcome_cell, number=False),
@@ -230,10 +223,6 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     marks = {number: "tuned" for number, row in enumerate(shown) if row.is_tuned}
     table = Table.of(columns, shown, "Trials", marks=marks, fold=fold, header=False, sortable=True)
     return Section("trials", "Trials", [Paragraph(note, "note"), table])
-
-
-def _option(name: str, row: TrialRow) -> OptionValue | None:
-    return row.options.get(name)
 
 
 def _outcome_cell(row: TrialRow) -> Cell:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def _table_blocks(result: SweepResult, table: Table) -> list[Block]:
     """The cells of one table, their plots, and their ratios to the first one."""
     plots = _charts(result, table)
     best = {} if table.best is None else {table.best: "best"}
-    axes = [Column(axis.name, key=partial(_axis_value, at)) for at, axis in enumerate(result.axes)]
+    axes = [Column(axis.name, key=("values", at)) for at, axis in enumerate(result.axes)]
     blocks: list[Block] = [Paragraph(note, "finding") for note in table.notes]
     blocks += [Beside(plots, "pair")] if plots else []
     columns = [*axes, *columns_of(table)]
@@ -106,10 +105,6 @@ def _table_blocks(result: SweepResult, table: Table) -> list[Block]:
             ReportTable.of(columns, table.cells[1:], label, marks=later),
         ]
     return blocks
-
-
-def _axis_value(at: int, cell: CellSummary) -> str:
-    return cell.values[at]
 
 
 def headline(result: SweepResult) -> str:
@@ -155,7 +150,7 @@ def columns_of(table: Table) -> list[Column]:
     sustained, *rates = _rate_columns(table, "metrics", interval)
     columns = [
         sustained,
-        Column("median", _median, partial(_figure, "metrics", table.metric)),
+        Column("median", _median, ("metrics", table.metric)),
         *rates,
         mean("p99", "latency_us_p99", text.duration_us),
         mean("time with drain", PHASE_TOTAL_S, _time),
@@ -173,15 +168,10 @@ def ratio_columns_of(table: Table) -> list[Column]:
     """Ratios to the first cell of `table`, without columns of which nothing is known."""
     columns = [
         *_rate_columns(table, "ratios", ratio_interval),
-        Column("p99", ratio_interval, partial(_figure, "ratios", "latency_us_p99")),
-        Column("time with drain", ratio_interval, partial(_figure, "ratios", PHASE_TOTAL_S)),
+        Column("p99", ratio_interval, ("ratios", "latency_us_p99")),
+        Column("time with drain", ratio_interval, ("ratios", PHASE_TOTAL_S)),
     ]
     return _known(columns, table.cells[1:])
-
-
-def _figure(kind: str, metric: str, cell: CellSummary) -> Any:
-    """One of the `metrics` or `ratios` of a cell, None where there is none."""
-    return getattr(cell, kind).get(metric)
 
 
 def _rate_columns(table: Table, kind: str, told: Callable[[Any], str]) -> list[Column]:
@@ -190,10 +180,10 @@ def _rate_columns(table: Table, kind: str, told: Callable[[Any], str]) -> list[C
     sustained = {"ops/s": SUSTAINED, "MB/s": SUSTAINED_MB}
     drained = ((cell.value("drain_s"), cell.value("elapsed_s")) for cell in table.cells)
     if not any(drain_s and run_s and drain_s > _DRAIN_SHOWN * run_s for drain_s, run_s in drained):
-        return [Column(label, told, partial(_figure, kind, of)) for label, of in burst.items()]
+        return [Column(label, told, (kind, of)) for label, of in burst.items()]
     groups = (("sustained", sustained), ("burst", burst))
     return [
-        Column(f"{unit}, {name}", told, partial(_figure, kind, of), terminal=name == "sustained")
+        Column(f"{unit}, {name}", told, (kind, of), terminal=name == "sustained")
         for name, rates in groups
         for unit, of in rates.items()
     ]
