@@ -273,9 +273,10 @@ _CELLS = (80, 40)
 
 def draw(chart: Chart) -> str:
     """The plot as a figure of HTML."""
-    all_points = [point for series in chart.series for point in series.points]
-    xs = [v for point in all_points for v in (point.x, *_bounds(chart, point, "x"))]
-    ys = [v for point in all_points for v in (point.y, *_bounds(chart, point, "y"))]
+    points = [point for series in chart.series for point in series.points]
+    xs, ys = [point.x for point in points], [point.y for point in points]
+    # The ends of intervals lie along x where y has names.
+    (xs if chart.y.names else ys).extend(end for p in points for end in (p.low, p.high))
     rules = [[rule.at for rule in chart.rules if rule.upright is way] for way in (True, False)]
     x = _Scale(chart.x, [*xs, *rules[0], *(s.low for s in chart.spans)])
     y = _Scale(chart.y, [*ys, *rules[1]], _ROW_CENTRE)
@@ -310,12 +311,6 @@ def _as_drawn(series: Sequence[Series]) -> Sequence[Series]:
         replace(each, form=Form.CROWD) if each in marks and len(each.points) > _FEW else each
         for each in series
     ]
-
-
-def _bounds(chart: Chart, point: Point, way: str) -> tuple[float | None, ...]:
-    """The ends of an interval, which lie along x where y has names."""
-    along = "x" if chart.y.names else "y"
-    return (point.low, point.high) if way == along else ()
 
 
 def _grid(chart: Chart, x: _Scale, y: _Scale) -> Iterator[str]:
@@ -454,14 +449,14 @@ def _intervals(
 ) -> str:
     path = []
     for point, across, share in known:
-        if series.form is Form.ERROR:
-            low, high = y.share(point.low), y.share(point.high)
-            if low is not None and high is not None:
-                path.append(f"M{1000 * across:.1f} {_down(low)}V{_down(high)}")
+        is_bar, scale = series.form is Form.BAR, y if series.form is Form.ERROR else x
+        low = scale.share(0.0 if is_bar else point.low)
+        high = scale.share(point.x if is_bar else point.high)
+        if low is None or high is None:
             continue
-        low = x.share(0.0) if series.form is Form.BAR else x.share(point.low)
-        high = across if series.form is Form.BAR else x.share(point.high)
-        if low is not None and high is not None:
+        if series.form is Form.ERROR:
+            path.append(f"M{1000 * across:.1f} {_down(low)}V{_down(high)}")
+        else:
             ends = (1000 * min(max(end, 0.0), 1.0) for end in (low, high))
             path.append(f"M{next(ends):.1f} {_down(share)}H{next(ends):.1f}")
     return f'<path class="{series.form} {series.tone} {series.style}" d="{"".join(path)}"/>'
