@@ -66,7 +66,7 @@ def test_merging_takes_histograms_of_different_precision() -> None:
 
 def test_nothing_merged_is_empty_and_has_no_percentiles() -> None:
     assert merged([]).total == 0
-    with pytest.raises(ValueError, match="empty"):
+    with pytest.raises(ValueError, match="add up to nothing"):
         merged([]).at_percentiles([50.0])
 
 

@@ -12,7 +12,7 @@ import binascii
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from lsmtune.model.measurement import Latency, Outcome
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.report.source import StudyRecords, arms, workload_label
 from lsmtune.report.tables import Arm, LatencyCurve
+from lsmtune.stats.fitting import quantiles
 
 _COOKIE_MASK = 0xFFFFFF0F
 _COOKIE_DEFLATED = 0x1C849304
@@ -47,16 +48,13 @@ class Histogram:
         """How many values were recorded."""
         return int(self.counts.sum())
 
-    def at_percentiles(self, percentiles: Iterable[float]) -> list[int]:
+    def at_percentiles(self, percentiles: Sequence[float]) -> list[int]:
         """The smallest recorded value that at least each percentile (0 to 100) does not exceed.
 
         Raises ValueError when the histogram is empty.
         """
-        if not self.total:
-            raise ValueError("an empty histogram has no percentiles")
-        wanted = np.ceil(np.asarray(list(percentiles), dtype=float) / 100.0 * self.total - 1e-9)
-        places = np.searchsorted(np.cumsum(self.counts), np.maximum(wanted, 1))
-        return [int(value) for value in self.values[np.minimum(places, len(self.values) - 1)]]
+        shares = np.asarray(percentiles, dtype=float) / 100.0
+        return [int(value) for value in quantiles(self.values, self.counts, shares.tolist())]
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
