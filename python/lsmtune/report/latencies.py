@@ -141,10 +141,8 @@ _POINTS_PER_DECADE = 12
 
 def percentile_grid() -> tuple[float, ...]:
     """Percentiles from 50 to 99.99, even on the scale of -log10(1 - p), the named ones included."""
-    low, high = math.log10(2.0), 4.0
-    steps = round((high - low) * _POINTS_PER_DECADE)
-    even = (low + (high - low) * step / steps for step in range(steps + 1))
-    grid = {round(100.0 - 100.0 * 10.0**-scale, 6) for scale in even}
+    points = 1 + round((4 - math.log10(2)) * _POINTS_PER_DECADE)
+    grid = {round(100.0 - 100.0 * above, 6) for above in np.geomspace(0.5, 1e-4, points).tolist()}
     return tuple(sorted(grid | {90.0, 99.99, *PERCENTILES.values()}))
 
 
