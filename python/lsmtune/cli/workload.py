@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,7 +29,6 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.output import check_outputs, new_file, note, print_json, print_view, put_out
 from lsmtune.driver.conversation import find_driver
-from lsmtune.driver.messages import TraceProgress
 from lsmtune.engines.properties import properties_of
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError, LsmtuneError, check_name
@@ -41,7 +39,7 @@ from lsmtune.model.text import open_text, read_text
 from lsmtune.model.workload import VALUE_BYTES_MAX, Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.report.document import Document
-from lsmtune.traces.summary import OnProgress, TraceSummary, inspect_trace
+from lsmtune.traces.summary import TraceSummary, inspect_trace
 from lsmtune.workloads.choice import WORKLOAD_FLAG, stated_workload
 from lsmtune.workloads.describe import show_document, show_lines
 from lsmtune.workloads.file import parse_workload_file, workload_document, workload_text
@@ -299,10 +297,11 @@ def _inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
+    from lsmtune.cli.live import counted_progress
     from lsmtune.report.trace import trace_document
 
     err = check_outputs([("--html", html)], force=force, as_json=as_json)
-    with _progress() as on_progress:
+    with counted_progress("trace, bytes") as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
     _show_page(trace_document(summary), html, as_json=as_json, err=err)
     if as_json:
@@ -344,6 +343,7 @@ def _fit(
     as_json: JsonOption = False,
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
+    from lsmtune.cli.live import counted_progress
     from lsmtune.report.trace import fit_document, trace_document
     from lsmtune.traces.fit import FitRequest, fit_trace
 
@@ -358,7 +358,7 @@ def _fit(
         records, ranges, scan_length, loaded, operations, threads, rate == RECORDED
     )
     driver = find_driver()
-    with _progress() as on_progress:
+    with counted_progress("trace, bytes") as on_progress:
         fit = fit_trace(
             lambda parts, number: inspect_trace(
                 driver, trace, ranges=parts, key_number=number, on_progress=on_progress
@@ -404,18 +404,6 @@ def _replay(
     config = with_page_cache(config, engine, workload.page_cache, WORKLOAD_FLAG)
     bench = bench_of(config, workload, {}, limits, repeats)
     measure_one(bench, native_runner(engine, library), as_json=as_json)
-
-
-@contextmanager
-def _progress() -> Iterator[OnProgress]:
-    from lsmtune.cli.live import counted_progress
-
-    with counted_progress("trace, bytes") as counted:
-
-        def on_progress(message: TraceProgress) -> None:
-            counted(message.bytes_read, message.bytes_total)
-
-        yield on_progress
 
 
 def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -> None:

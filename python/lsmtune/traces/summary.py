@@ -280,8 +280,6 @@ LIMITS = Limits(deadline_s=30 * 24 * 3600.0, memory_bytes=1 << 30, disk_bytes=1 
 # db_bench's keys: the number first, eight bytes, the highest first.
 DB_BENCH_NUMBER: dict[str, object] = {"offset_bytes": 0, "bytes": 8, "format": "big_endian"}
 
-OnProgress = Callable[[TraceProgress], None]
-
 
 def inspect_trace(
     driver: Path,
@@ -289,13 +287,14 @@ def inspect_trace(
     *,
     ranges: int = RANGES_DEFAULT,
     key_number: dict[str, object] | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> TraceSummary:
     """What `trace` holds, up to its damage where it has any.
 
     `ranges` parts of the key space are told apart, at most 4096; `key_number` says how a key's
-    number is read where the driver is not to look for itself. Raises InputError for what is not a
-    trace, LsmtuneError where the driver failed.
+    number is read where the driver is not to look for itself. `on_progress` is told how many bytes
+    of how many are read. Raises InputError for what is not a trace, LsmtuneError where the driver
+    failed.
     """
     if not trace.is_file():
         why = "a folder" if trace.is_dir() else "no such file"
@@ -306,7 +305,7 @@ def inspect_trace(
         if isinstance(message, TraceInspected):
             heard.append(trace_summary(message.document))
         elif isinstance(message, TraceProgress) and on_progress is not None:
-            on_progress(message)
+            on_progress(message.bytes_read, message.bytes_total)
 
     document = inspect_request(trace.resolve(), ranges, key_number)
     with temporary_folder("trace") as folder:
