@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.formats import EXPORTERS, export, exported
-from lsmtune.engines.formats.base import Exported, ExportRequest, differences
+from lsmtune.engines.formats.base import Difference, Exported, ExportRequest, differences
 from lsmtune.engines.option_names import (
     TABLE_OPTION,
     TABLE_SECTION,
@@ -438,9 +438,8 @@ def test_only_what_differs_is_a_difference() -> None:
     there: dict[str, OptionValue] = {TABLE_OPTION: "{block_size=8192;}", "num_levels": 5, "ttl": 9}
     found = {each.option: each for each in differences("rocksdb", NEWEST, here, there)}
     assert found.keys() == {"num_levels", "ttl"}  # 64 MiB is the default
-    assert (found["ttl"].here, found["ttl"].there, found["ttl"].unit) == (60, 9, "s")
-    levels = found["num_levels"]
-    assert (levels.here, levels.there, levels.set_here, levels.set_there) == (7, 5, False, True)
+    assert found["ttl"] == Difference("ttl", 60, True, 9, True, "s")
+    assert found["num_levels"] == Difference("num_levels", 7, False, 5, True)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(option_catalogue("leveldb"))), st.integers(1, 2**30)))

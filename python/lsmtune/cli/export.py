@@ -16,6 +16,7 @@ from lsmtune.engines.formats import EXPORTERS, exported
 from lsmtune.engines.formats.base import Difference, ExportRequest, differences
 from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
 from lsmtune.errors import InputError, check_name
+from lsmtune.model.codec import encode
 
 ENGINES = (*ENGINE_KINDS, *PLUGIN_ENGINES)
 SET_OPTIONS = "set-options"  # the one format of two configurations
@@ -107,18 +108,7 @@ def _show_differences(request: ExportRequest, other: NamedConfig, *, as_json: bo
     label = other.config.label
     found = differences(request.engine_name, request.version, request.options, other.config.options)
     if as_json:
-        rows = [
-            {
-                "option": each.option,
-                "value": each.here,
-                "is_set": each.set_here,
-                "other_value": each.there,
-                "other_is_set": each.set_there,
-                "unit": each.unit,
-            }
-            for each in found
-        ]
-        print_json({**_about(request), "other": label, "differences": rows})
+        print_json({**_about(request), "other": label, "differences": encode(found)})
     elif not found:
         typer.echo(f"{request.label} and {label} set the same options")
     else:
@@ -137,8 +127,8 @@ def _print_table(found: Iterable[Difference], here: str, there: str) -> None:
     rows = [
         (
             each.option,
-            shown(each.here, each.unit, each.set_here),
-            shown(each.there, each.unit, each.set_there),
+            shown(each.value, each.unit, each.is_set),
+            shown(each.other_value, each.unit, each.other_is_set),
         )
         for each in found
     ]

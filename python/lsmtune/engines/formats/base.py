@@ -352,15 +352,14 @@ class Difference:
     """An option that two configurations give different values.
 
     A value is None where a configuration leaves the engine's default, and that is not known;
-    `set_here` and `set_there` tell whether a configuration states its value. `unit` is the
-    catalogue's.
+    `is_set` tells whether a configuration states its value. `unit` is the catalogue's.
     """
 
     option: str
-    here: OptionValue | None
-    there: OptionValue | None
-    set_here: bool
-    set_there: bool
+    value: OptionValue | None
+    is_set: bool
+    other_value: OptionValue | None
+    other_is_set: bool
     unit: str = ""
 
 
@@ -384,7 +383,7 @@ def differences(
         other = option_value(theirs[name]) if name in theirs else default
         if one is None or other is None or not same_to(engine, one, other):
             unit = infos[name].unit if name in infos else ""
-            found.append(Difference(name, one, other, name in ours, name in theirs, unit))
+            found.append(Difference(name, one, name in ours, other, name in theirs, unit))
     return tuple(found)
 
 

@@ -347,12 +347,12 @@ def _set_options(request: ExportRequest) -> Exported:
     left_out: list[LeftOut] = []
     for each in differences("rocksdb", request.version, request.options, request.other):
         why = _why_not(each, request.version)
-        if each.here is None or each.there is None or why:
-            value = "(default)" if each.here is None else option_text(each.here)
+        if each.value is None or each.other_value is None or why:
+            value = "(default)" if each.value is None else option_text(each.value)
             left_out.append(LeftOut(each.option, value, why))
         else:
-            forward[each.option] = option_text(each.here)
-            back[each.option] = option_text(each.there)
+            forward[each.option] = option_text(each.value)
+            back[each.option] = option_text(each.other_value)
     of_database, _ = _by_call(forward)
     if of_database:
         # What the option has after the call, and after the one that leads back.
@@ -374,7 +374,7 @@ def _why_not(each: Difference, version: str | None) -> str:
         return f"RocksDB {version} has no such option"
     if version is not None and not info.mutable_in(version):
         return f"an open RocksDB takes it since {info.mutable_since}, and this is {version}"
-    if each.here is None or each.there is None:
+    if each.value is None or each.other_value is None:
         return "RocksDB's default is not known, so that there is no way back"
     return ""
 
