@@ -213,11 +213,6 @@ class History:
     entries: int = 0
     changes: tuple[Change, ...] = ()
 
-    def document(self) -> dict[str, object]:
-        """For programs."""
-        found = [asdict(change) for change in self.changes]
-        return {"file": str(self.file), "entries": self.entries, "changes": found}
-
     def lines(self) -> Iterator[str]:
         """For people."""
         from lsmtune.report.words import count, moment, plain_ratio

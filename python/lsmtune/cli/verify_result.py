@@ -75,7 +75,7 @@ def document(told: Told) -> dict[str, object]:
         **told.result.survival.document(),
         "refused": list(told.refused),
         "warnings": list(told.warnings),
-        "history": None if told.history is None else told.history.document(),
+        "history": encode(told.history),
     }
 
 
