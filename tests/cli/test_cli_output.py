@@ -184,12 +184,12 @@ def test_the_bench_view_while_a_phase_runs_and_after() -> None:
     run = RunProgress(WORKLOAD)
     assert "fillrandom" in text_of(bench_view(run, "title"))
     for message in MESSAGES[:5]:
-        run.message(message)
+        run.run_message(message)
     running = text_of(bench_view(run, "title"))
     assert "82 %" in running
     assert "168,000 ops/s  ██" in running
     for message in MESSAGES[5:]:
-        run.message(message)
+        run.run_message(message)
     assert "100 %" in text_of(bench_view(run, "title"))
 
 
@@ -199,7 +199,7 @@ def test_a_run_on_a_database_that_was_settled_unasked(announced: tuple[tuple[str
     read = Phase("read", PhaseKind.MEASURE, "readseq", operations_per_thread=10)
     run = RunProgress(Workload("w", (load, read), num=10))
     for name, index in announced:
-        run.message(PhaseStarted(index, name, "measure"))
+        run.run_message(PhaseStarted(index, name, "measure"))
     assert [known.phase.name for known in run.phases] == ["load", "settle", "read"]
     assert [known.started for known in run.phases] == [len(announced) > 1] * 2 + [True]
 

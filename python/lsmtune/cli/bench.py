@@ -27,9 +27,7 @@ from lsmtune.cli.flags import (
     under_workload,
 )
 from lsmtune.cli.output import failure, print_json, print_view, warn
-from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
-from lsmtune.experiment.observer import Observer
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -39,7 +37,7 @@ from lsmtune.programs.registry import PROGRAMS
 
 if TYPE_CHECKING:
     from lsmtune.experiment.rounds import After
-    from lsmtune.experiment.schedule import Arm, Slot
+    from lsmtune.experiment.schedule import Arm
     from lsmtune.programs.runner import RunnerChoice
 
 COMMAND = "bench"
@@ -295,29 +293,6 @@ def _doubtful(bench: Bench, choice: RunnerChoice) -> list[str]:
     return lines
 
 
-class _Progress(Observer):
-    """What the display shows: the run that is on, by which runner, and the how manieth it is."""
-
-    def __init__(self, bench: Bench, *, several: bool) -> None:
-        from lsmtune.cli.tune_progress import RunProgress
-
-        self.run = RunProgress(bench.workload)
-        self.title = ""
-        self._runs = len(bench.seeds)
-        self._several = several
-
-    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
-        """A run begins."""
-        self.run.restart(workload)
-        by = f" by {arm.label}" if arm.label != NATIVE or self._several else ""
-        number = f"run {slot.repeat + 1} of {self._runs}"
-        self.title = f"{arm.engine.name} {workload.name}{by}, {number}"
-
-    def run_message(self, message: Message) -> None:
-        """The driver said something."""
-        self.run.message(message)
-
-
 def measure(
     bench: Bench,
     choices: Sequence[RunnerChoice],
@@ -331,14 +306,15 @@ def measure(
     come while a program is being started, and leave it behind.
     """
     from lsmtune.cli.live import bench_display
+    from lsmtune.cli.rounds_progress import BenchProgress
     from lsmtune.experiment.rounds import measure_repeats
     from lsmtune.experiment.schedule import Arm
     from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
 
-    progress = _Progress(bench, several=len(choices) > 1)
+    progress = BenchProgress(bench.workload, len(bench.seeds), several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
     with (
-        bench_display(progress.run, lambda: progress.title, quiet=quiet),
+        bench_display(progress, lambda: progress.title, quiet=quiet),
         stop_on_interrupt(lambda _line: None) as stop,
     ):
         measured = measure_repeats(

@@ -1,4 +1,4 @@
-"""How far a sweep or a contest is: for displays while it runs, and before it as its plan."""
+"""How far a bench, a sweep or a contest is: for displays while it runs, and a sweep's plan."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from rich.console import RenderableType
 from lsmtune.cli.live import bench_display, is_live, stderr_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
-from lsmtune.driver.messages import Message
 from lsmtune.experiment.files import MEASUREMENTS_DB
-from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.rounds import read_rounds
 from lsmtune.experiment.schedule import Arm, Cell, Slot
 from lsmtune.experiment.store import StoredMeasurement
@@ -22,12 +20,33 @@ from lsmtune.experiment.sweep import Sweep
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import Workload
+from lsmtune.programs.output import NATIVE
 from lsmtune.report.document import Paragraph, Table, numbers, words
 from lsmtune.report.terminal import blocks_view
 from lsmtune.units import format_bytes, format_duration
 
 
-class RoundsProgress(Observer):
+class BenchProgress(RunProgress):
+    """Says which run is on, the how manieth it is, and by which runner: where there are `several`.
+
+    One alone is told where it is not lsmtune's driver.
+    """
+
+    def __init__(self, workload: Workload, repeats: int, *, several: bool) -> None:
+        super().__init__(workload)
+        self.title = ""
+        self._repeats = repeats
+        self._several = several
+
+    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
+        """A run begins."""
+        super().run_started(slot, arm, workload)
+        by = f" by {arm.label}" if arm.label != NATIVE or self._several else ""
+        number = f"run {slot.repeat + 1} of {self._repeats}"
+        self.title = f"{arm.engine.name} {workload.name}{by}, {number}"
+
+
+class RoundsProgress(RunProgress):
     """Keeps what a display shows.
 
     `say` gets a line for each run that did not end well, and what is odd; where nothing changes on
@@ -44,7 +63,7 @@ class RoundsProgress(Observer):
         *,
         quiet: bool,
     ) -> None:
-        self.run = RunProgress(cells[0].workload)
+        super().__init__(cells[0].workload)
         self._names = [cell.name for cell in cells]
         self._rounds = rounds
         self._runs = list(before)
@@ -62,12 +81,8 @@ class RoundsProgress(Observer):
 
     def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
+        super().run_started(slot, arm, workload)
         self._now = f"round {slot.round + 1} of {self._rounds}: {arm.label}"
-        self.run.restart(workload)
-
-    def run_message(self, message: Message) -> None:
-        """The driver said something."""
-        self.run.message(message)
 
     def run_finished(self, run: StoredMeasurement) -> None:
         """A run is stored."""
@@ -86,7 +101,7 @@ class RoundsProgress(Observer):
 
     def display(self) -> AbstractContextManager[None]:
         """Shows all of it while the context lasts, on a terminal."""
-        return bench_display(self.run, lambda: self.title, quiet=self._quiet)
+        return bench_display(self, lambda: self.title, quiet=self._quiet)
 
     @property
     def title(self) -> str:

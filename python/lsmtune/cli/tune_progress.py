@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from lsmtune.cli.config_text import Differences, differences
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
+from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
@@ -124,11 +125,11 @@ class TuneProgress(TuneObserver):
         if place.rung is not None:
             self.run_name += f" ({workload.num:,} keys)"
         self._names[(place.role, place.pair, place.workload)] = self.run_name
-        self.run.restart(workload)
+        self.run.run_started(place, arm, workload)
 
     def run_message(self, message: Message) -> None:
         """The driver said something."""
-        self.run.message(message)
+        self.run.run_message(message)
 
     def run_finished(self, stored: StoredMeasurement) -> None:
         """A run ended."""
@@ -333,14 +334,13 @@ class PhaseProgress:
         return self.elapsed_s * (1.0 - self.share) / self.share if known else None
 
 
-class RunProgress:
-    """The phases of a run and how far it is; begin again with `restart`."""
+class RunProgress(Observer):
+    """The phases of the run that is on, and how far it is."""
 
     def __init__(self, workload: Workload) -> None:
-        self.phases: list[PhaseProgress] = []
-        self.restart(workload)
+        self.phases = [PhaseProgress(phase) for phase in workload.phases]
 
-    def restart(self, workload: Workload) -> None:
+    def run_started(self, _slot: Slot, _arm: Arm, workload: Workload) -> None:
         """A new run of `workload` begins."""
         self.phases = [PhaseProgress(phase) for phase in workload.phases]
 
@@ -350,7 +350,7 @@ class RunProgress:
         running = [phase for phase in self.phases if phase.started and not phase.finished]
         return running[0] if running else None
 
-    def message(self, message: Message) -> None:
+    def run_message(self, message: Message) -> None:
         """Takes one message of the driver."""
         match message:
             case PhaseStarted(index=index):
