@@ -264,6 +264,7 @@ def _compare(
         if name != NATIVE and runs[-1].outcome is Outcome.INVALID and error is not None:
             missing[name] = error.message
             del measured[name]
+    choices = [each for each in choices if each.name in measured]
     failed = _failed([run for runs in measured.values() for run in runs])
     if as_json:
         print_json(compare_document(choices, measured, settled, warnings, missing), failed)

@@ -190,7 +190,7 @@ def _warnings(measurements: Sequence[Measurement]) -> list[str]:
 # --- With `--runner all`: each runner side by side, and their ratios to ours
 
 SETTLED = "settled_database_bytes"
-ByRunner = Mapping[str, Sequence[Measurement]]
+ByRunner = Mapping[str, Sequence[Measurement]]  # a run or more of each
 # Bytes of the database that each run of a runner left, once lsmtune's driver has settled it.
 Settled = Mapping[str, Sequence[int]]
 
@@ -230,13 +230,12 @@ def compare_document(
         "runners": [
             {
                 "runner": arm.name,
-                "engine": encode(_engine(arm, measured)),
+                "engine": encode(measured[arm.name][-1].engine),
                 "note": arm.note,
                 "measurements": encode(measured[arm.name]),
                 SETTLED: list(settled.get(arm.name, ())),
             }
             for arm in arms
-            if arm.name in measured
         ],
         "comparison": figures(measured, settled),
         "missing": [{"runner": name, "why": why} for name, why in missing.items()],
@@ -252,17 +251,16 @@ def compare_view(
     missing: Mapping[str, str],
 ) -> RenderableType:
     """The same for people: a table for each measure phase, one column for each runner."""
-    shown = [arm for arm in arms if arm.name in measured]
     blocks: list[Block] = []
-    for arm in shown:
+    for arm in arms:
         said = f"; {arm.note}" if arm.note else ""
-        blocks.append(Paragraph(f"{arm.name}: {_named(_engine(arm, measured))}{said}"))
+        blocks.append(Paragraph(f"{arm.name}: {_named(measured[arm.name][-1].engine)}{said}"))
     names, lines = _phase_names(measured), list(warnings)
     for phase in names:
         last = settled if phase == names[-1] else {}
-        table = _table(phase, shown, measured, last)
+        table = _table(phase, arms, measured, last)
         blocks += [Paragraph(""), Paragraph(phase, "title"), table]
-    runs = max(map(len, measured.values()), default=0)
+    runs = max(map(len, measured.values()))
     if runs > 1:
         blocks.append(Paragraph(f"medians of {runs} runs each, taken in turns", "quiet"))
     for name, of_runner in measured.items():
@@ -287,11 +285,6 @@ def _named(engine: EngineIdentity) -> str:
     version = engine.version or "of unknown version"
     build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
     return f"{engine.name} {version}{build}"
-
-
-def _engine(arm: RunnerChoice, measured: ByRunner) -> EngineIdentity:
-    runs = measured[arm.name]
-    return runs[-1].engine if runs else arm.engine
 
 
 def _phase_names(measured: ByRunner) -> list[str]:
