@@ -14,6 +14,7 @@ from lsmtune.driver.messages import PhaseFinished, parse_message
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import LevelWork, Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
+from lsmtune.report.terminal import blocks_view
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
 PHASE = next(
@@ -35,7 +36,7 @@ def run(phase: PhaseMeasurement, seed: int = 1) -> Measurement:
 
 def shown(*runs: Measurement, workload: Workload = WORKLOAD) -> str:
     screen = io.StringIO()
-    Console(file=screen, width=200).print(bench_view(runs, workload, {}, []))
+    Console(file=screen, width=200).print(blocks_view(bench_view(runs, workload, {}, [])))
     return screen.getvalue()
 
 

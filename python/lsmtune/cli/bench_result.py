@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import RenderableType
-
 from lsmtune.cli.output import failure_line
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.model.codec import encode
@@ -36,7 +34,6 @@ from lsmtune.report.proof import tree_rows
 from lsmtune.report.sentences import condition_facts
 from lsmtune.report.source import middle
 from lsmtune.report.tables import Conditions
-from lsmtune.report.terminal import blocks_view
 from lsmtune.report.trust import conditions_of
 from lsmtune.report.words import deviation, number, quantity, size
 from lsmtune.units import format_ratio
@@ -64,7 +61,7 @@ def bench_view(
     workload: Workload,
     parameters: Mapping[str, object],
     warnings: Sequence[str],
-) -> RenderableType:
+) -> list[Block]:
     """The result of `bench` for people: one column per phase, medians where runs were repeated.
 
     `parameters` are those that the workload was made with, none of a workload file.
@@ -99,7 +96,7 @@ def bench_view(
     notices = _notices(measurements, workload, parameters, conditions)
     lines = [*warnings, *notices, *_warnings(measurements)]
     blocks.append(Notices([Notice(line) for line in dict.fromkeys(lines)]))
-    return blocks_view(blocks)
+    return blocks
 
 
 def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> Table:
@@ -249,7 +246,7 @@ def compare_view(
     settled: Settled,
     warnings: Sequence[str],
     missing: Mapping[str, str],
-) -> RenderableType:
+) -> list[Block]:
     """The same for people: a table for each measure phase, one column for each runner."""
     blocks: list[Block] = []
     for arm in arms:
@@ -269,7 +266,7 @@ def compare_view(
             lines += [] if run.outcome is Outcome.OK else [f"{name}: {failure_line(run)}"]
     blocks.append(Notices([Notice(line) for line in dict.fromkeys(lines)]))
     blocks += [Paragraph(f"not here: {name}: {why}", "quiet") for name, why in missing.items()]
-    return blocks_view(blocks)
+    return blocks
 
 
 def build_warnings(arms: Sequence[RunnerChoice]) -> list[str]:

@@ -296,7 +296,6 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bo
     Raises LsmtuneError where nobody is ranked.
     """
     from lsmtune.report.leaderboard import FORMATS, board_document, document
-    from lsmtune.report.terminal import to_terminal
 
     for path in outputs:
         write_output(path, FORMATS[".md" if path == STDOUT else path.suffix](board))
@@ -309,7 +308,7 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bo
     if as_json:
         print_json(document(board), failure)
     else:
-        print_view(to_terminal(board_document(board)), err=err)
+        print_view(board_document(board), err=err)
         for path in outputs:
             typer.echo(str(path), err=err)
     if failure is not None:

@@ -28,7 +28,7 @@ from lsmtune.cli.flags import (
     option,
     under_workload,
 )
-from lsmtune.cli.output import note, print_json, warn
+from lsmtune.cli.output import note, print_json, print_view, warn
 from lsmtune.engines.library import STUDY_ENGINES
 from lsmtune.errors import ExitStatus, InputError, check_name
 from lsmtune.model.request import SEED_MAX
@@ -199,7 +199,6 @@ def _calibrated(
     Raises typer.Exit when interrupted.
     """
     from lsmtune.cli.live import tune_display
-    from lsmtune.cli.output import print_view
     from lsmtune.cli.proof_progress import CalibrationObserver
     from lsmtune.cli.tune_progress import Plan
     from lsmtune.machine.interrupts import interrupted, stop_on_interrupt

@@ -44,7 +44,6 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
         typer.echo("no engine library is known; next step: lsmtune engines install")
     else:
         from lsmtune.report.document import Table, words
-        from lsmtune.report.terminal import terminal_table
 
         rows = [
             (
@@ -59,7 +58,7 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
             for library in listing.libraries
         ]
         columns = words("", "engine", "version", "build", "compressions", "origin", "path")
-        print_view(terminal_table(Table(columns, rows)), 1000)
+        print_view([Table(columns, rows)], 1000)
     warn(listing.warnings)
 
 

@@ -118,7 +118,6 @@ def _show_differences(request: ExportRequest, other: NamedConfig, *, as_json: bo
 def _print_table(found: Iterable[Difference], here: str, there: str) -> None:
     from lsmtune.report.document import Table, words
     from lsmtune.report.options import value_text
-    from lsmtune.report.terminal import terminal_table
 
     def shown(value: str | int | float | bool | None, unit: str, is_set: bool) -> str:
         text = value_text(value, unit)
@@ -132,4 +131,4 @@ def _print_table(found: Iterable[Difference], here: str, there: str) -> None:
         )
         for each in found
     ]
-    print_view(terminal_table(Table(words("option", here, there), rows)))
+    print_view([Table(words("option", here, there), rows)])

@@ -89,7 +89,6 @@ def _read(path: Path) -> Listed:
 
 def _print(listed: list[Listed]) -> None:
     from lsmtune.report.document import Table, numbers, words
-    from lsmtune.report.terminal import terminal_table
     from lsmtune.report.words import moment, outcome
 
     rows = []
@@ -99,4 +98,4 @@ def _print(listed: list[Listed]) -> None:
         facts = (each.engine, each.workload, f"{each.trials:,}", f"{verdict}{ratio}")
         rows.append((each.path, each.name, *facts, moment(each.changed_unix_s)))
     columns = (*words("study", "name", "engine", "workload"), *numbers("trials"))
-    print_view(terminal_table(Table((*columns, *words("verdict", "changed")), rows)), _WIDTH)
+    print_view([Table((*columns, *words("verdict", "changed")), rows)], _WIDTH)

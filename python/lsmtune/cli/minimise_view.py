@@ -6,8 +6,6 @@ import shlex
 from dataclasses import dataclass
 from functools import partial
 
-from rich.console import RenderableType
-
 from lsmtune.cli.config_text import config_document, config_text, value_text
 from lsmtune.cli.verify_result import OPT_IN
 from lsmtune.engines.catalogue import catalogue_defaults
@@ -29,7 +27,6 @@ from lsmtune.report.document import (
     paragraphs,
 )
 from lsmtune.report.sentences import direction_words
-from lsmtune.report.terminal import blocks_view
 from lsmtune.report.verdict import verdict_blocks, verdict_line
 from lsmtune.report.words import interval, plain_ratio
 from lsmtune.study.observer import verdict_document
@@ -81,10 +78,10 @@ def _effect_document(effect: OptionEffect) -> dict[str, object]:
     }
 
 
-def view(asked: Minimising, result: Minimisation) -> RenderableType:
+def view(asked: Minimising, result: Minimisation) -> list[Block]:
     """What became of each option, the result, and what must be known of it."""
     warnings = Notices([Notice(warning) for warning in asked.warnings])
-    return blocks_view([*_options(asked, result), *_result(asked, result), warnings])
+    return [*_options(asked, result), *_result(asked, result), warnings]
 
 
 def _options(asked: Minimising, result: Minimisation) -> list[Block]:

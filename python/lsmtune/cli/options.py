@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
 
 from lsmtune.cli.flags import JsonOption, command
 from lsmtune.cli.output import print_json, print_view
@@ -15,6 +14,7 @@ from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
 from lsmtune.engines.ready import Preset, ReadySpace, known_presets, known_spaces
 from lsmtune.errors import InputError, check_name, nearest_name
 from lsmtune.model.codec import encode
+from lsmtune.report.document import Block, Paragraph
 from lsmtune.report.options import (
     option_view,
     options_table,
@@ -74,7 +74,7 @@ def _options(
     elif name is None:
         infos = option_catalogue(engine).values()
         document = {"engine": engine, "options": [encode(info) for info in infos]}
-        _say(options_table(infos), document, as_json, _PIPE_WIDTH)
+        _say([options_table(infos)], document, as_json, _PIPE_WIDTH)
     else:
         _say_one(engine, name, as_json)
 
@@ -82,22 +82,22 @@ def _options(
 def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) -> None:
     """The ready spaces and the presets, of one engine or of all."""
     document: dict[str, object] = {}
-    views: list[RenderableType] = []
+    view: list[Block] = []
     if spaces:
         ready = [s for s in known_spaces().values() if engine in (None, s.engine)]
         document["spaces"] = [_space_document(space) for space in ready]
-        views.append(spaces_table(ready))
+        view.append(spaces_table(ready))
     if presets:
         known = [p for p in known_presets().values() if engine in (None, p.engine)]
         document["presets"] = [encode(preset) for preset in known]
-        views += ["", presets_table(known)] if spaces else [presets_table(known)]
-    _say(Group(*views), document, as_json, _PIPE_WIDTH)
+        view += [Paragraph("")] if spaces else []
+        view.append(presets_table(known))
+    _say(view, document, as_json, _PIPE_WIDTH)
 
 
 def _say_one(engine: str, name: str, as_json: bool) -> None:
     entry = find(engine, name)
     infos = option_catalogue(engine)
-    view: RenderableType
     width, document = _WIDE_PAGE_WIDTH, encode(entry)
     if isinstance(entry, OptionInfo):
         width = _PAGE_WIDTH
@@ -179,7 +179,7 @@ def _parameter_document(parameter: Parameter) -> dict[str, object]:
 
 
 def _say(
-    view: RenderableType, document: Mapping[str, object], as_json: bool, pipe_width: int
+    view: Sequence[Block], document: Mapping[str, object], as_json: bool, pipe_width: int
 ) -> None:
     if as_json:
         print_json(document)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,6 +14,9 @@ from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.files import STDOUT, check_output, write_output
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
+
+if TYPE_CHECKING:
+    from lsmtune.report.document import Block, Document
 
 
 def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
@@ -24,14 +28,22 @@ def print_json(document: Mapping[str, object], failure: LsmtuneError | None = No
 
 
 def print_view(
-    view: object, pipe_width: int = 200, *, soft_wrap: bool = False, err: bool = False
+    shown: Document | Sequence[Block],
+    pipe_width: int = 200,
+    *,
+    soft_wrap: bool = False,
+    err: bool = False,
 ) -> None:
-    """What rich draws, on stdout or stderr.
+    """A report, or what a command has to show, drawn on stdout or stderr.
 
     A pipe has no width of its own; its reader wants whole lines.
     """
     from rich.console import Console
 
+    from lsmtune.report.document import Document
+    from lsmtune.report.terminal import blocks_view, to_terminal
+
+    view = to_terminal(shown) if isinstance(shown, Document) else blocks_view(shown)
     width = None if (sys.stderr if err else sys.stdout).isatty() else pipe_width
     Console(width=width, highlight=False, soft_wrap=soft_wrap, stderr=err).print(view)
 

@@ -23,11 +23,10 @@ def _plugins(as_json: JsonOption = False) -> None:
         typer.echo(f"no plugins; packages may add {kinds}: docs/plugins.md")
     else:
         from lsmtune.report.document import Table, words
-        from lsmtune.report.terminal import terminal_table
 
         heads = ("kind", "name", "package", "version", "problem")
         cells = [tuple(row[head] or "" for head in heads) for row in rows]
-        print_view(terminal_table(Table(words(*heads), cells)))
+        print_view([Table(words(*heads), cells)])
 
 
 def listed() -> list[dict[str, str | None]]:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from rich.console import RenderableType
-
 from lsmtune.cli.live import bench_display, is_live, stderr_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
@@ -21,8 +19,7 @@ from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_by
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.report.document import Paragraph, Table, numbers, words
-from lsmtune.report.terminal import blocks_view
+from lsmtune.report.document import Block, Paragraph, Table, numbers, words
 from lsmtune.units import format_bytes, format_duration
 
 
@@ -187,7 +184,7 @@ def plan_document(
 
 def plan_view(
     sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
-) -> RenderableType:
+) -> list[Block]:
     """The cells, and how long they will take as far as that is known."""
     stored = Counter(run.arm for run in runs)
     rows = [
@@ -204,6 +201,4 @@ def plan_view(
     data = f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}"
     unknown = "how long it takes is known after the first round: ask again with --plan then"
     left = time_left([each.name for each in cells], sweep.repeats, runs)
-    return blocks_view(
-        [Table(columns, rows), Paragraph(f"{size}; {data}"), Paragraph(left or unknown)]
-    )
+    return [Table(columns, rows), Paragraph(f"{size}; {data}"), Paragraph(left or unknown)]

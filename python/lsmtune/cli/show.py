@@ -48,7 +48,6 @@ def _show(
     from lsmtune.report.document import Facts, Paragraph
     from lsmtune.report.history import history
     from lsmtune.report.source import chosen, read_study
-    from lsmtune.report.terminal import blocks_view
     from lsmtune.study.session import time_spent_s
 
     with StudyFolder.open(directory or study_folder(study, "show")) as folder:
@@ -59,7 +58,7 @@ def _show(
     if as_json:
         print_json(_document(overview))
         return
-    print_view(blocks_view([Paragraph(_title(overview), "title"), Facts([*_rows(overview)])]))
+    print_view([Paragraph(_title(overview), "title"), Facts([*_rows(overview)])])
 
 
 def _title(of: Overview) -> str:

@@ -317,7 +317,6 @@ def _tell(
 ) -> None:
     """Write the files of the result and print it, with the `failure` that it ends with."""
     from lsmtune.report.sweep import document, sweep_document, write_sweep
-    from lsmtune.report.terminal import to_terminal
 
     if not result.runs:
         return
@@ -325,5 +324,5 @@ def _tell(
     if as_json:
         print_json(document(result) | {"files": files}, failure)
         return
-    print_view(to_terminal(sweep_document(result)))
+    print_view(sweep_document(result))
     typer.echo(f"written: {', '.join(files)}")

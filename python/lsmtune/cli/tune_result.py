@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import RenderableType
-
 from lsmtune.cli.config_text import difference_lines
 from lsmtune.engines.formats import export, own_format
 from lsmtune.errors import InputError, LsmtuneError
@@ -16,12 +14,11 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.report.document import Notice, Notices, paragraphs
+from lsmtune.report.document import Block, Notice, Notices, paragraphs
 from lsmtune.report.history import front
 from lsmtune.report.notices import notices
 from lsmtune.report.source import StudyRecords, read_study
 from lsmtune.report.tables import Severity
-from lsmtune.report.terminal import blocks_view
 from lsmtune.report.verdict import verdict_blocks
 from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneResult, result_document
@@ -131,7 +128,7 @@ def tune_view(
     result: TuneResult,
     files: ResultFiles,
     engine: EngineIdentity,
-) -> RenderableType:
+) -> list[Block]:
     """What `tune` prints at its end: options, verdict, notices, paths."""
     records = read_study(folder)
     blocks = paragraphs([*_options(result, engine), ""])
@@ -151,7 +148,7 @@ def tune_view(
         label = "deployable  {}" if proved else "candidate   {} (no gain is proved)"
         lines.append(label.format(files.deployable))
     lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
-    return blocks_view([*blocks, *paragraphs(lines)])
+    return [*blocks, *paragraphs(lines)]
 
 
 def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.console import RenderableType
-
 from lsmtune.cli.config_text import config_document, differences, value_text
 from lsmtune.cli.gate import History
 from lsmtune.experiment.schedule import Arm
@@ -27,7 +25,6 @@ from lsmtune.report.document import (
     words,
 )
 from lsmtune.report.render import to_markdown
-from lsmtune.report.terminal import blocks_view
 from lsmtune.report.verdict import price_blocks, size_lines, verdict_blocks, verdict_line
 from lsmtune.study.observer import verdict_document
 
@@ -53,7 +50,7 @@ class Told:
     history: History | None = None
 
 
-def view(told: Told) -> RenderableType:
+def view(told: Told) -> list[Block]:
     """The verdict for people, and what was refused or must be known."""
     asked, name = told.asked, told.asked.candidate.label
     if told.refused:
@@ -63,7 +60,7 @@ def view(told: Told) -> RenderableType:
         blocks = verdict_blocks(told.result.verdict, f"{name}: ")
         blocks += paragraphs([*_builds(asked), *told.result.survival.lines()])
     blocks += [] if told.history is None else paragraphs(told.history.lines())
-    return blocks_view([*blocks, Notices([Notice(warning) for warning in told.warnings])])
+    return [*blocks, Notices([Notice(warning) for warning in told.warnings])]
 
 
 def document(told: Told) -> dict[str, object]:

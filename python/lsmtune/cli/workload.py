@@ -409,12 +409,11 @@ def _replay(
 def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -> None:
     """Write the page, and print its tables. Sentences stay whole: flags are there to be copied."""
     from lsmtune.report.render import to_html
-    from lsmtune.report.terminal import to_terminal
 
     if html is not None:
         write_output(html, to_html(page))
     if not as_json:
-        print_view(to_terminal(page), soft_wrap=True, err=err)
+        print_view(page, soft_wrap=True, err=err)
 
 
 def _fail_if_damaged(summary: TraceSummary) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-
 from lsmtune.experiment.run_length import scaled_num
 from lsmtune.model.codec import encode
 from lsmtune.proof.calibration import (
@@ -27,7 +25,6 @@ from lsmtune.report.document import (
     numbers,
     words,
 )
-from lsmtune.report.terminal import blocks_view
 from lsmtune.report.words import deviation
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import size_advice
@@ -90,9 +87,7 @@ def _metric_document(calibration: Calibration, name: str) -> dict[str, object]:
     }
 
 
-def calibration_view(
-    asked: CalibrationRequest, calibrations: Sequence[Calibration]
-) -> RenderableType:
+def calibration_view(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> list[Block]:
     """A table for each method, then what to do about it."""
     engine, blocks = asked.engine, list[Block]()
     for each in calibrations:
@@ -109,7 +104,7 @@ def calibration_view(
             blocks += map(Paragraph, _needed(each, asked.goal.metric))
     blocks.append(Paragraph(_length(asked, calibrations)))
     blocks.append(Notices([Notice(line) for line in _warnings(calibrations)]))
-    return blocks_view(blocks)
+    return blocks
 
 
 def _noise(calibration: Calibration) -> Iterator[Block]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rich.console import RenderableType
-
 from lsmtune.engines.catalogue import OptionInfo
 from lsmtune.engines.ready import Preset, ReadySpace
 from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
-from lsmtune.report.document import Facts, Paragraph, Table, words
-from lsmtune.report.terminal import blocks_view, terminal_table
+from lsmtune.report.document import Block, Facts, Paragraph, Table, words
 from lsmtune.space.parameter import Parameter
 from lsmtune.units import exact_bytes
 
@@ -73,7 +70,7 @@ _EFFECTS = {
 _VERIFY = "lsmtune verify --workload fillrandom --baseline default"
 
 
-def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
+def options_table(infos: Iterable[OptionInfo]) -> Table:
     """A line per option."""
     rows = [
         (
@@ -85,10 +82,10 @@ def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
         )
         for info in infos
     ]
-    return terminal_table(Table(words("name", "default", "range", "effect", "risk"), rows))
+    return Table(words("name", "default", "range", "effect", "risk"), rows)
 
 
-def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
+def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> list[Block]:
     """All that is known of one option; `used` is which ready spaces and presets have it."""
     default = value_text(info.default, info.unit)
     if info.unit.startswith("bytes") and isinstance(info.default, int) and "i" in default:
@@ -127,13 +124,13 @@ def _changed(info: OptionInfo) -> str:
     return f"can be changed{since} (SetOptions)"
 
 
-def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
+def spaces_table(spaces: Iterable[ReadySpace]) -> Table:
     """A line per ready space."""
     rows = [(space.name, len(space.parameters), space.summary) for space in spaces]
-    return terminal_table(Table(words("name", "parameters", "what it is for"), rows))
+    return Table(words("name", "parameters", "what it is for"), rows)
 
 
-def space_view(space: ReadySpace) -> RenderableType:
+def space_view(space: ReadySpace) -> list[Block]:
     """The parameters of one ready space, and what comes with them."""
     conditional = any(parameter.conditions for parameter in space.parameters)
     rows = []
@@ -154,13 +151,13 @@ def space_view(space: ReadySpace) -> RenderableType:
     return _view(space.name, about, space.summary, facts, table)
 
 
-def presets_table(presets: Iterable[Preset]) -> RenderableType:
+def presets_table(presets: Iterable[Preset]) -> Table:
     """A line per preset."""
     rows = [(preset.name, len(preset.options), preset.summary) for preset in presets]
-    return terminal_table(Table(words("name", "options", "what it is"), rows))
+    return Table(words("name", "options", "what it is"), rows)
 
 
-def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
+def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> list[Block]:
     """The options of one preset beside the engine's defaults, and its notes."""
     rows = []
     for name, value in preset.options.items():
@@ -187,8 +184,8 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
 
 def _view(
     name: str, about: str, summary: str, facts: Sequence[tuple[str, str]], *tables: Table
-) -> RenderableType:
+) -> list[Block]:
     """A title, a sentence, perhaps a table, and facts."""
     title = Paragraph(f"{name}  ({about})", "title")
     between = [block for table in tables for block in (table, Paragraph(""))]
-    return blocks_view([title, Paragraph(summary), Paragraph(""), *between, Facts(facts)])
+    return [title, Paragraph(summary), Paragraph(""), *between, Facts(facts)]

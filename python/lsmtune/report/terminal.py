@@ -58,7 +58,7 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
     elif isinstance(block, Files):
         yield from map(Text, block.paths)
     elif isinstance(block, Table):
-        yield terminal_table(block)
+        yield _table(block)
 
 
 def _facts(facts: Facts) -> RenderableType:
@@ -73,8 +73,7 @@ def _facts(facts: Facts) -> RenderableType:
     return Padding(grid, (0, 0, 0, 2), expand=False)
 
 
-def terminal_table(table: Table) -> RenderableType:
-    """One table for a terminal."""
+def _table(table: Table) -> RenderableType:
     drawn = RichTable(box=None, pad_edge=False)
     for at, column in enumerate(table.columns):
         if column.terminal:
