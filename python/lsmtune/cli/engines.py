@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lsmtune.cli.commands import Group
 from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view, say, warn
-from lsmtune.engines.install import RECIPES
-
-if TYPE_CHECKING:
-    from lsmtune.engines.library import Library
+from lsmtune.driver.conversation import find_driver
+from lsmtune.engines.install import INSTALLABLE, RECIPES, add, install_all
+from lsmtune.engines.libraries import Registry, find_library, library_warnings
+from lsmtune.engines.library import Library
 
 ADD_EXAMPLES = (
     "lsmtune engines add /usr/lib/x86_64-linux-gnu/librocksdb.so.7.8",
@@ -71,9 +71,7 @@ def _add(
     as_json: JsonOption = False,
 ) -> None:
     """Register a library; a jar is unpacked, a source tree is built in release mode."""
-    from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import examined, register_fetched
-    from lsmtune.engines.install import add
 
     driver = find_driver()
     fetched = add(path, say, partial(examined, driver=driver), engine)
@@ -86,9 +84,7 @@ def _install(
     as_json: JsonOption = False,
 ) -> None:
     """Install release builds (of both engines unless named); at once when they are there."""
-    from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import examined, give_fast_snappy, register_fetched
-    from lsmtune.engines.install import INSTALLABLE, install_all
 
     driver = find_driver()
     fetched = install_all(tuple(names or INSTALLABLE), say, partial(examined, driver=driver))
@@ -103,8 +99,6 @@ def _remove(
     path: Annotated[Path, typer.Argument(help="The path, as `lsmtune engines` shows it.")],
 ) -> None:
     """Forget a registered library. Its file stays."""
-    from lsmtune.engines.libraries import Registry
-
     entry = Registry().remove(path.expanduser().absolute())
     typer.echo(f"forgot {entry.library.path}")
 
@@ -112,8 +106,6 @@ def _remove(
 @command(app, "path")
 def _path(engine: Annotated[str, typer.Argument(help="An engine's name.")]) -> None:
     """Print the path of the library that commands use for an engine."""
-    from lsmtune.engines.libraries import find_library
-
     typer.echo(find_library(engine).path)
 
 
@@ -130,8 +122,6 @@ def _row(library: Library) -> dict[str, object]:
 
 def _print_registered(libraries: list[Library], as_json: bool) -> None:
     """Print what was registered."""
-    from lsmtune.engines.libraries import library_warnings
-
     if as_json:
         print_json({"engines": [_row(x) for x in libraries]})
         return

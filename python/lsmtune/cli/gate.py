@@ -19,6 +19,8 @@ from lsmtune.cli.flags import ForceOption, flag
 from lsmtune.cli.output import check_outputs, note
 from lsmtune.errors import InputError, check_name
 from lsmtune.machine.files import STDOUT, check_output, write_output
+from lsmtune.model.codec import decode, encode
+from lsmtune.stats.changepoint import VALUES_LEAST, segments
 
 if TYPE_CHECKING:
     from lsmtune.model.verdict import Verdict
@@ -120,8 +122,6 @@ def read_history(path: Path) -> list[Entry]:
 
 def parse_history(text: str, source: str) -> list[Entry]:
     """The entries of a history. Raises InputError, with the line, for what is none."""
-    from lsmtune.model.codec import decode
-
     allowed, entries = "a line that lsmtune verify --history wrote", list[Entry]()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -142,7 +142,6 @@ def parse_history(text: str, source: str) -> list[Entry]:
 def entry_of(asked: Verification, verdict: Verdict, commit: str, unix_s: float) -> Entry | None:
     """What is kept of a result; None where there is no ratio to keep."""
     from lsmtune.cli.config_text import config_text
-    from lsmtune.model.codec import encode
 
     if verdict.ratio is None or verdict.ratio <= 0:
         return None
@@ -173,8 +172,6 @@ def changes(entries: Sequence[Entry], smallest_effect: float | None) -> list[Cha
     histories without a change it sees one, and none in fewer than 8 entries. Levels that differ by
     less than `smallest_effect` are one.
     """
-    from lsmtune.stats.changepoint import segments
-
     logs = [math.log(entry.ratio) for entry in entries]
     least = None if smallest_effect is None else math.log1p(smallest_effect)
     parts = segments(logs, least)
@@ -216,7 +213,6 @@ class History:
     def lines(self) -> Iterator[str]:
         """For people."""
         from lsmtune.report.words import count, moment, plain_ratio
-        from lsmtune.stats.changepoint import VALUES_LEAST
 
         if not self.entries:
             yield f"history: nothing was added to {self.file}, as there is no ratio"

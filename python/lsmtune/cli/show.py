@@ -13,9 +13,10 @@ import typer
 
 from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.verdict import VerdictOutcome
 
 if TYPE_CHECKING:
-    from lsmtune.model.config import EngineIdentity
     from lsmtune.report.source import Chosen, StudyRecords
     from lsmtune.report.tables import History
 
@@ -44,7 +45,6 @@ def _show(
     """Show a study in one screen: target, best so far, verdict and price, what to do next."""
     from lsmtune.cli.choices import study_folder
     from lsmtune.experiment.folder import StudyFolder
-    from lsmtune.model.config import EngineIdentity
     from lsmtune.report.document import Facts, Paragraph
     from lsmtune.report.history import history
     from lsmtune.report.source import chosen, read_study
@@ -149,7 +149,6 @@ def _warnings(records: StudyRecords) -> list[str]:
 def _next(of: Overview) -> list[str]:
     """The commands that go on from here."""
     from lsmtune.engines.formats import own_format
-    from lsmtune.model.verdict import VerdictOutcome
 
     spec, verdict = of.records.spec, of.records.verdict
     here = os.path.relpath(spec.path)

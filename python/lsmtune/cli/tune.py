@@ -26,6 +26,8 @@ from lsmtune.cli.output import print_json, print_view, say, status_of
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
 from lsmtune.errors import ExitStatus, InputError, by_name, need_package
+from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.config import EngineIdentity
 from lsmtune.programs.command import CommandRunner
 from lsmtune.programs.registry import PROGRAMS
@@ -33,13 +35,11 @@ from lsmtune.programs.runner import RunnerChoice, chosen_program
 from lsmtune.proof.pairs import refusal
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
-from lsmtune.study.build import place_of
-from lsmtune.study.spec import DataRungs, Spec
+from lsmtune.study.build import load_spec, place_of
+from lsmtune.study.spec import Budget, DataRungs, Spec
 from lsmtune.workloads.stated import FAMILIES
 
 if TYPE_CHECKING:
-    from lsmtune.experiment.folder import StudyFolder
-    from lsmtune.machine.awake import AwakeClock
     from lsmtune.programs.program import Program
     from lsmtune.study.loop import Tuning
     from lsmtune.study.observer import TuneResult
@@ -91,13 +91,9 @@ def tune_study(
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_view, write_result_files
-    from lsmtune.experiment.folder import default_folder
-    from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.findings import machine_facts
     from lsmtune.study.budget import refuse_short
-    from lsmtune.study.build import load_spec
     from lsmtune.study.size import at_length
-    from lsmtune.study.spec import Budget
     from lsmtune.study.start import open_study
     from lsmtune.study.winners import remember_winner, with_winners
 
