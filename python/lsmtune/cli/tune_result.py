@@ -46,6 +46,7 @@ def write_result_files(
     if result.interrupted:
         return ResultFiles()
     files = _write_deployable(folder, spec, result, engine)
+    _remove_others(folder, spec.engine_name, files.deployable)
     try:
         report, _ = write_as(folder, "html")
         return replace(files, report=report)
@@ -59,7 +60,6 @@ def _write_deployable(
 ) -> ResultFiles:
     best, name = result.best, spec.engine_name
     if best is None:
-        _remove_others(folder, name)
         return ResultFiles(trouble=(f"no configuration to deploy: {_without_best(result)}",))
     trouble: tuple[str, ...] = ()
     if spec.command is None:
@@ -68,20 +68,16 @@ def _write_deployable(
             return ResultFiles(trouble=(f"{name} reads no file of options",))
         try:
             text = export(own.name, name, best.options, version=engine.version, label=best.label)
-            written = folder.write_result(own.file_name, text)
-            _remove_others(folder, name, written)
-            return ResultFiles(deployable=written)
+            return ResultFiles(deployable=folder.write_result(own.file_name, text))
         except InputError as error:
             # The options are all the same what the study was for: they are kept in another form.
             instead = f"the options are in {PARAMETERS} instead"
             trouble = (f"no {own.file_name} file: {error}; {instead}",)
     parameters = {"label": best.label, "parameters": dict(best.options)}
-    written = folder.write_result(PARAMETERS, parameters)
-    _remove_others(folder, name, written)
-    return ResultFiles(deployable=written, trouble=trouble)
+    return ResultFiles(deployable=folder.write_result(PARAMETERS, parameters), trouble=trouble)
 
 
-def _remove_others(folder: StudyFolder, engine: str, written: Path | None = None) -> None:
+def _remove_others(folder: StudyFolder, engine: str, written: Path | None) -> None:
     """Leave nothing of an earlier session to deploy beside what was `written` now, if anything."""
     own = own_format(engine)
     names = [PARAMETERS] if own is None else [PARAMETERS, own.file_name]
