@@ -248,8 +248,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     return matches[0] if matches else ""
 
 
-def check_name(name: str, known: Iterable[str], source: str, field: str = "") -> None:
-    """Raises InputError, with the one that was perhaps meant, for a name that is not `known`."""
+def check_name(name: str | None, known: Iterable[str], source: str, field: str = "") -> None:
+    """Raises InputError, with the one that was perhaps meant, for a name that is not `known`.
+
+    None is what nobody gave: there is nothing to refuse.
+    """
     names = tuple(known)
-    if name not in names:
+    if name is not None and name not in names:
         raise InputError(source, field, found=name, known=names)

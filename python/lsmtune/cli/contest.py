@@ -157,8 +157,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
     from lsmtune.experiment.contest import parse_rules, rules_text
 
-    if engine is not None:
-        check_name(engine, ENGINE_KINDS, "--engine")
+    check_name(engine, ENGINE_KINDS, "--engine")
     names = [engine] if engine is not None else list(ENGINE_KINDS)
     text, source = rules_text(path)
     if not as_json:

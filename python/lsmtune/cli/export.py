@@ -54,8 +54,7 @@ def _export(
     if format_name is None and diff is None:
         allowed = f"{', '.join(EXPORTERS)}; or --diff CONFIG"
         raise InputError("export", "--format", why="missing", allowed=allowed)
-    if engine is not None:
-        check_name(engine, ENGINES, "--engine")
+    check_name(engine, ENGINES, "--engine")
     named = resolve_named(config, engine)
     engine_name = engine or (named.engine.name if named.engine else None)
     other = NamedConfig() if diff is None else resolve_named(diff, engine_name, "--diff")

@@ -68,15 +68,12 @@ def _import(
     as_json: JsonOption = False,
 ) -> None:
     """Read the spaces and option files of other programs."""
-    if engine is not None:
-        check_name(engine, ENGINE_KINDS, "--engine")
+    check_name(engine, ENGINE_KINDS, "--engine")
     if budget is not None:
         duration_of("--budget", budget)
     output = new_file(output, force=force)
-    if role is not None:
-        check_name(role, ROLES, "--as")
-    if workload is not None:
-        check_name(workload, WORKLOAD_NAMES, "--workload")
+    check_name(role, ROLES, "--as")
+    check_name(workload, WORKLOAD_NAMES, "--workload")
     from lsmtune.study.imported import Wanted, import_files
 
     sets = tuple(workload_set or ())

@@ -62,8 +62,7 @@ def _options(
     as_json: JsonOption = False,
 ) -> None:
     """Say what an engine's options mean, where to search them, and what they risk."""
-    if engine is not None:
-        check_name(engine, _ENGINES, COMMAND)
+    check_name(engine, _ENGINES, COMMAND)
     if spaces or presets:
         if name is not None:
             why = "given with --spaces or --presets, which list all"

@@ -206,8 +206,7 @@ class Search:
         if [value is not None, failed is not None, pruned].count(True) != 1:
             allowed = "value, failed or pruned"
             raise InputError("tell", why="says how the trial ended", allowed=allowed)
-        if failed is not None:
-            check_name(failed, FAILURES, "tell", "failed")
+        check_name(failed, FAILURES, "tell", "failed")
         outcome = Outcome.PRUNED if pruned else Outcome(failed or Outcome.OK)
         metrics = self._metrics(value) if outcome is Outcome.OK else {}
         finished = self._judged(trial.number, running.values, outcome, metrics)

@@ -294,8 +294,7 @@ def _check_objective(
     if not own:
         check_name(objective.metric, METRICS, "", f"{field}.metric")
     for weighted in workloads:
-        if objective.phase is not None:
-            check_name(objective.phase, weighted.workload.measured_names, "", f"{field}.phase")
+        check_name(objective.phase, weighted.workload.measured_names, "", f"{field}.phase")
 
 
 def _check_pick(pick: Pick, labels: Sequence[str]) -> None:
