@@ -175,15 +175,11 @@ def changes(entries: Sequence[Entry], smallest_effect: float | None) -> list[Cha
     logs = [math.log(entry.ratio) for entry in entries]
     least = None if smallest_effect is None else math.log1p(smallest_effect)
     parts = segments(logs, least)
+    levels = [median(logs[part.start : part.stop]) for part in parts]
+    first = [entries[part.start] for part in parts]
     return [
-        Change(
-            entries[after.start].commit,
-            entries[after.start].unix_s,
-            math.exp(
-                median(logs[after.start : after.stop]) - median(logs[before.start : before.stop])
-            ),
-        )
-        for before, after in pairwise(parts)
+        Change(since.commit, since.unix_s, math.exp(after - before))
+        for since, (before, after) in zip(first[1:], pairwise(levels), strict=True)
     ]
 
 
