@@ -23,8 +23,6 @@ from lsmtune.report.study import FORMATS, write_as
 METHODS: Mapping[str, Method | None] = MappingProxyType(
     {**{method.value: method for method in Method}, "none": None}
 )
-
-
 VERDICT_KEYS = ("outcome", "metric", "ratio", "ratio_low", "ratio_high", "confidence", "pairs")
 app = typer.Typer()
 
@@ -57,11 +55,9 @@ def _report(
             method = METHODS[importance]
             path, analysis = write_as(folder, format_name, output, method, on_progress)
     if as_json:
-        verdict, status = analysis.verdict, analysis.status
-        told = None
-        if verdict is not None:
-            told = {name: getattr(verdict, name) for name in VERDICT_KEYS}
-        report = {"path": str(path), "format": format_name, "status": status}
+        verdict = analysis.verdict
+        told = None if verdict is None else {name: getattr(verdict, name) for name in VERDICT_KEYS}
+        report = {"path": str(path), "format": format_name, "status": analysis.status}
         print_json({"report": report, "verdict": told})
     else:
         head = headline(analysis)

@@ -11,6 +11,7 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
+from lsmtune.model.codec import encode
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
@@ -110,11 +111,9 @@ def tune_document(
         **result_document(result),
         "notices": _notices(records),
         "front": on_front,
-        "paths": {
-            "folder": str(folder.path),
-            "report": None if files.report is None else str(files.report),
-            "deployable": None if files.deployable is None else str(files.deployable),
-        },
+        "paths": encode(
+            {"folder": folder.path, "report": files.report, "deployable": files.deployable}
+        ),
     }
 
 
