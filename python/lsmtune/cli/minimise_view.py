@@ -124,9 +124,8 @@ def _effect(verdict: Verdict) -> str:
 
 def _became(effect: OptionEffect) -> str:
     what = "put back" if effect.restored else "kept" if effect.kept else "gone"
-    if not effect.kept:
-        harm = effect.verdict.outcome is VerdictOutcome.WORSE
-        what = f"{what}, it does harm" if harm else what
+    if not effect.kept and effect.verdict.outcome is VerdictOutcome.WORSE:
+        what = f"{what}, it does harm"
     return f"{what}: {effect.why}" if effect.why else what
 
 
@@ -179,10 +178,5 @@ def format_for(engine_name: str) -> ExportFormat:
 def exported(asked: Minimising, result: Minimisation) -> str:
     """The result as the engine's file of options. Raises InputError where it cannot be one."""
     engine, config = asked.verification.engine, result.config
-    return export(
-        format_for(engine.name).name,
-        engine.name,
-        config.options,
-        version=engine.version,
-        label=config.label,
-    )
+    own = format_for(engine.name).name
+    return export(own, engine.name, config.options, version=engine.version, label=config.label)

@@ -32,10 +32,10 @@ OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measu
 # In a comment, so that the next run finds the one that it may replace.
 MARKER = "<!-- lsmtune verify -->"
 _TITLES = {
-    VerdictOutcome.BETTER: "proved better",
-    VerdictOutcome.WORSE: "proved worse",
-    VerdictOutcome.EQUIVALENT: "proved equivalent",
-    VerdictOutcome.NOT_PROVEN: "nothing is proved",
+    VerdictOutcome.BETTER: "{} is proved better",
+    VerdictOutcome.WORSE: "{} is proved worse",
+    VerdictOutcome.EQUIVALENT: "{} is proved equivalent",
+    VerdictOutcome.NOT_PROVEN: "of {} nothing is proved",
 }
 
 
@@ -79,9 +79,7 @@ def document(told: Told) -> dict[str, object]:
 def markdown(told: Told) -> str:
     """The same as a comment: the verdict, what differs, the price, how far to trust it."""
     verdict = told.result.verdict
-    title = f"lsmtune: {told.asked.candidate.label} is {_TITLES[verdict.outcome]}"
-    if verdict.outcome is VerdictOutcome.NOT_PROVEN:
-        title = f"lsmtune: of {told.asked.candidate.label} nothing is proved"
+    title = f"lsmtune: {_TITLES[verdict.outcome].format(told.asked.candidate.label)}"
     price = price_blocks(verdict) or paragraphs(["No other metric was compared."])
     sections = [
         Section("differs", "What differs from the baseline", [_differs(told.asked)]),
