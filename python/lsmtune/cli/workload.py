@@ -133,12 +133,10 @@ def _import(
 ) -> None:
     """Read a workload of another program into a workload file."""
     output = new_file(output, force=force)
-    if format_name is not None:
-        check_name(format_name, IMPORTS, "--format")
-    elif _head_of(file).startswith("["):
-        format_name = EKVSB  # a list of tasks begins with a bracket, which no property does
-    else:
-        format_name = YCSB
+    check_name(format_name, IMPORTS, "--format")
+    if format_name is None:
+        # A list of tasks begins with a bracket, which no property does.
+        format_name = EKVSB if _head_of(file).startswith("[") else YCSB
     workload, notes = _imported(file, format_name)
     document: dict[str, Any] = {
         "file": str(file),
