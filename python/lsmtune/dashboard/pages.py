@@ -6,7 +6,7 @@ The rest of a study's page is its report (`report.study`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsmtune.errors import InputError
@@ -136,19 +136,15 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
 
 def compared_document(one: Shown, other: Shown) -> Document:
     """Two studies: their verdicts, prices, and the options that they would deploy."""
-    sections = []
-    for shown in (one, other):
-        analysis, head = shown.analysis, sentences.headline(shown.analysis)
-        section = study_proof.verdict_section(analysis, head)
+    sections, both = [], (one.analysis, other.analysis)
+    for place, analysis in zip(("one", "other"), both, strict=True):
+        section = study_proof.verdict_section(analysis, sentences.headline(analysis))
         title = f"{analysis.name}: {section.title}"
-        name = "one" if shown is one else "other"
-        sections.append(Section(name, title, section.blocks, analysis.name, section.tone, top=True))
-    values = [
-        {row["name"]: row["tuned"] for row in shown.analysis.options} for shown in (one, other)
-    ]
-    names = [shown.analysis.name for shown in (one, other)]
+        sections.append(replace(section, id=place, title=title, short=analysis.name))
+    values = [{row["name"]: row["tuned"] for row in analysis.options} for analysis in both]
+    names = [analysis.name for analysis in both]
     blocks: list[Block] = [_options_table(values[0], values[1], names)]
-    asked = [(shown.analysis.metric, shown.analysis.workloads) for shown in (one, other)]
+    asked = [(analysis.metric, analysis.workloads) for analysis in both]
     if asked[0] != asked[1]:
         line = "These studies ask different questions: another workload, size or objective."
         blocks.insert(0, Notices([Notice(line)]))
