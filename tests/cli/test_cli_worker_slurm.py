@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,12 @@ def test_flags_of_slurm_alone_say_so(lsmtune: Any) -> None:
     assert "--slurm N" in said.refusal
 
 
-def test_jobs_on_this_machine_run_the_command(tmp_path: Path) -> None:
-    pytest.importorskip("submitit", reason="submitit is not installed: make dev")
+def test_jobs_run_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of this machine in the place of Slurm's jobs."""
+    submitit = pytest.importorskip("submitit", reason="submitit is not installed: make dev")
+    local = partial(submitit.AutoExecutor, tmp_path, cluster="local")
+    monkeypatch.setattr(submitit, "AutoExecutor", lambda _folder, cluster: local())  # noqa: ARG005
     command = ["sh", "-c", 'echo "job $SUBMITIT_LOCAL_JOB_ID"']
-    jobs = submit_jobs(command, 2, tmp_path, minutes=60, cluster="local")
+    jobs = submit_jobs(command, 2, tmp_path, minutes=60, partition=None)
     said = [str(job.result()).strip() for job in jobs]
     assert said == [f"job {job.job_id}" for job in jobs]

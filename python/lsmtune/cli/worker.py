@@ -136,18 +136,12 @@ def _submit(
 
 
 def submit_jobs(
-    command: Sequence[str],
-    jobs: int,
-    folder: Path,
-    *,
-    minutes: int,
-    partition: str | None = None,
-    cluster: str = "slurm",
+    command: Sequence[str], jobs: int, folder: Path, *, minutes: int, partition: str | None
 ) -> list[Any]:
     """Submit so many jobs that run `command` for up to `minutes` each; submitit's jobs.
 
     What submitit needs and what the jobs print is in `folder`, which all nodes have at the same
-    path. With `cluster` "local" the jobs are processes of this machine.
+    path.
 
     Raises InputError where submitit or Slurm is not installed, LsmtuneError where Slurm refuses.
     """
@@ -156,7 +150,7 @@ def submit_jobs(
     from submitit.core.utils import FailedJobError, FailedSubmissionError
 
     try:
-        executor = submitit.AutoExecutor(folder, cluster=cluster)
+        executor = submitit.AutoExecutor(folder, cluster="slurm")
     except RuntimeError:
         why = "there is no srun here: run this where jobs of Slurm are submitted"
         raise InputError("lsmtune worker --slurm", why=why) from None
