@@ -160,7 +160,7 @@ def tune_view(progress: TuneProgress, now: datetime, width: int) -> RenderableTy
         parts.append(_line(f"{_LABEL.format('best so far')}{progress.best}", "green"))
         parts += _below(progress, progress.best_differs)
     if progress.run_name:
-        phase = progress.run.current
+        phase = progress.current
         run = f"{progress.run_name}{'' if phase is None else _phase_text(phase)}"
         parts.append(_line(f"{_LABEL.format('now')}{run}"))
         parts += _below(progress, progress.run_differs)

@@ -24,6 +24,91 @@ from lsmtune.study.observer import TuneObserver
 from lsmtune.study.trials import TrialEnd
 
 _ROWS_KEPT = 10
+_INTERVALS_KEPT = 16
+
+
+@dataclass
+class PhaseProgress:
+    """One phase: `share` of it done, 0 to 1; throughput of the last intervals, oldest first."""
+
+    phase: Phase
+    started: bool = False
+    finished: bool = False
+    elapsed_s: float = 0.0
+    operations: int = 0
+    rss_bytes: int | None = None
+    throughputs_ops_s: deque[float] = field(default_factory=lambda: deque(maxlen=_INTERVALS_KEPT))
+
+    @property
+    def share(self) -> float:
+        """How much of the phase is done, as far as its size is known."""
+        if self.finished:
+            return 1.0
+        shares = [0.0]
+        whole = self.phase.operations_whole
+        if whole:
+            shares.append(self.operations / whole)
+        if self.phase.duration_s:
+            shares.append(self.elapsed_s / self.phase.duration_s)
+        return min(1.0, max(shares))
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until its end at the pace so far; None where that is not known."""
+        known = self.started and not self.finished and self.share > 0.0 and self.elapsed_s > 0.0
+        return self.elapsed_s * (1.0 - self.share) / self.share if known else None
+
+
+class RunProgress(Observer):
+    """The phases of the run that is on, and how far it is."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.phases = [PhaseProgress(phase) for phase in workload.phases]
+
+    def run_started(self, _slot: Slot, _arm: Arm, workload: Workload) -> None:
+        """A new run of `workload` begins."""
+        self.phases = [PhaseProgress(phase) for phase in workload.phases]
+
+    @property
+    def current(self) -> PhaseProgress | None:
+        """The phase that runs now."""
+        running = [phase for phase in self.phases if phase.started and not phase.finished]
+        return running[0] if running else None
+
+    def run_message(self, message: Message) -> None:
+        """Takes one message of the driver."""
+        match message:
+            case PhaseStarted(index=index):
+                self._align(index, message.name)
+                self.phases[index].started = True
+            case IntervalPassed(index=index):
+                phase = self.phases[index]
+                phase.elapsed_s = message.elapsed_s
+                phase.operations = message.operations_total
+                phase.rss_bytes = message.rss_bytes
+                phase.throughputs_ops_s.append(message.throughput_ops_s)
+            case PhaseFinished(index=index, phase=measured):
+                phase = self.phases[index]
+                phase.finished = True
+                phase.elapsed_s = measured.elapsed_s + (measured.drain_s or 0.0)
+                phase.operations = measured.operations
+                phase.rss_bytes = measured.rss_bytes_max
+            case _:
+                pass
+
+    def _align(self, index: int, name: str) -> None:
+        """Makes room for a settle phase that the workload does not have, where there is one.
+
+        A database that is loaded once is settled whatever the workload says, and the run
+        on its copy does not announce what was done before.
+        """
+        names = [known.phase.name for known in self.phases]
+        if index < len(names) and names[index] == name:
+            return
+        place = names.index(name) if name in names else min(index, len(names))
+        missing = max(index - place + (name not in names), 1)
+        settle = Phase("settle", PhaseKind.SETTLE)
+        self.phases[place:place] = [PhaseProgress(settle) for _ in range(missing)]
 
 
 @dataclass(frozen=True)
@@ -71,7 +156,7 @@ class RunLine:
     why: str = ""
 
 
-class TuneProgress(TuneObserver):
+class TuneProgress(RunProgress, TuneObserver):
     """Keeps what a display shows. `on_line` gets each finished run, `on_text` each announcement."""
 
     def __init__(
@@ -82,8 +167,8 @@ class TuneProgress(TuneObserver):
         on_line: Callable[[RunLine], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> None:
+        super().__init__(plan.workloads[0].workload)
         self.plan = plan
-        self.run = RunProgress(plan.workloads[0].workload)
         self.run_name = ""
         self.run_differs: Differences = {}
         self.trials = 0
@@ -125,11 +210,7 @@ class TuneProgress(TuneObserver):
         if place.rung is not None:
             self.run_name += f" ({workload.num:,} keys)"
         self._names[(place.role, place.pair, place.workload)] = self.run_name
-        self.run.run_started(place, arm, workload)
-
-    def run_message(self, message: Message) -> None:
-        """The driver said something."""
-        self.run.run_message(message)
+        super().run_started(place, arm, workload)
 
     def run_finished(self, stored: StoredMeasurement) -> None:
         """A run ended."""
@@ -297,90 +378,3 @@ def _role_name(place: Slot) -> str:
             return f"anchor {place.index}"
         case _:
             return place.role.value
-
-
-_KEPT = 16
-
-
-@dataclass
-class PhaseProgress:
-    """One phase: `share` of it done, 0 to 1; throughput of the last intervals, oldest first."""
-
-    phase: Phase
-    started: bool = False
-    finished: bool = False
-    elapsed_s: float = 0.0
-    operations: int = 0
-    rss_bytes: int | None = None
-    throughputs_ops_s: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
-
-    @property
-    def share(self) -> float:
-        """How much of the phase is done, as far as its size is known."""
-        if self.finished:
-            return 1.0
-        shares = [0.0]
-        whole = self.phase.operations_whole
-        if whole:
-            shares.append(self.operations / whole)
-        if self.phase.duration_s:
-            shares.append(self.elapsed_s / self.phase.duration_s)
-        return min(1.0, max(shares))
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds until its end at the pace so far; None where that is not known."""
-        known = self.started and not self.finished and self.share > 0.0 and self.elapsed_s > 0.0
-        return self.elapsed_s * (1.0 - self.share) / self.share if known else None
-
-
-class RunProgress(Observer):
-    """The phases of the run that is on, and how far it is."""
-
-    def __init__(self, workload: Workload) -> None:
-        self.phases = [PhaseProgress(phase) for phase in workload.phases]
-
-    def run_started(self, _slot: Slot, _arm: Arm, workload: Workload) -> None:
-        """A new run of `workload` begins."""
-        self.phases = [PhaseProgress(phase) for phase in workload.phases]
-
-    @property
-    def current(self) -> PhaseProgress | None:
-        """The phase that runs now."""
-        running = [phase for phase in self.phases if phase.started and not phase.finished]
-        return running[0] if running else None
-
-    def run_message(self, message: Message) -> None:
-        """Takes one message of the driver."""
-        match message:
-            case PhaseStarted(index=index):
-                self._align(index, message.name)
-                self.phases[index].started = True
-            case IntervalPassed(index=index):
-                phase = self.phases[index]
-                phase.elapsed_s = message.elapsed_s
-                phase.operations = message.operations_total
-                phase.rss_bytes = message.rss_bytes
-                phase.throughputs_ops_s.append(message.throughput_ops_s)
-            case PhaseFinished(index=index, phase=measured):
-                phase = self.phases[index]
-                phase.finished = True
-                phase.elapsed_s = measured.elapsed_s + (measured.drain_s or 0.0)
-                phase.operations = measured.operations
-                phase.rss_bytes = measured.rss_bytes_max
-            case _:
-                pass
-
-    def _align(self, index: int, name: str) -> None:
-        """Makes room for a settle phase that the workload does not have, where there is one.
-
-        A database that is loaded once is settled whatever the workload says, and the run
-        on its copy does not announce what was done before.
-        """
-        names = [known.phase.name for known in self.phases]
-        if index < len(names) and names[index] == name:
-            return
-        place = names.index(name) if name in names else min(index, len(names))
-        missing = max(index - place + (name not in names), 1)
-        settle = Phase("settle", PhaseKind.SETTLE)
-        self.phases[place:place] = [PhaseProgress(settle) for _ in range(missing)]
