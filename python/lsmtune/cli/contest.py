@@ -265,7 +265,7 @@ def _rounds(
     given: ContestFlags, limits: Limits, cells: Sequence[Cell], runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
-    from lsmtune.cli.live import print_text
+    from lsmtune.cli.live import bench_display, print_text
     from lsmtune.cli.rounds_progress import RoundsProgress, stored_runs
     from lsmtune.cli.verify import proof_folder
     from lsmtune.experiment.contest import FILE
@@ -277,7 +277,7 @@ def _rounds(
     observer = RoundsProgress(cells, given.rounds, before, print_text, quiet=quiet)
     with (
         proof_folder(given.directory) as folder,
-        observer.display(),
+        bench_display(observer, lambda: observer.title, quiet=quiet),
         stop_on_interrupt(print_text) as stop,
     ):
         runs = perform(

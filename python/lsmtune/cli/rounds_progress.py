@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from lsmtune.cli.live import bench_display, is_live, stderr_console
+from lsmtune.cli.live import is_live, stderr_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.experiment.files import MEASUREMENTS_DB
@@ -65,7 +64,6 @@ class RoundsProgress(RunProgress):
         self._rounds = rounds
         self._runs = list(before)
         self._say = say
-        self._quiet = quiet
         self._says_runs = not quiet and not is_live(stderr_console(), quiet=quiet)
         self._now = ""
         self._done, self._of = 0, 0
@@ -95,10 +93,6 @@ class RoundsProgress(RunProgress):
     def warning(self, text: str) -> None:
         """Something the user should know."""
         self._say(f"warning: {text}")
-
-    def display(self) -> AbstractContextManager[None]:
-        """Shows all of it while the context lasts, on a terminal."""
-        return bench_display(self, lambda: self.title, quiet=self._quiet)
 
     @property
     def title(self) -> str:

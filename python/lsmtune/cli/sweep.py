@@ -271,6 +271,7 @@ def _perform(
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
     """
+    from lsmtune.cli.live import bench_display
     from lsmtune.cli.rounds_progress import SweepProgress, stored_runs
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
@@ -286,7 +287,7 @@ def _perform(
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:
             raise _refusal(sweep, *refused)
-        with progress.display():
+        with bench_display(progress, lambda: progress.title, quiet=quiet):
             return perform(
                 cells,
                 sweep.repeats,
