@@ -58,15 +58,10 @@ class GateFlags:
     )
     force: ForceOption = False
 
-    @property
-    def equivalent_is_enough(self) -> bool:
-        """Whether no loss is enough."""
-        return self.fail_if == WORSE
-
     def check(self, smallest_effect: str | None, *, as_json: bool) -> bool:
         """Whether standard output takes the comment. Raises InputError for what cannot be meant."""
         check_name(self.fail_if, FAIL_IF, "--fail-if")
-        if self.equivalent_is_enough and smallest_effect is None:
+        if self.fail_if == WORSE and smallest_effect is None:
             note("without --smallest-effect nothing is proved equivalent: equals end with status 3")
         if self.commit is not None and self.history is None:
             raise InputError("--commit", why=f"has no effect without {_HISTORY_FLAG} FILE")

@@ -38,7 +38,7 @@ from lsmtune.cli.flags import (
     share_of,
     under_workload,
 )
-from lsmtune.cli.gate import GateFlags, kept
+from lsmtune.cli.gate import WORSE, GateFlags, kept
 from lsmtune.cli.output import note, print_json, print_view, status_of, warn
 from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.experiment.schedule import Arm
@@ -315,7 +315,7 @@ def _verify(
         print_view(view(told), soft_wrap=True, err=err)
     if failure is not None:
         raise failure
-    raise typer.Exit(status_of(result.verdict, equivalent=gate.equivalent_is_enough))
+    raise typer.Exit(status_of(result.verdict, equivalent=gate.fail_if == WORSE))
 
 
 def asked_of(
