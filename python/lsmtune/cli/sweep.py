@@ -92,24 +92,19 @@ class SweepFlags:
     memory: MemoryIfSetOption = None
     disk: DiskIfSetOption = None
 
-    @property
-    def folder(self) -> Path:
-        """Where the runs are kept unless the user says otherwise: beside the file, or here."""
-        if self.directory is not None or self.file is None:
-            return self.directory or Path("sweep.lsmtune")
-        path = Path(self.file)
-        return path.with_name(f"{path.stem}.lsmtune")
-
 
 @command(app, "sweep", EXAMPLES)
 def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
     from lsmtune.cli.bench import native_runner
     from lsmtune.cli.rounds_progress import plan_document, plan_view, stored_runs
+    from lsmtune.experiment.folder import default_folder
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
-    sweep, folder = sweep_of(given), given.folder
+    sweep = sweep_of(given)
+    # Beside the file; without one in sweep.lsmtune, here.
+    folder = given.directory or default_folder(Path(given.file or "sweep"))
     by = native_runner(sweep.engine.name, sweep.library)
     cells = grid(sweep, by.engine)
     if given.plan:
