@@ -177,12 +177,10 @@ def study_folder(study: Path, command: str) -> Path:
 
     if study.is_dir():
         return study
-    allowed = "a study file (.yaml) or a study folder"
-    if not study.exists():
-        why = "no such file or folder"
+    if not study.exists() or study.suffix not in STUDY_SUFFIXES:
+        why = "not a study" if study.exists() else "no such file or folder"
+        allowed = "a study file (.yaml) or a study folder"
         raise InputError(command, "STUDY", found=str(study), why=why, allowed=allowed)
-    if study.suffix not in STUDY_SUFFIXES:
-        raise InputError(command, "STUDY", found=str(study), why="not a study", allowed=allowed)
     folder = default_folder(study)
     if not folder.is_dir():
         why = f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
