@@ -164,8 +164,8 @@ class TuneProgress(RunProgress, TuneObserver):
         plan: Plan,
         clock: Clock,
         spent_before_s: float = 0.0,
-        on_line: Callable[[RunLine], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        on_line: Callable[[RunLine], None] = lambda _line: None,
+        on_text: Callable[[str], None] = lambda _text: None,
     ) -> None:
         super().__init__(plan.workloads[0].workload)
         self.plan = plan
@@ -288,8 +288,7 @@ class TuneProgress(RunProgress, TuneObserver):
     def pair_judged(self, verdict: Verdict) -> None:
         """What the pairs say so far; on a terminal one line that changes."""
         self.proof_so_far = running_line(verdict)
-        if self._on_text is not None:
-            self._on_text(self.proof_so_far)
+        self._on_text(self.proof_so_far)
 
     def finished(self, _result: object) -> None:
         """The last callback."""
@@ -345,13 +344,11 @@ class TuneProgress(RunProgress, TuneObserver):
         line = replace(self._held, best=best, why=why or self._held.why)
         self._held = None
         self.lines.append(line)
-        if self._on_line is not None:
-            self._on_line(line)
+        self._on_line(line)
 
     def _say(self, text: str) -> None:
         self.notes.append(text)
-        if self._on_text is not None:
-            self._on_text(text)
+        self._on_text(text)
 
 
 _ALIKE = 0.005  # a ratio that is shown as 1.00
