@@ -46,14 +46,10 @@ _WARNING = "warning: "
 Observer = TypeVar("Observer", bound=TuneProgress)
 
 
-def stderr_console() -> Console:
-    """Where displays go."""
-    return Console(stderr=True, highlight=False)
-
-
-def is_live(console: Console, *, quiet: bool) -> bool:
-    """Whether there is somebody to watch a display that changes."""
-    return console.is_terminal and not console.is_dumb_terminal and not quiet
+def live_console() -> Console | None:
+    """Where a display goes that changes; None where there is nobody to watch it."""
+    console = Console(stderr=True, highlight=False)
+    return console if console.is_terminal and not console.is_dumb_terminal else None
 
 
 @contextmanager
@@ -61,8 +57,8 @@ def bench_display(
     run: RunProgress, title: Callable[[], str], *, quiet: bool = False
 ) -> Iterator[None]:
     """Shows `run` while the context lasts, on a terminal; nothing elsewhere."""
-    console = stderr_console()
-    if not is_live(console, quiet=quiet):
+    console = None if quiet else live_console()
+    if console is None:
         yield
         return
     with _live(console, lambda: bench_view(run, title())):
@@ -82,10 +78,10 @@ def tune_display(
 
     A live table on a terminal, a line per run elsewhere. Warnings stay, also where it is `quiet`.
     """
-    console = stderr_console()
+    console = live_console()
     if quiet:
         yield observer(plan, clock, spent_before_s, on_text=_print_warning)
-    elif not is_live(console, quiet=quiet):
+    elif console is None:
         yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=print_text)
     else:
 

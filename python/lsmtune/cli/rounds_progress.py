@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from lsmtune.cli.live import is_live, stderr_console
+from lsmtune.cli.live import live_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.experiment.files import MEASUREMENTS_DB
@@ -64,7 +64,7 @@ class RoundsProgress(RunProgress):
         self._rounds = rounds
         self._runs = list(before)
         self._say = say
-        self._says_runs = not quiet and not is_live(stderr_console(), quiet=quiet)
+        self._says_runs = not quiet and live_console() is None
         self._now = ""
         self._done, self._of = 0, 0
 
