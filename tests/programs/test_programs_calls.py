@@ -41,7 +41,7 @@ from lsmtune.programs.db_bench import (
 )
 from lsmtune.programs.find import recognised, stated_version
 from lsmtune.programs.output import gflags_known, nearest_flag, refused_flag
-from lsmtune.programs.program import FoundProgram, StepOutput
+from lsmtune.programs.program import FoundProgram, Program, StepOutput
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.study.stored import smaller
 from lsmtune.workloads.stated import make_workload
@@ -174,13 +174,30 @@ def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:
     assert read.keys() <= set(LEVELDB_FLAGS)
 
 
-def test_a_phase_of_leveldb_that_took_no_time_is_said(tmp_path: Path) -> None:
-    """One lookup of what is not there takes less than a microsecond; it was a division by zero."""
-    request = RunRequest(EngineIdentity("leveldb"), Config(), ORDERED, 1, tmp_path, LIMITS)
-    step = LEVELDB_PROGRAM.plan(request, FoundProgram("leveldb-db_bench", Path("/d"))).steps[-1]
+@pytest.mark.parametrize(
+    ("program", "workload", "engine", "result"),
+    [
+        (LEVELDB_PROGRAM, ORDERED, "leveldb", "0.000 micros/op;"),
+        (
+            ROCKSDB_PROGRAM,
+            READS,
+            "rocksdb",
+            f"0.000 micros/op {-(2**63)} ops/sec 0.000 seconds 1 operations;",
+        ),
+    ],
+)
+def test_a_phase_that_took_no_time_is_said(
+    tmp_path: Path, program: Program, workload: Workload, engine: str, result: str
+) -> None:
+    """One lookup of what is not there takes less than a microsecond.
+
+    It was a division by zero, or RocksDB's: -9223372036854775808 was taken for the throughput.
+    """
+    request = RunRequest(EngineIdentity(engine), Config(), workload, 1, tmp_path, LIMITS)
+    step = program.plan(request, FoundProgram(program.name, Path("/d"))).steps[-1]
     stdout, stderr = tmp_path / "stdout", tmp_path / "stderr"
-    stdout.write_text("readrandom   :       0.000 micros/op; (0 of 1 found)\n")
-    stderr.write_text("LevelDB:    version 1.23\n")
+    stdout.write_text(f"readrandom   :       {result} (0 of 1 found)\n")
+    stderr.write_text("")
     with pytest.raises(InputError, match=r"readrandom: took less time than it can tell: 0\.000"):
         step.read(StepOutput(stdout, stderr, 0, 1, 0.0, None, 0))
 

@@ -90,6 +90,9 @@ def _read(
     if result is None:
         why = printed.skipped.get(benchmark, "printed no result")
         raise InputError(program, benchmark, why=why, found="; ".join(printed.notes) or None)
+    if result.micros_per_operation <= 0:  # infinitely many per second
+        why = "took less time than it can tell: 0.000 micros/op"
+        raise InputError(program, result.name, why=why, allowed="more operations")
     phases = {index: measured(result, output)}
     return Observed(phases, printed.warnings, printed.version, printed.build)
 
@@ -454,9 +457,6 @@ def _leveldb_phase(
     latency = result.histograms[0].latency() if result.histograms else None
     # A histogram counts what was done, which is less where a scan came to the end of the keys.
     operations = _leveldb_operations(workload, phase) if latency is None else latency.count
-    if result.micros_per_operation <= 0:
-        why = "took less time than it can tell: 0.000 micros/op"
-        raise InputError(LEVELDB_NAME, result.name, why=why, allowed="more operations")
     pace = leveldb_pace(result.micros_per_operation, operations, phase.threads)
     keys_found = result.keys_found if phase.threads == 1 else None
     return phase_measurement(
