@@ -92,3 +92,33 @@ def test_what_pick_asks_for_must_be_told_too(tmp_path: Path) -> None:
     two += "pick: {best: throughput_ops_s, where: ['stall_s <= 1']}"
     with pytest.raises(InputError, match=r"pick\.where: rocksdb-db_bench cannot tell it"):
         load_spec(write(tmp_path, "objective: {metric: throughput_ops_s}", two))
+
+
+@pytest.mark.parametrize("settled", ["writes", "reads"])
+def test_the_processor_time_of_a_phase_whose_process_settles_is_not_told(
+    tmp_path: Path, settled: str
+) -> None:
+    """db_bench settles in the process of the phase before, and no trial had such a value."""
+    phases = {
+        "load": "{name: load, kind: load, operation: fillrandom, operations: 1000}",
+        "writes": "{name: writes, kind: measure, operation: overwrite, operations: 9}",
+        "reads": "{name: reads, kind: measure, operation: readrandom, operations: 9}",
+    }
+    (tmp_path / "w.yaml").write_text(
+        "version: 1\nname: w\nnum: 1000\nphases:\n"
+        + "".join(
+            f"  - {text}\n" + ("  - {name: settle, kind: settle}\n" if name == settled else "")
+            for name, text in phases.items()
+        )
+    )
+
+    def objective(phase: str) -> str:
+        path = write(tmp_path, "{name: fillrandom, num: 1000}", "{file: w.yaml}")
+        metric = f"metric: cpu_us_per_operation, phase: {phase}"
+        path.write_text(path.read_text().replace("metric: throughput_ops_s", metric))
+        return load_spec(path).objective.label
+
+    (other,) = {"writes", "reads"} - {settled}
+    assert objective(other) == f"{other}.cpu_us_per_operation"
+    with pytest.raises(InputError, match=r"objective\.metric: rocksdb-db_bench cannot tell it"):
+        objective(settled)

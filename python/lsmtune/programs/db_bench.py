@@ -320,9 +320,12 @@ def _rocksdb_phase(
     )
 
 
-def _rocksdb_blind_to(phase: Phase) -> frozenset[str]:
-    """Of a mix of several types, any latency of all of them together."""
-    return LATENCIES if phase.mix is not None and len(phase.mix.operations) > 1 else frozenset()
+def _rocksdb_blind_to(workload: Workload, index: int) -> frozenset[str]:
+    """Of a mix, any latency of several types together; CPU time where the process settles, too."""
+    mix = workload.phases[index].mix
+    latencies = LATENCIES if mix is not None and len(mix.operations) > 1 else frozenset[str]()
+    settles = settled_after(workload, index) is not None
+    return latencies | {"cpu_us_per_operation"} if settles else latencies
 
 
 ROCKSDB_PROGRAM = Program(

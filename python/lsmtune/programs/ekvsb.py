@@ -87,7 +87,7 @@ def operations_of(workload: Workload, phase: Phase) -> int:
     return count
 
 
-def _blind_to(_phase: Phase) -> frozenset[str]:
+def _blind_to(_workload: Workload, _index: int) -> frozenset[str]:
     percentiles = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
     return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
 

@@ -206,7 +206,8 @@ class Program:
         check: Raises InputError for what of a workload it cannot perform on an engine.
         plan: How it performs a request. Raises InputError for what of the request's configuration
             the program has no spelling of.
-        blind_to: Metrics of a phase that it does not tell, beside `NEVER_TOLD`.
+        blind_to: Metrics that it does not tell, beside `NEVER_TOLD`, of the phase at a place of a
+            workload.
         known_flags: Used where the program lists none.
         note: What to know when its figures stand beside those of others.
     """
@@ -217,7 +218,7 @@ class Program:
     answer: re.Pattern[str]
     check: Callable[[Workload, str], None]
     plan: Callable[[RunRequest, FoundProgram], Plan]
-    blind_to: Callable[[Phase], frozenset[str]] = lambda _phase: frozenset()
+    blind_to: Callable[[Workload, int], frozenset[str]] = lambda _workload, _index: frozenset()
     known_flags: tuple[str, ...] = ()
     introduction: Introduction | None = None
     note: str = ""
@@ -228,9 +229,9 @@ class Program:
             source, allowed = f"--runner {self.name}", ", ".join(self.engines)
             raise InputError(source, "--engine", found=engine_name, allowed=allowed)
 
-    def untold(self, phase: Phase) -> frozenset[str]:
-        """The metrics of `phase` that this program cannot tell."""
-        return NEVER_TOLD | self.blind_to(phase)
+    def untold(self, workload: Workload, index: int) -> frozenset[str]:
+        """The metrics of phase `index` of `workload` that this program cannot tell."""
+        return NEVER_TOLD | self.blind_to(workload, index)
 
     def check_told(
         self, metric: str, phase: str | None, workload: Workload, source: str, field: str = ""
@@ -239,8 +240,12 @@ class Program:
 
         `phase` None is the last one, as for an objective.
         """
-        measured = [each for each in workload.measured_phases if phase in (None, each.name)]
-        if not measured or metric not in (untold := self.untold(measured[-1])):
+        measured = [
+            index
+            for index, each in enumerate(workload.phases)
+            if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
+        ]
+        if not measured or metric not in (untold := self.untold(workload, measured[-1])):
             return
         tellable = ", ".join(each for each in METRICS if each not in untold)
         why = f"{self.name} cannot tell it"

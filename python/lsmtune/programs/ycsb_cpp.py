@@ -177,12 +177,13 @@ def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
     }
 
 
-def _blind_to(phase: Phase) -> frozenset[str]:
+def _blind_to(workload: Workload, index: int) -> frozenset[str]:
     """Percentiles but 99 and 99.9 of everything; of a mix, any latency of all types together.
 
     A read-modify-write is a mix by itself: its read and its update are told, each alone.
     """
-    names = frozenset[str]() if phase.mix is None else phase.mix.names
+    mix = workload.phases[index].mix
+    names = frozenset[str]() if mix is None else mix.names
     if len(names) == 1 and "read_modify_write" not in names:
         return frozenset(PERCENTILES) - {"latency_us_p99", "latency_us_p999"}
     return LATENCIES
