@@ -190,6 +190,22 @@ def test_of_a_log_only_the_default_column_family_is_taken() -> None:
     assert "a change of options while the database was open" in notes_of(found)
 
 
+@pytest.mark.parametrize("printed", [0, 1])
+def test_truths_that_came_with_rocksdb_11_are_truths_in_a_log(printed: int) -> None:
+    """They came in as the numbers 0 and 1, and the default 0 was kept as a choice."""
+    lines = [
+        "2026/01/01-00:00:00.000000 1 RocksDB version: 11.1.1",
+        f"x Options.memtable_batch_lookup_optimization: {printed}",
+        "x           Options.table_factory: BlockBasedTable",
+        "x            table_factory options:   flush_block_policy_factory: FlushBlockBySizePolicy",
+        f"  separate_key_value_in_data_block: {printed}",
+    ]
+    names = ("memtable_batch_lookup_optimization", f"{TABLE}.separate_key_value_in_data_block")
+    found = config("\n".join(lines), "rocksdb-log").options
+    assert found == (dict.fromkeys(names, True) if printed else {})
+    assert all(type(value) is bool for value in found.values())
+
+
 OBJECTS: dict[str, OptionValue] = {
     "allow_concurrent_memtable_write": False,
     "memtable_factory.id": "prefix_hash",

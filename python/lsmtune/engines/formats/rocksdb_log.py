@@ -10,7 +10,13 @@ from __future__ import annotations
 
 import re
 
-from lsmtune.engines.formats.base import ImportedConfig, ImportFormat, ImportRequest, Notes
+from lsmtune.engines.formats.base import (
+    ImportedConfig,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+    default_of,
+)
 from lsmtune.engines.formats.rocksdb_options import (
     DEFAULT_FAMILY,
     ENGINE,
@@ -23,7 +29,7 @@ from lsmtune.engines.formats.spelling import (
     known_options,
     numbered,
 )
-from lsmtune.engines.option_names import TABLE_OPTION, find_written
+from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.errors import InputError
 
 _OPTION = re.compile(
@@ -207,7 +213,7 @@ class _Dump:
             text = value.split()[0]
         elif value in ("None", "Unknown"):
             text = "nullptr"
-        elif value in ("0", "1") and _is_truth(name):
+        elif value in ("0", "1") and isinstance(default_of(ENGINE, None, name), bool):
             text = "true" if value == "1" else "false"
         self.stated.setdefault(name, Stated(text, number))
 
@@ -227,14 +233,6 @@ class _Dump:
         if memtable is not None and memtable.text != "SkipListFactory":
             text = f"{memtable.text} with the engine's own parameters: the LOG has no others"
             self.notes.add(memtable.line, "memtable_factory", text)
-
-
-def _is_truth(name: str) -> bool:
-    option, field = find_written(name)
-    default = (option.default if option else None) or ""
-    if not field:
-        return default in ("true", "false")
-    return f"{field}=true;" in default or f"{field}=false;" in default
 
 
 FORMAT = ImportFormat("rocksdb-log", "the dump of options in a LOG of RocksDB", recognises, read)
