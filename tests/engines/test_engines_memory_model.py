@@ -179,6 +179,7 @@ def test_compaction_buffers() -> None:
         ("rocksdb", {f"{TABLE}.filter_policy": "ribbonfilter:-1"}, "found 'ribbonfilter:-1'"),
         ("rocksdb", {f"{TABLE}.block_cache": "{capacity=8M"}, "unbalanced braces"),
         ("rocksdb", {"memtable_prefix_bloom_size_ratio": "much"}, "found 'much'"),
+        ("rocksdb", {"memtable_prefix_bloom_size_ratio": "1.5B"}, "found '1.5B'; allowed: a num"),
         ("leveldb", {"cache_size": "big"}, "cache_size: found 'big'"),
     ],
 )

@@ -78,6 +78,7 @@ from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES, version_key
 from lsmtune.engines.option_names import parts_of, whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.model.fields import read_number
 from lsmtune.units import UnitError, is_digits, option_value
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -135,10 +136,10 @@ class ModelOptions:
     def number(self, name: str) -> float:
         """A finite number."""
         value = self.value(name)
-        typed = option_value(value) if isinstance(value, str) else value
-        if isinstance(typed, bool | str) or not math.isfinite(typed):
-            raise InputError(self.source, name, found=value, allowed="a number")
-        return float(typed)
+        try:
+            return float(read_number(value))
+        except ValueError:
+            raise InputError(self.source, name, found=value, allowed="a number") from None
 
     def truth(self, name: str) -> bool:
         """True or false."""
