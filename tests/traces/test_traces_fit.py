@@ -400,6 +400,18 @@ def test_the_recorded_rate_is_in_the_workload_only_when_asked_for() -> None:
     assert recorded.rate_ops_s == pytest.approx(500)
 
 
+def test_a_rate_that_the_trace_does_not_tell_is_refused() -> None:
+    """Where all records bear one time, the workload had no rate, and nobody was told."""
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    at_once = np.array([], float)
+    why = "the rate of made-up.trace is unknown: all records bear the same time"
+    with pytest.raises(InputError, match=rf"^--rate: {why}; found 'recorded'; allowed: closed"):
+        fitted(keys, FitRequest(records=RECORDS, at_rate=True), window_rates=at_once)
+    (line,) = [w for w in fitted(keys, window_rates=at_once).warnings if w.startswith("rate:")]
+    assert line.startswith("rate: unknown: all records bear the same time: not in the workload")
+    assert "--rate recorded" not in line
+
+
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [

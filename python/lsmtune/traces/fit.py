@@ -121,8 +121,8 @@ class Components:
 def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     """The workload that is like the trace which `ask` inspects, once or twice.
 
-    Raises InputError for a trace without operations on keys, with fewer than a thousand, or with
-    keys or values larger than a workload has.
+    Raises InputError for a trace without operations on keys, with fewer than a thousand, with keys
+    or values larger than a workload has, or without the rate that is asked for.
     """
     first = ask(RANGES_MAX, None)
     if first.operations < _FEWEST_OPERATIONS:
@@ -149,13 +149,17 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     _refuse_larger(summary.path, "keys", sizes, KEY_BYTES_MAX)
     if values is not None:
         _refuse_larger(summary.path, "values", values, VALUE_BYTES_MAX)
+    rate = fit_rate(summary)
+    if request.at_rate and not rate.known:
+        why = f"the rate of {summary.path} is {rate.part.model}"
+        raise InputError("--rate", found="recorded", allowed="closed", why=why)
     components = Components(
         operations,
         keys,
         sizes,
         fit_sizes("key_sizes", sizes, model=False),
         None if values is None else fit_sizes("value_sizes", values),
-        fit_rate(summary),
+        rate,
         records,
         fit_written(summary, operations, keys),
     )
@@ -256,9 +260,10 @@ def _assumptions(summary: TraceSummary, request: FitRequest, components: Compone
             "keys are divided evenly among them"
         )
     if not request.at_rate:
+        hint = " (--rate recorded puts it there)" if components.rate.known else ""
         lines.append(
             f"rate: {components.rate.part.model}: not in the workload, which runs as fast as "
-            "it goes (--rate recorded puts it there)"
+            f"it goes{hint}"
         )
     if summary.sampling.method != "exact":
         lines.append(f"keys: {summary.sampling.text}")

@@ -221,6 +221,11 @@ class RateFit:
     constant_ops_s: float | None
     part: FittedPart
 
+    @property
+    def known(self) -> bool:
+        """Whether there is a rate to follow."""
+        return self.shape is not None or self.constant_ops_s is not None
+
 
 def fit_rate(summary: TraceSummary) -> RateFit:
     """The simplest shape that explains how the rate of a trace changes.
@@ -238,7 +243,9 @@ def fit_rate(summary: TraceSummary) -> RateFit:
         return fitted_part("rate", model, distance, UNEXPLAINED_LIMIT, warning, curve)
 
     mean = summary.operations / summary.duration_s if summary.duration_s > 0 else None
-    if mean is None or len(rates) < _FEWEST_WINDOWS:
+    if mean is None:
+        return RateFit(None, None, part("unknown: all records bear the same time", 0.0))
+    if len(rates) < _FEWEST_WINDOWS:
         return RateFit(None, mean, part("the mean: too short for a shape", 0.0))
     constant = f"constant: {mean:.6g} ops/s"
     if float(rates.std()) <= _CONSTANT_SPREAD * float(rates.mean()):
