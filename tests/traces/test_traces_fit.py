@@ -393,6 +393,26 @@ def test_rates_are_a_sine_steps_or_constant() -> None:
     assert not noise.part.fits
 
 
+def test_keys_of_other_sizes_than_the_modelled_ones_are_said() -> None:
+    """Those of the group with the most operations were taken for all, without a word."""
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    fields = said(keys, operations={"get": 9000, "put": 1000})
+
+    def warned(**groups: Whole) -> list[str]:
+        sizes = {name: histogram(group) for name, group in groups.items()}
+        summary = trace_summary({**fields, "key_sizes": sizes})
+        fit = fit_trace(lambda _ranges, _number: summary, FitRequest(records=RECORDS))
+        assert fit.workload.key_bytes == 24
+        return [line for line in fit.warnings if "keys have the sizes of" in line]
+
+    gets = np.full(9000, 24)
+    assert warned(get=gets, write=np.full(1000, 24)) == []
+    assert warned(get=gets, write=np.full(1000, 40), seek=np.resize([8, 16], 10)) == [
+        "all keys have the sizes of get: 24 bytes; not those of write: 40 bytes; "
+        "seek: 8 to 16 bytes, 12 on average"
+    ]
+
+
 def test_the_recorded_rate_is_in_the_workload_only_when_asked_for() -> None:
     keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
     assert fitted(keys).workload.phases[-1].rate_ops_s is None

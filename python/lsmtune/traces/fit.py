@@ -143,7 +143,7 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     except ValueError as error:
         raise InputError(summary.path, why=f"the keys cannot be modelled: {error}") from error
     operations, mix = fit_mix(summary)
-    # One key has one size in all groups: that with the most operations tells it best.
+    # Mostly a key has one size in all groups: that with the most operations tells it best.
     sizes = max(summary.key_sizes.values(), key=lambda group: group.count)
     values = summary.value_sizes.get("put") or summary.value_sizes.get("merge")
     _refuse_larger(summary.path, "keys", sizes, KEY_BYTES_MAX)
@@ -252,6 +252,7 @@ def _assumptions(summary: TraceSummary, request: FitRequest, components: Compone
         )
     if summary.value_sizes.keys() >= {"put", "merge"}:
         lines.append("merges have the value sizes of puts: a mix has the same for all its writes")
+    lines += _other_key_sizes(summary.key_sizes, components.keys_seen)
     if components.keys_seen.min < KEY_BYTES_MIN:
         lines.append(f"keys shorter than {KEY_BYTES_MIN} bytes have {KEY_BYTES_MIN}")
     if len(summary.column_families) > 1:
@@ -273,6 +274,21 @@ def _assumptions(summary: TraceSummary, request: FitRequest, components: Compone
             f"{summary.records} records before"
         )
     return lines
+
+
+def _other_key_sizes(groups: Mapping[str, Histogram], modelled: Histogram) -> list[str]:
+    """A line where another group of operations has keys of other sizes than the `modelled` ones."""
+
+    def bytes_of(sizes: Histogram) -> str:
+        if sizes.min == sizes.max:
+            return f"{sizes.min} bytes"
+        return f"{sizes.min} to {sizes.max} bytes, {sizes.mean:.4g} on average"
+
+    said = bytes_of(modelled)
+    (of,) = [name for name, sizes in groups.items() if sizes is modelled]
+    others = [f"{name}: {bytes_of(s)}" for name, s in groups.items() if bytes_of(s) != said]
+    left_out = "; ".join(others)
+    return [f"all keys have the sizes of {of}: {said}; not those of {left_out}"] if others else []
 
 
 # --- what the fitted components make up
