@@ -15,6 +15,7 @@ from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
 from lsmtune.proof.guards import (
     Circumstances,
     baseline_observations,
+    check_observed,
     default_guards,
     judged_by_guards,
     make_guards,
@@ -212,6 +213,22 @@ def test_what_no_pair_observed_is_said_to_be_unknown() -> None:
     judged = judged_by_guards(VERDICT, [text], NOWHERE, [([run()], [run()])] * 6)
     assert judged.outcome is VerdictOutcome.BETTER
     assert judged.guards[0].held is None
+
+
+def test_a_pair_that_drew_no_operation_of_a_rare_type_says_nothing_of_its_latency() -> None:
+    """It was an error, of the search and of the proof, which came again whenever one went on."""
+    name = "scan.latency_us_p99"
+    limit = make_constraint(f"{name} <= 5000", (), [name], (), "study.yaml", "constraints")
+    without, slow = run({"get": 9.0}), run({"get": 9.0, "scan": 9000.0})
+    assert violations([limit], NOWHERE, [without], []) == {}
+    pairs = [([slow], [without]), *[([slow], [slow])] * 5]
+    judged = judged_by_guards(VERDICT, [limit], NOWHERE, pairs)
+    assert judged.why == f"the candidate breaks {limit.text} in 5 of 5 pairs"
+    assert judged.notes == (f"{limit.text}: 5 of 6 pairs observed it",)
+    assert judged_by_guards(VERDICT, [limit], NOWHERE, pairs[1:]).notes == ()
+    with pytest.raises(InputError, match=f"rocksdb did not observe {name} under this workload"):
+        check_observed([limit], NOWHERE, [without])
+    check_observed([limit], NOWHERE, [slow])
 
 
 def test_a_constraint_that_a_program_breaks_under_one_of_several_workloads() -> None:

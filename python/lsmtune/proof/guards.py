@@ -218,12 +218,30 @@ def violations(
     """By how much each constraint is broken by `runs`, one per workload; 0 or less where it holds.
 
     The worst of all workloads and measure phases counts. `baseline` has the `baseline_observations`
-    of each workload; empty before they are known. A guard is left out where the baseline did not
-    observe its metric. Raises `InputError` for another constraint on a metric that a run did not
-    observe.
+    of each workload; empty before they are known. A constraint is left out where the run, or the
+    baseline for a guard, did not observe its metric: by chance no operation was a scan, say.
     """
     places = _violations(constraints, circumstances, runs, baseline)
     return {text: max(amounts.values()) for text, amounts in places.items()}
+
+
+def check_observed(
+    constraints: Sequence[Constraint], circumstances: Circumstances, runs: Runs
+) -> None:
+    """Raises `InputError` for a constraint, but for guards, on what one of `runs` did not observe.
+
+    Of the baseline's first runs: what an engine never tells would never be judged.
+    """
+    for constraint in constraints:
+        if constraint.baseline_names or constraint.option_names - circumstances.options.keys():
+            continue
+        for run in runs:
+            own = observations(run, constraint.metric_names)
+            least = min((constraint.metric_names - observed.keys() for observed in own), key=len)
+            if least:
+                engine = circumstances.engine_name
+                why = f"{engine} did not observe {min(least)} under this workload"
+                raise InputError(circumstances.source, constraint.expression.field, why=why)
 
 
 # A workload and a measure phase of it, both counted from 0.
@@ -245,15 +263,8 @@ def _violations(
             if constraint.option_names - circumstances.options.keys():
                 continue
             telling = _telling(constraint, own, base)
-            if not telling and constraint.baseline_names:
-                continue
             if not telling:
-                least = min(
-                    (constraint.metric_names - observed.keys() for observed in own), key=len
-                )
-                engine = circumstances.engine_name
-                why = f"{engine} did not observe {min(least)} under this workload"
-                raise InputError(circumstances.source, constraint.expression.field, why=why)
+                continue
             amounts = broken.setdefault(constraint.text, {})
             for phase, values in telling.items():
                 known = {**circumstances.options, **facts, **values}
@@ -296,12 +307,14 @@ def judged_by_guards(
         _result(guard, [broken.get(guard.text, {}) for broken in by_pair], pairs)
         for guard in guards
     )
+    told = [each for each in results if 0 < each.pairs < len(pairs)]
+    notes = [f"{each.guard}: {each.pairs} of {len(pairs)} pairs observed it" for each in told]
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
     if broken and gained:
         why = f"the candidate breaks {', '.join(broken)}"
         verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)
-    return replace(verdict, guards=results)
+    return replace(verdict, guards=results, notes=(*verdict.notes, *notes))
 
 
 def _broken_text(result: GuardResult) -> str:

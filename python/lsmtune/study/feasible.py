@@ -22,6 +22,7 @@ from lsmtune.proof.guards import (
     MEMORY_MODEL,
     Circumstances,
     baseline_observations,
+    check_observed,
     circumstances_of,
     facts_of,
     violations,
@@ -219,7 +220,12 @@ class Feasibility:
     def complaints(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
     ) -> list[str]:
-        """What speaks against the configuration with these runs, in words."""
+        """What speaks against the baseline with these runs, in words.
+
+        Raises `InputError` for a constraint on a metric that they did not observe.
+        """
+        asked = [*self._after, *self._spec.pick_where]
+        check_observed(asked, self.circumstances(options), runs)
         found = self.on(runs[0].host).violations(options, runs)
         broken = [text for text, by in found.items() if by > 0]
         refusal = self.refusal(options)
