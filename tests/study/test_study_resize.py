@@ -60,6 +60,11 @@ STEADY, TWICE, FULL = {"flushes": 9}, {"flushes": 2}, {"flushes": 1, "user_bytes
             *(LARGE, "budget: {time: 20m}", AGAIN, (12.0, 0.0), STEADY),
             *({"scale": 0.06, "proof_scale": pytest.approx(0.13, rel=0.1)}, "the proof has 0.1"),
         ),
+        # Stopped before its first trial, and given more time: it stays a model, and says so.
+        (
+            *(LARGE, "budget: {time: 6h}", replace(AGAIN, settled=True, time_s=1200.0)),
+            *((12.0, 0.0), STEADY, {"scale": 0.06}, "began with a time budget of 20m"),
+        ),
         # 30 of 33 s were a duration's, which are as many at the target.
         (READS, "budget: {time: 1h}", FIRST, (30.0, 0.0, 3.1), {}, {"scale": 1.0}, "about 1m2"),
         # A limit of YCSB's that no run comes to made the runs of trials longer than needed.

@@ -102,7 +102,7 @@ def resized(
     the time budget are gone; `defaults` are the engine's.
     """
     if size.settled:
-        return size, unlike_now(spec, replace(size, time_s=spec.budget.time_s))
+        return size, unlike_now(spec, size)
     if spec.command is not None:
         return size, ""
     size = replace(size, time_s=spec.budget.time_s)
