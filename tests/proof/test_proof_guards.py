@@ -201,6 +201,24 @@ def test_a_guard_that_each_phase_breaks_by_chance_holds() -> None:
     )
 
 
+def test_a_phase_that_few_pairs_observed_breaks_a_guard_by_its_share_of_them() -> None:
+    """Both pairs that told of the deletes broke it, and three of six puts, which hold, hid them."""
+    text = guard("latency_us_p99 <= 1.25 * baseline", PUT_DELETE)
+
+    def side(put: float, delete: float | None) -> list[Measurement]:
+        phases = (
+            made_up_phase("put", latency_us_p99=put),
+            made_up_phase("delete", latency_us_p99=delete),
+        )
+        return [replace(run(), phases=phases)]
+
+    pairs = [(side(20.0, 10.0), side(30.0 if n < 3 else 19.0, None)) for n in range(4)]
+    pairs += [(side(20.0, 10.0), side(19.0, 14.0))] * 2
+    judged = judged_by_guards(VERDICT, [text], NOWHERE, pairs)
+    assert [(g.where, g.broken, g.pairs) for g in judged.guards] == [("delete", 2, 2)]
+    assert judged.outcome is VerdictOutcome.NOT_PROVEN
+
+
 def test_a_worse_candidate_stays_worse_whatever_it_costs() -> None:
     text = guard("write_amplification <= 1.5 * baseline")
     pairs = [([run(write_amplification=2.0)], [run(write_amplification=9.0)])] * 6

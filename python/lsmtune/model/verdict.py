@@ -33,9 +33,9 @@ class MetricRatio:
 class GuardResult:
     """A guard as a constraint's text, and in how many of the `pairs` that tell it was broken.
 
-    Of several measure phases, the one counts in which it was broken most often, `where`; empty
-    where there is one, or all are alike. `ratio` is the candidate's over the baseline's value of
-    the guard's metric, with its bounds at 95 %, where the guard names one metric and every pair
+    Of several measure phases, the one counts in which the largest share of pairs broke it, `where`;
+    empty where there is one, or all are alike. `ratio` is the candidate's over the baseline's value
+    of the guard's metric, with its bounds at 95 %, where the guard names one metric and every pair
     observed it.
     """
 

@@ -331,7 +331,8 @@ def _result(
 ) -> GuardResult:
     """What the pairs say of `guard`, by the amounts by which each broke it in each place.
 
-    The place counts in which most pairs break it, and of those the one where they do it most.
+    The place counts in which the largest share of the pairs that observed it break it, and of those
+    the one where they do it most.
     """
     places: dict[_Place, list[float]] = {}
     for amounts in by_pair:
@@ -339,9 +340,9 @@ def _result(
             places.setdefault(place, []).append(amount)
     if not places:
         return GuardResult(guard.text, 0, 0)
-    known = {p: (sum(a > 0 for a in amounts), fmean(amounts)) for p, amounts in places.items()}
+    known = {p: (fmean(a > 0 for a in amounts), fmean(amounts)) for p, amounts in places.items()}
     worst = max(known, key=lambda place: known[place])
-    result = GuardResult(guard.text, len(places[worst]), known[worst][0])
+    result = GuardResult(guard.text, len(places[worst]), sum(a > 0 for a in places[worst]))
     if len(set(known.values())) > 1:
         run = pairs[0][1][worst[0]]
         several = len({workload for workload, _ in places}) > 1
