@@ -121,6 +121,13 @@ def test_a_constraint_on_what_may_be_inactive_is_refused_at_once() -> None:
         assert search.ask().parameters.get("bits", 2) <= 4
 
 
+def test_a_special_value_that_is_no_number_is_refused() -> None:
+    """It was proposed, and the space did not hold what it had proposed."""
+    space = {"rate": {"type": "float", "low": 0.1, "high": 1.0, "special": [float("nan")]}}
+    with pytest.raises(InputError, match=r"rate\.special\[0\]: found nan; allowed: a number"):
+        Search(space)
+
+
 def test_a_constraint_that_is_broken_spares_those_after_it() -> None:
     """The second one has no value where the first one is broken."""
     space = {"n": {"type": "int", "low": 0, "high": 3}}

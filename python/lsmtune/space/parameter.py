@@ -10,6 +10,7 @@ no observation that means nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,13 +108,15 @@ def make_specials(
 ) -> tuple[Special, ...]:
     """Checked special values; those without a weight share `DEFAULT_WEIGHT_TOTAL` evenly.
 
-    Raises `FieldError` for a value inside the range, repeated values, and weights that leave the
-    range no share.
+    Raises `FieldError` for a value that is no number or inside the range, repeated values, and
+    weights that leave the range no share.
     """
     unweighted = sum(1 for _, weight in given if weight is None)
     specials: list[Special] = []
     for index, (value, weight) in enumerate(given):
         place = f"{field}[{index}]"
+        if math.isnan(value):  # equals nothing, itself included, so the space would not hold it
+            raise FieldError(place, found=value, allowed="a number")
         if numbers.low <= value <= numbers.high:
             why = "a special value inside the range"
             outside = f"values outside {numbers.low} to {numbers.high}"
