@@ -108,3 +108,14 @@ def test_of_several_metrics_the_baselines_is_named_in_full() -> None:
     assert "baseline stands for the baseline's value of one metric" in wrong
     assert "allowed: one metric beside it, or baseline.METRIC" in wrong
     assert "baseline stands for" in refused("write_buffer_size <= baseline")
+
+
+@pytest.mark.parametrize(
+    "text", ["baseline.stall_s <= 5", "baseline.latency_us_p99 <= baseline.rss_bytes_max"]
+)
+def test_what_the_baseline_alone_decides_is_refused(text: str) -> None:
+    """It held for every candidate or for none, by the baseline's own run."""
+    wrong = refused(text)
+    assert wrong.startswith("study.yaml: constraints[1]: ")
+    assert "names nothing of the candidate" in wrong
+    assert "allowed: a metric of the candidate beside them, such as " in wrong

@@ -68,8 +68,8 @@ def make_constraint(
     A name is an option's full name, else a metric's, else a fact's, else the last part of the full
     name of the only option that ends so (`block_cache`). `baseline` is the baseline's value of the
     one metric that is named, `baseline.METRIC` that of any. Raises `InputError` for a text that is
-    no condition or names nothing, for a name that is none of these or that several options end in,
-    and for `baseline` where not one metric is named.
+    no condition or names nothing of the candidate, for a name that is none of these or that several
+    options end in, and for `baseline` where not one metric is named.
     """
     expression = make_expression(text, source, field)
     if not expression.is_condition:
@@ -102,6 +102,11 @@ def make_constraint(
             raise InputError(source, field, why=why, found=text, allowed=allowed)
         full_names[BASELINE] = f"{BASELINE}.{min(used_metrics)}"
     from_baseline = frozenset(full_names.values()) & of_baseline
+    if used <= of_baseline:
+        why = "names nothing of the candidate, only the baseline's values"
+        metric = min(from_baseline).removeprefix(f"{BASELINE}.")
+        allowed = f"a metric of the candidate beside them, such as {metric} <= 2 * {BASELINE}"
+        raise InputError(source, field, why=why, found=text, allowed=allowed)
     return Constraint(
         text=" ".join(text.split()),
         expression=expression,
