@@ -22,6 +22,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.notices import notices
 from lsmtune.report.source import read_study
 from lsmtune.report.tables import Arm, Severity
 from lsmtune.units import parse_bytes
@@ -167,6 +168,17 @@ def test_outcomes_and_failures_are_counted(study: SampleStudy) -> None:
         (Outcome.CRASHED, 1, [3]),
     ]
     assert titles(found, "failed_runs") == ["4 of 5 runs failed"]
+
+
+def test_many_failures_are_counted_as_all_large_numbers_are(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.add_trial(0, BEST, study.failed(Outcome.CRASHED, "signal 11", BEST))
+    with study.opened() as folder:
+        records = read_study(folder)
+    many = replace(records, measurements=records.measurements * 1234)
+    (failed,) = (notice for notice in notices(many) if notice.kind == "failed_runs")
+    assert failed.title == "1,234 of 2,468 runs failed"
+    assert failed.text.startswith("By kind: 1,234 crashed. ")
 
 
 def test_options_show_both_arms(tmp_path: Path) -> None:

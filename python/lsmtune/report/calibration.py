@@ -25,7 +25,7 @@ from lsmtune.report.document import (
     numbers,
     words,
 )
-from lsmtune.report.words import deviation
+from lsmtune.report.words import count, deviation
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import size_advice
 
@@ -93,7 +93,7 @@ def calibration_view(asked: CalibrationRequest, calibrations: Sequence[Calibrati
     for each in calibrations:
         pair_s = each.seconds_per_pair
         time = "" if pair_s is None else f", {format_duration(pair_s)} each"
-        pairs = f"{each.pairs} pair{'' if each.pairs == 1 else 's'}{time}"
+        pairs = f"{count(each.pairs, 'pair')}{time}"
         keys = f"{asked.workload.num:,} keys"
         head = f"{engine.title}, {asked.workload.name}, {keys}, by {each.method.value}: {pairs}"
         blocks.append(Paragraph(head, "title"))
@@ -150,7 +150,7 @@ def _needed(calibration: Calibration, metric: str) -> Iterator[str]:
         noise = calibration.metrics[metric]
         known = f"{deviation(noise.pair_log_sd_low)} to {deviation(noise.pair_log_sd_high)}"
         yield f"to prove a difference in {metric}: {'; '.join(needed)}"
-        yield f"{calibration.pairs} pairs tell its noise only so far: {known} (95 % confidence)"
+        yield f"{calibration.pairs:,} pairs tell its noise only so far: {known} (95 % confidence)"
 
 
 def _length(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> str:

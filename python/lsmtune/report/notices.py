@@ -55,7 +55,7 @@ def _of_safety(records: StudyRecords) -> Iterator[Notice]:
         those = f"trial {', '.join(map(str, numbers))}" if numbers else "those runs"
         yield _danger(
             "data_loss",
-            f"{_runs(len(lost))} lost data",
+            f"{words.count(len(lost), 'run')} lost data",
             "Keys that were written could not be read back. Do not deploy the options of "
             f"{those}; report it to the engine's authors.",
         )
@@ -119,7 +119,7 @@ def _of_engine(records: StudyRecords) -> Iterator[Notice]:
             yield _warning(
                 "option_not_taken",
                 f"The engine did not take {name}={requested}",
-                f"It ran with {effective} instead, in {_runs(count)}. "
+                f"It ran with {effective} instead, in {words.count(count, 'run')}. "
                 "Its slice shows what was asked for, not what ran.",
             )
 
@@ -338,24 +338,21 @@ def _of_failures(records: StudyRecords) -> Iterator[Notice]:
     """Pairs and runs that failed, and what runs warned of."""
     verdict, runs = records.verdict, [stored.measurement for stored in records.measurements]
     if verdict is not None and verdict.pairs_failed:
+        pairs = verdict.pairs + verdict.pairs_failed
         yield _danger(
             "pairs_failed",
-            f"{verdict.pairs_failed} of {verdict.pairs + verdict.pairs_failed} pairs failed",
+            f"{verdict.pairs_failed:,} of {words.count(pairs, 'pair')} failed",
             "A run of the proof did not end well, so the verdict stands on the other pairs alone. "
             "Look at the failures before deploying.",
         )
     no_failure = (Outcome.OK, Outcome.PRUNED, Outcome.DATA_LOSS)
     failed = Counter(run.outcome for run in runs if run.outcome not in no_failure)
     if failed:
-        kinds = ", ".join(f"{n} {words.outcome(outcome)}" for outcome, n in failed.items())
+        kinds = ", ".join(f"{n:,} {words.outcome(outcome)}" for outcome, n in failed.items())
         yield _info(
             "failed_runs",
-            f"{failed.total()} of {_runs(len(runs))} failed",
+            f"{failed.total():,} of {words.count(len(runs), 'run')} failed",
             f"By kind: {kinds}. They count against their options and are listed under Failures.",
         )
     for text, count in Counter(warning for run in runs for warning in run.warnings).items():
-        yield _info("run_warning", "A run warned", f"{text} ({_runs(count)})")
-
-
-def _runs(count: int) -> str:
-    return f"{count} run" if count == 1 else f"{count} runs"
+        yield _info("run_warning", "A run warned", f"{text} ({words.count(count, 'run')})")
