@@ -7,7 +7,8 @@
 | functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)` |
 | conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
 
-Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too deep,
+Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. Texts are equal that are
+one value to an engine: `bloomfilter:10` and `bloomfilter:10:false`. What is nested too deep,
 and numbers beyond 1e100, are refused, so no expression can take long or much memory. Values are
 computed by the library simpleeval, which walks the syntax tree and never calls Python's `eval`.
 """

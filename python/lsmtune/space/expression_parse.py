@@ -23,6 +23,7 @@ from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import short_form
 from lsmtune.space.range import Number
 from lsmtune.units import UnitError, parse_bytes
 
@@ -109,7 +110,9 @@ def _same(left: object, right: object) -> bool:
     one, other = kind_of(left), kind_of(right)
     if one != other:
         raise OperationError(mixed(one, other))
-    return _checked_number(left) == _checked_number(right) if one == NUMBER else left == right
+    if one == NUMBER:
+        return _checked_number(left) == _checked_number(right)
+    return short_form(str(left)) == short_form(str(right)) if one == TEXT else left == right
 
 
 def _ordered(compare: Callable[[Number, Number], bool]) -> Callable[[object, object], bool]:
