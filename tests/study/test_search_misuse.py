@@ -128,6 +128,11 @@ def test_a_special_value_that_is_no_number_is_refused() -> None:
         Search(space)
 
 
+def test_a_constraint_on_what_a_parameter_never_is_is_refused() -> None:
+    with pytest.raises(InputError, match=r"mode is never 'fst'; .*did you mean fast\?"):
+        Search(SPACE, constraints=["mode != 'fst'"])
+
+
 def test_a_constraint_that_is_broken_spares_those_after_it() -> None:
     """The second one has no value where the first one is broken."""
     space = {"n": {"type": "int", "low": 0, "high": 3}}

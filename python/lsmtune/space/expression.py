@@ -19,6 +19,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from itertools import pairwise
 
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
@@ -54,6 +55,19 @@ class Expression:
     is_condition: bool
     _tree: ast.expr = dataclass_field(repr=False, compare=False)
     _places: tuple[str, ...] = dataclass_field(repr=False, compare=False)
+
+    @property
+    def compared_texts(self) -> list[tuple[str, str]]:
+        """Each name that is compared with a text, beside that text."""
+        found = []
+        for node in ast.walk(self._tree):
+            sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            for pair in pairwise(sides):
+                for one, other in (pair, pair[::-1]):
+                    text = other.value if isinstance(other, ast.Constant) else None
+                    if isinstance(one, ast.Name) and isinstance(text, str):
+                        found.append((self._places[int(one.id.removeprefix("n"))], text))
+        return found
 
     def evaluate(self, values: Mapping[str, OptionValue]) -> OptionValue:
         """The value of the expression for these `values` of its names.

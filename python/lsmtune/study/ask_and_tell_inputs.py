@@ -21,6 +21,7 @@ from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.space import Space, make_space
 from lsmtune.study.build_space import (
+    all_choices,
     always_known,
     each_once,
     make_constraints,
@@ -150,6 +151,7 @@ def _checked(
         with_value | always_known(space),
         [*directions, *metrics],
         source=SOURCE,
+        choices=all_choices(engine, space, [fixed]),
     )
     ways = tuple(directions.values())
     sampler, _ = make_sampler_spec(model.sampler, space, ways, model.seed)

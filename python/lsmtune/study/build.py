@@ -45,6 +45,7 @@ from lsmtune.study.build_goal import (
     reported_metrics,
 )
 from lsmtune.study.build_space import (
+    all_choices,
     always_known,
     each_once,
     make_constraints,
@@ -211,10 +212,11 @@ def _constraints(
     options |= option_catalogue(engine).keys() if has_catalogue(engine) else set()
     with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
     metrics = (*metric_names([w.workload for w in workloads]), *reported_metrics(study))
+    choices = all_choices(engine, space, stated.values())
 
     def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
-        made = make_constraints(placed, options, with_value, metrics, FACTS)
+        made = make_constraints(placed, options, with_value, metrics, FACTS, choices=choices)
         check_constraints_told(study, made, field, workloads)
         return made
 

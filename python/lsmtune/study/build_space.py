@@ -11,11 +11,12 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from lsmtune.engines.catalogue import has_catalogue, option_catalogue
 from lsmtune.engines.formats import read_config
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ReadySpace, known_presets, known_spaces, ready_space
 from lsmtune.errors import FieldError, InputError, nearest_name
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
 from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
@@ -26,7 +27,13 @@ from lsmtune.search.sampler import SamplerContext
 from lsmtune.search.samplers import check_sampler
 from lsmtune.search.samplers import check_settings as check_sampler_settings
 from lsmtune.space.constraint import Constraint, make_constraint
-from lsmtune.space.parameter import Parameter, make_categorical, make_condition, make_number
+from lsmtune.space.parameter import (
+    Parameter,
+    make_categorical,
+    make_condition,
+    make_number,
+    same_value,
+)
 from lsmtune.space.range import Range
 from lsmtune.space.space import Space
 from lsmtune.study.models import (
@@ -48,12 +55,15 @@ def make_constraints(
     metrics: Sequence[str],
     facts: Sequence[str] = (),
     source: str = "",
+    *,
+    choices: Mapping[str, Collection[OptionValue]],
 ) -> tuple[Constraint, ...]:
     """The constraints that are `stated`, each as its text and its field.
 
-    They may name `options`, `metrics` and `facts`. Raises `InputError` for a text that is no
-    condition, for an unknown name, and for an option that is not among those `with_value`: some
-    candidate leaves it alone, and nobody knows a default.
+    They may name `options`, `metrics` and `facts`; `choices` are the values of options with choices
+    (`all_choices`). Raises `InputError` for a text that is no condition, for an unknown name, for
+    an option that is not among those `with_value` (some candidate leaves it alone, and nobody knows
+    a default), and for one that is compared with what it never is.
     """
     made = []
     for text, field in stated:
@@ -63,8 +73,37 @@ def make_constraints(
                 why = f"{name} has no value that is known here while nothing sets it"
                 allowed = f"{name} under options, or in the space with a default"
                 raise InputError(source, field, why=why, allowed=allowed)
+        for name, value in constraint.expression.compared_texts:
+            known = choices.get(constraint.full_names[name], ())
+            if known and not any(same_value(value, choice) for choice in known):
+                texts = list(dict.fromkeys(map(option_text, known)))
+                # `kLZ4` is too short to be like `kLZ4Compression`.
+                longer = next((each for each in texts if each.startswith(value)), "")
+                nearest = longer or nearest_name(value, texts)
+                why, allowed = f"{name} is never {value!r}", ", ".join(texts)
+                raise InputError(source, field, why=why, allowed=allowed, nearest=nearest)
         made.append(constraint)
     return tuple(made)
+
+
+def all_choices(
+    engine: str | None, space: Space, stated: Collection[Mapping[str, OptionValue]]
+) -> dict[str, list[OptionValue]]:
+    """Every value of the options with choices: in `space`, by the catalogue, and as `stated`."""
+    infos = option_catalogue(engine) if engine is not None and has_catalogue(engine) else {}
+    in_space = {p.name: p for p in space.parameters if p.choices}
+    values: dict[str, list[OptionValue]] = {}
+    for name in in_space.keys() | {name for name, info in infos.items() if info.type == "enum"}:
+        known = [given[name] for given in stated if name in given]
+        if name in in_space:
+            known += [*in_space[name].choices]
+        if name in infos:
+            older = [value for _, value in infos[name].older_defaults]
+            known += [
+                v for v in (*infos[name].choices, infos[name].default, *older) if v is not None
+            ]
+        values[name] = known
+    return values
 
 
 def each_once(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
