@@ -22,8 +22,10 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Table
 from lsmtune.report.notices import notices
 from lsmtune.report.source import read_study
+from lsmtune.report.study_proof import deploy_section
 from lsmtune.report.tables import Arm, Severity
 from lsmtune.units import parse_bytes
 
@@ -196,6 +198,23 @@ def test_options_show_both_arms(tmp_path: Path) -> None:
     fixed = rows["max_background_jobs"]
     assert (fixed["tuned_by_study"], fixed["baseline"], fixed["tuned"]) == (False, 2, 2)
     assert next(iter(rows.values()))["tuned_by_study"]
+
+
+def test_an_option_that_the_baseline_sets_to_the_default_is_as_in_the_baseline(
+    tmp_path: Path,
+) -> None:
+    """`show` took it for the same, and the report listed it under what differs."""
+    text = STUDY.replace("space:", "baseline: {level0_slowdown_writes_trigger: 20}\nspace:")
+    sample = SampleStudy(tmp_path, text)
+    sample.add_trial(0, BEST, sample.measured(BEST))
+    found = analysed(sample)
+    sample.close()
+    (row,) = (row for row in found.options if row["name"] == "level0_slowdown_writes_trigger")
+    assert (row["baseline"], row["tuned"], row["engine_default"]) == (20, None, 20)
+    tables = [block for block in deploy_section(found, False).blocks if isinstance(block, Table)]
+    listed = [row["name"] in [first for first, *_ in table.rows] for table in tables]
+    assert [table.label for table in tables] == ["Options that differ", "The other options"]
+    assert listed == [False, True]
 
 
 def test_a_best_value_on_an_edge_is_told_with_a_wider_range(study: SampleStudy) -> None:

@@ -32,6 +32,7 @@ from lsmtune.report.tables import (
 from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of
+from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.spec import DataRungs, TimeRungs
 from lsmtune.study.stored import Round, time_reports
 
@@ -367,12 +368,14 @@ def option_rows(records: StudyRecords) -> list[Row]:
 
     Empty while the study has no Config to put forward. A value that is None: the engine's default
     holds. `tuned_by_study` tells an option of the space from one that the study fixed;
-    `engine_default` is known where the study file states it.
+    `engine_default` is that of the version that ran, None where nobody knows it.
     """
     tuned, spec = chosen(records), records.spec
     if tuned is None:
         return []
     space = {parameter.name: parameter for parameter in spec.space.parameters}
+    runs = records.measurements
+    defaults = engine_defaults(spec, runs[-1].measurement.engine.version if runs else None)
     baseline = {**spec.fixed, **spec.baseline.options}
     candidate = {**spec.fixed, **tuned.config.options}
     rows = [
@@ -382,7 +385,7 @@ def option_rows(records: StudyRecords) -> list[Row]:
             "tuned": candidate.get(name),
             "tuned_by_study": name in space,
             "unit": space[name].unit if name in space else "",
-            "engine_default": space[name].default if name in space else None,
+            "engine_default": defaults.get(name),
         }
         for name in sorted({*baseline, *candidate})
     ]
