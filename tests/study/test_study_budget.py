@@ -119,6 +119,15 @@ def test_the_pairs_without_which_nothing_is_proved_are_kept_at_any_confidence(
     assert proof_runs_least(spec) == pytest.approx(short * 2 * 1.2)
 
 
+def test_no_time_is_kept_for_pairs_that_a_proof_does_not_have(tmp_path: Path) -> None:
+    """At 0.8, where 4 pairs can prove something, the time of 6 was kept for them."""
+    spec = make_spec(tmp_path, budget="{time: 1000s}", pairs=30)
+    spec = replace(spec, proof=replace(spec.proof, confidence=0.8, pairs=4))
+    budget = size_budget(spec, RunSize(), 0.0)
+    assert budget.reserve_s([1.0]) == pytest.approx(4 * 2 * 1.2)
+    assert budget.reserve_s([100.0]) == pytest.approx(4 * 2 * 1.2 * 100.0)
+
+
 def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> None:
     said = SearchBudget(None, 120.0, 10).few_trials(20.0, [6.0])
     # 13.6 s are left beside 12 runs of the proof and a fifth more.

@@ -72,7 +72,7 @@ def nothing_to_prove(spec: Spec, judgement: Judgement, defaults: Mapping[str, Op
 def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
     """The budget of `spec` with runs of `size`; `other_s` is that of a SearchBudget."""
     least = pairs_kept_least(spec)
-    pairs = max(min(spec.proof.pairs, PAIRS_KEPT), least)
+    pairs = min(spec.proof.pairs, max(PAIRS_KEPT, least))
     if size.grows:
         pairs += math.ceil((1 + PROMOTED_MAX) / 2)
     return SearchBudget(
