@@ -76,6 +76,26 @@ def test_json_has_the_notes_and_stderr_is_silent(lsmtune: Any, options: Path) ->
     }
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--command", "./run.sh"),
+        ("--workload", "ycsb-a"),
+        ("-w", "num=5"),
+        ("--budget", "5m"),
+        ("--trials", "5"),
+        ("--seed", "5"),
+    ],
+)
+def test_what_is_said_of_a_study_is_refused_where_none_is_made(
+    lsmtune: Any, options: Path, flag: str, value: str
+) -> None:
+    """They were not looked at: who forgot --as got options, and no word."""
+    refusal = lsmtune("import", str(options), flag, value).refusal
+    assert flag in refusal
+    assert "has no effect where an option file becomes options alone; allowed: --as" in refusal
+
+
 def test_a_space_becomes_a_study_of_the_engine_that_has_its_names(
     lsmtune: Any, home: Path, space: Path
 ) -> None:

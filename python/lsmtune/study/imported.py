@@ -101,6 +101,7 @@ def import_files(
         if len(configs) > 1:
             allowed = "one option file, or --as start for several"
             raise InputError(str(files[1]), why="a second option file", allowed=allowed)
+        _check_no_study(wanted)
         (config,) = configs
         document = {
             "files": formats,
@@ -122,6 +123,21 @@ def import_files(
         names = ", ".join(map(str, files))
         raise InputError(names, why=f"makes no study that loads: {error}") from None
     return {"files": formats, "study": draft.raw, "notes": draft.notes}, text
+
+
+def _check_no_study(wanted: Wanted) -> None:
+    """Raises InputError for a flag that says something of a study, where none is made."""
+    for flag, value in (
+        ("--command", wanted.command),
+        ("--workload", wanted.workload),
+        (WORKLOAD_FLAG, wanted.workload_set or None),
+        ("--budget", wanted.budget),
+        ("--trials", wanted.trials),
+        ("--seed", wanted.seed or None),
+    ):
+        if value is not None:
+            why = "has no effect where an option file becomes options alone"
+            raise InputError(flag, why=why, allowed="--as baseline, options or start for a study")
 
 
 def _engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted) -> str | None:
