@@ -116,6 +116,13 @@ def test_a_mistake_is_one_line_with_file_and_field(was: str, becomes: str, line:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("text", ["version: 2\n", "cells: 3\nversion: 2\n"])
+def test_a_file_of_another_version_is_told_so_and_not_what_it_has_or_lacks(text: str) -> None:
+    """`engine: missing` and `cells: unknown field` were said of files of a later lsmtune."""
+    with pytest.raises(InputError, match=r"version: found 2; allowed: 1$"):
+        parse_sweep(text, PATH)
+
+
 def test_what_only_the_grid_sees_has_its_line_too() -> None:
     with pytest.raises(InputError) as error:
         cells_of(parse_sweep(LEAST.replace("100, 200", "100, 0"), PATH))

@@ -257,7 +257,7 @@ class _Field(NamedTuple):
 def read_as(kind: type[Model], document: Document) -> Model:
     """The `kind` that `document` states.
 
-    Raises `InputError` with the line of the problem that is nearest to the start of the file.
+    Raises `InputError` with the line of the first problem, as `first_problem` says.
     """
     try:
         # As JSON, because pydantic's strict mode takes texts for enumerations there, and mappings
@@ -269,7 +269,10 @@ def read_as(kind: type[Model], document: Document) -> Model:
 
 
 def first_problem(error: ValidationError, document: Document, kind: type[Any]) -> InputError:
-    """The problem nearest to the start of `document`, which is no `kind`, without its line."""
+    """The problem nearest to the start of `document`, which is no `kind`, without its line.
+
+    A version comes before all: what a file of another version has and lacks, ours does not know.
+    """
     details = error.errors(include_url=False)
     places = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
     # An array is too short for pydantic, too, where its items are wrong.
@@ -277,7 +280,12 @@ def first_problem(error: ValidationError, document: Document, kind: type[Any]) -
     # What a mapping lacks may be what it has misspelt.
     misspelt = {d["loc"][:-1] for d in details if d["type"] in _UNKNOWN}
     details = [d for d in details if d["type"] != "missing" or d["loc"][:-1] not in misspelt]
-    first = min(details, key=lambda detail: document.lines.get(_place(detail, kind).field, 0))
+
+    def order(detail: ErrorDetails) -> tuple[bool, int]:
+        line = document.lines.get(_place(detail, kind).field, 0)
+        return detail["loc"] != ("version",), line
+
+    first = min(details, key=order)
     return _problem(first, document.source, kind)
 
 
