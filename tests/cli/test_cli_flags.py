@@ -68,6 +68,22 @@ def test_the_fields_of_a_dataclass_are_flags_where_its_parameter_stands() -> Non
     assert run(app, []).exit_code != 0
 
 
+def test_a_flag_with_one_value_that_is_given_twice_says_which_counts() -> None:
+    """The first value was dropped without a word, beside `-w num=1 -w num=2`, which is refused."""
+    app = typer.Typer()
+
+    @command(app, "measure")
+    def _measure(*, size: Size, as_json: JsonOption = False) -> None:
+        """Measure something."""
+        typer.echo(f"{size.size} {size.names} {as_json}")
+
+    said = CliRunner().invoke(app, ["b", "--size", "4", "-s", "5", "--json", "--json"])
+    assert (said.exit_code, said.stdout) == (0, "5 None True\n")
+    assert said.stderr == "lsmtune: note: --size: given 2 times; the last counts, '5'\n"
+    said = CliRunner().invoke(app, ["b", "-s", "5", "--names", "c", "--names", "d"])
+    assert (said.stdout, said.stderr) == ("5 ['c', 'd'] False\n", "")
+
+
 def test_options_are_typed_and_keep_their_text_as_label() -> None:
     config = config_of(["write_buffer_size=4MiB", "paranoid_checks=true", "compression=snappy"])
     assert dict(config.options) == {

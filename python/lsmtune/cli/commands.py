@@ -6,12 +6,13 @@ Most of them stand on libraries that take longer to import than `lsmtune --help`
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
 from lsmtune.errors import InterruptedByUserError
@@ -70,7 +71,22 @@ def named_by_kind(parameters: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command whose help names values by kind."""
+    """A command whose help names values by kind, and which says what was given for nothing."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As in the base class; of a flag with one value that is given twice, the last counts."""
+        from lsmtune.cli.output import note
+
+        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, times in Counter(given).items():
+            takes_one = isinstance(parameter, TyperOption) and not (
+                parameter.multiple or parameter.is_flag
+            )
+            if times > 1 and takes_one and not ctx.resilient_parsing:
+                flag = max(parameter.opts, key=len)
+                counts = values[str(parameter.name)]
+                note(f"{flag}: given {times} times; the last counts, {counts!r}")
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """As in the base class, with kinds."""
