@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from lsmtune.cli.choices import resolve_named
-from lsmtune.cli.gate import Entry, History, changes, commit_here
+from lsmtune.cli.gate import Entry, History, changes, commit_here, read_history
 from lsmtune.errors import InputError, disk_full
 
 pytestmark = pytest.mark.usefixtures("fake_driver")
@@ -79,6 +79,18 @@ def test_each_result_is_a_line_and_only_its_own_series_counts(lsmtune: Any, home
     assert [line["outcome"] for line in lines] == ["equivalent", "equivalent", "worse"]
     assert lines[0]["series"] == lines[2]["series"] != lines[1]["series"]
     assert lines[2]["candidate"] == "fake=paced,pace=0.5"
+
+
+def test_a_history_of_years_is_read(tmp_path: Path) -> None:
+    """At 1 MiB, some 2,500 results, every later gate was refused: a study file is not larger."""
+    path = tmp_path / "h.jsonl"
+    line = json.dumps(asdict(replace(entries((1, 1.0))[0], candidate="x" * 40_000)))
+    path.write_text(f"{line}\n" * 30)
+    assert path.stat().st_size > 2**20
+    assert len(read_history(path)) == 30
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"allowed: a history of lsmtune verify in UTF-8"):
+        read_history(path)
 
 
 @pytest.mark.parametrize(

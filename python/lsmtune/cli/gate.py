@@ -110,9 +110,11 @@ class Change:
 
 def read_history(path: Path) -> list[Entry]:
     """The entries of `path`, none where it is not there. Raises InputError, with the line."""
-    from lsmtune.model.files import read_text
+    from lsmtune.model.text import read_text
 
-    return parse_history(read_text(path), str(path)) if path.exists() else []
+    if not path.exists():
+        return []
+    return parse_history(read_text(path, "a history of lsmtune verify"), str(path))
 
 
 def parse_history(text: str, source: str) -> list[Entry]:
