@@ -190,3 +190,17 @@ def test_a_folder_that_cannot_be_looked_into_hides_no_other_study(
     ours, theirs = said.json()["studies"]
     assert (ours["path"], ours["error"]) == (default_folder(study).name, "")
     assert (theirs["path"], theirs["error"]) == ("theirs", "cannot be read (Permission denied)")
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_a_study_that_is_not_there_is_said_beside_dir_too(
+    lsmtune: Any, study: Path, command: str
+) -> None:
+    """STUDY was not looked at: a misspelt file beside --dir showed the folder of another study."""
+    (study.parent / "other").mkdir()
+    refusal = lsmtune(command, "stady.yaml", "--dir", "other").refusal
+    assert f"{command}: STUDY: no such file or folder; found 'stady.yaml'" in refusal
+    (study.parent / "study.lsmtune").mkdir()
+    refusal = lsmtune(command, "study.lsmtune", "--dir", "other").refusal
+    assert "--dir: stands beside the study folder study.lsmtune; found 'other'" in refusal
+    assert "other: " in lsmtune(command, str(study), "--dir", "other").refusal

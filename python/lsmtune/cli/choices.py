@@ -171,16 +171,24 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
     raise InputError(source, found=f"{path}#{number}", why="no such trial", allowed=allowed)
 
 
-def study_folder(study: Path, command: str) -> Path:
-    """The folder of the STUDY, a file or the folder itself. Raises InputError for none."""
+def study_folder(study: Path, command: str, directory: Path | None) -> Path:
+    """The folder of the STUDY, a file or the folder itself; `directory` is the one of --dir.
+
+    Raises InputError for none, and for two.
+    """
     from lsmtune.experiment.folder import default_folder
 
     if study.is_dir():
+        if directory is not None:
+            why = f"stands beside the study folder {study}"
+            raise InputError("--dir", found=str(directory), why=why, allowed="one of the two")
         return study
     if not study.exists() or study.suffix not in STUDY_SUFFIXES:
         why = "not a study" if study.exists() else "no such file or folder"
         allowed = "a study file (.yaml) or a study folder"
         raise InputError(command, "STUDY", found=str(study), why=why, allowed=allowed)
+    if directory is not None:
+        return directory
     folder = default_folder(study)
     if not folder.is_dir():
         why = f"has no study folder {folder} yet; run `lsmtune tune {study}` first"

@@ -45,7 +45,7 @@ def _report(
     check_name(format_name, FORMATS, "report", "--format")
     check_name(importance, METHODS, "report", "--importance")
     check_outputs([("--output", output)], force=force, as_json=as_json)
-    with StudyFolder.open(directory or study_folder(study, "report")) as folder:
+    with StudyFolder.open(study_folder(study, "report", directory)) as folder:
         if not folder.measurements.all():
             raise InputError(
                 str(folder.path),

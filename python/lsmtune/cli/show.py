@@ -50,7 +50,7 @@ def _show(
     from lsmtune.report.source import chosen, read_study
     from lsmtune.study.session import time_spent_s
 
-    with StudyFolder.open(directory or study_folder(study, "show")) as folder:
+    with StudyFolder.open(study_folder(study, "show", directory)) as folder:
         records, spent_s = read_study(folder), time_spent_s(folder.measurements)
     runs = records.measurements
     engine = runs[-1].measurement.engine if runs else EngineIdentity(records.spec.engine_name)
