@@ -81,6 +81,13 @@ def test_each_result_is_a_line_and_only_its_own_series_counts(lsmtune: Any, home
     assert lines[2]["candidate"] == "fake=paced,pace=0.5"
 
 
+def test_a_result_that_is_no_text_is_not_called_a_study_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"allowed: a result of lsmtune, or an option file, in"):
+        resolve_named(str(path))
+
+
 def test_a_history_of_years_is_read(tmp_path: Path) -> None:
     """At 1 MiB, some 2,500 results, every later gate was refused: a study file is not larger."""
     path = tmp_path / "h.jsonl"

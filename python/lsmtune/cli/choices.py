@@ -96,9 +96,9 @@ def _result_of(file: Path) -> dict[str, Any] | None:
     """What `verify`, `minimise` or `tune` printed with --json, or wrote, at `file`; else None."""
     if file.suffix != ".json" or not is_file(file):
         return None
-    from lsmtune.model.files import read_text
+    from lsmtune.model.text import read_text
 
-    return parse_result(read_text(file))
+    return parse_result(read_text(file, "a result of lsmtune, or an option file,"))
 
 
 def parse_result(text: str) -> dict[str, Any] | None:
