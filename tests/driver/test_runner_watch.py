@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -66,3 +67,21 @@ def test_pages_of_files_are_no_memory_of_the_process_that_maps_them(tmp_path: Pa
 def test_resident_bytes_of_a_process_and_of_none() -> None:
     assert resident_bytes(os.getpid()) > 1 << 20
     assert resident_bytes(2**22 + 1) == 0
+
+
+def test_a_process_whose_name_the_kernel_cut_inside_a_letter_is_measured(tmp_path: Path) -> None:
+    """A name has at most 15 bytes: the eighth letter of two bytes loses its second."""
+    program = tmp_path / "éééééééé"
+    program.symlink_to("/bin/cat")
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"there\n")
+            process.stdin.flush()
+            process.stdout.readline()  # it is the program now
+            status = Path(f"/proc/{process.pid}/status")
+            assert "é".encode() * 7 + b"\xc3\n" in status.read_bytes()
+            assert resident_bytes(process.pid) > 0
+        finally:
+            process.kill()

@@ -28,11 +28,12 @@ def resident_bytes(pid: int) -> int:
     those of a library belong to whoever read them first.
     """
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        # In bytes: the kernel cuts a program's name after 15 of them, also inside a letter.
+        status = Path(f"/proc/{pid}/status").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     # Anonymous and shared memory, in kB (proc_pid_status(5)); a zombie has neither.
-    resident = re.findall(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$", status, re.MULTILINE)
+    resident = re.findall(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", status, re.MULTILINE)
     return 1024 * sum(map(int, resident))
 
 
