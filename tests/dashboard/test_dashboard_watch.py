@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from http.client import HTTPResponse
 from pathlib import Path
@@ -192,6 +193,27 @@ def test_what_the_tuner_says_changes_one_section(events: Events, study: SampleSt
     # The file is new, and says the same.
     say(study.path, notes=("drift: the machine became slower",))
     assert events.until_quiet() == []
+
+
+def test_a_tuner_that_is_killed_is_told_to_a_page_that_is_open(
+    server: Server, study: SampleStudy
+) -> None:
+    """It leaves its file as it was, and the page went on to say that it runs."""
+    with subprocess.Popen(["sleep", "600"]) as tuner:
+        say(study.path, pid=tuner.pid)
+        connection, response = server.open("GET", "/study/0/events")
+        events = Events(response)
+        try:
+            assert events.until_quiet()[0] == "now"
+        finally:
+            tuner.kill()
+        tuner.wait()
+        name, now = events.next()
+        while not name:
+            name, now = events.next()
+    assert (now["id"], "No tuner works on this study." in now["html"]) == ("now", True)
+    response.close()
+    connection.close()
 
 
 def test_a_trial_changes_the_sections_that_have_it(events: Events, study: SampleStudy) -> None:

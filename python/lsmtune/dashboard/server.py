@@ -232,7 +232,7 @@ class _Server:
         self, study: Watched, request: Request, version: str | None
     ) -> AsyncIterator[str]:
         known: Mapping[str, str] | None = None
-        stamp: tuple[float | None, float] | None = None
+        stamp: tuple[float | None, float, bool] | None = None
         while not (self._is_ending() or await request.is_disconnected()):
             now = study.stamp()
             if now != stamp:

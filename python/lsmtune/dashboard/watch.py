@@ -45,6 +45,7 @@ class Watched:
         self._known: Shown | LsmtuneError | None = None
         self._changed: float | None = None
         self._not_before_s = float("-inf")
+        self._pid: int | None = None  # of the tuner that spoke last
 
     def shown(self) -> Shown:
         """The study as it was when it was last read, and what its tuner says now.
@@ -75,6 +76,7 @@ class Watched:
     def live(self) -> Live | None:
         """What the tuner says; None where it is gone."""
         live = read_live(self.path)
+        self._pid = None if live is None else live.pid
         if live is None or live.state is State.ENDED or psutil.pid_exists(live.pid):
             return live
         return replace(live, state=State.ENDED, run=None)
@@ -86,11 +88,12 @@ class Watched:
         fragments = {now.id: section_html(now), **shown.fragments}
         return replace(shown.report, sections=[now, *shown.report.sections]), fragments
 
-    def stamp(self) -> tuple[float | None, float]:
-        """Changes when there may be something new to see."""
+    def stamp(self) -> tuple[float | None, float, bool]:
+        """Changes when there may be something new to see; a tuner that was killed tells nobody."""
         due = self._clock() >= self._not_before_s
         stored = _changed_at(self.path / MEASUREMENTS_DB) if due else self._changed
-        return stored, _changed_at(self.path / LIVE_FILE)
+        gone = self._pid is not None and not psutil.pid_exists(self._pid)
+        return stored, _changed_at(self.path / LIVE_FILE), gone
 
 
 def _changed_at(path: Path) -> float:
