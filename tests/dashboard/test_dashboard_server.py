@@ -258,6 +258,7 @@ def test_what_is_asked_reaches_the_tuner(serve: Serve, study: SampleStudy) -> No
         ({"do": "add", "options": "a=1, b"}, "options: found 'b'; allowed: name=value"),
         ({"do": "add", "options": "a=1.5B"}, "options: a: found '1.5B'; allowed: "),
         ({"do": "extend", "time": "soon"}, "budget: time: found 'soon'; allowed: "),
+        ({"do": "extend", "time": "0s"}, "budget: time: found '0s'; allowed: a time above 0"),
         ({"do": "extend", "trials": "0"}, "budget: trials: found '0'; allowed: a number above 0"),
         ({"do": "extend"}, "budget: nothing to change; allowed: a time in all, trials in all"),
     ],

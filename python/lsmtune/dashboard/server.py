@@ -309,6 +309,8 @@ def _extension(given: Mapping[str, object]) -> Callable[[Requests], Requests]:
             changes["time_s"] = parse_duration(str(given["time"]))
         except UnitError as error:
             raise InputError("budget", "time", found=error.found, allowed=error.allowed) from None
+        if not changes["time_s"]:  # which the tuner takes for no change
+            raise InputError("budget", "time", found=given["time"], allowed="a time above 0")
     if given.get("trials"):
         told = str(given["trials"])
         if _NUMBER.fullmatch(told) is None or not int(told):
