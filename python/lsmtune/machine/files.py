@@ -32,12 +32,13 @@ def is_owned(directory: Path) -> bool:
     return not directory.is_symlink() and (directory / MARKER).is_file()
 
 
-def write_whole(path: Path, content: str | bytes | Iterable[str]) -> None:
+def write_whole(path: Path, content: str | bytes | Iterable[str], *, suffix: str = ".new") -> None:
     """Replace `path` by `content`, or by its parts: a reader, or a kill, sees the old or the new.
 
-    The content is on the disk when this returns. Raises OSError; `path` is then as it was.
+    It is written to a file beside it, of the same name with `suffix`. The content is on the disk
+    when this returns. Raises OSError; `path` is then as it was.
     """
-    temporary = path.with_name(f"{path.name}.new")
+    temporary = path.with_name(f"{path.name}{suffix}")
     try:
         with temporary.open("wb") as file:
             file.writelines(_coded(content))
@@ -147,7 +148,8 @@ def write_output(path: Path, content: str | bytes | Iterable[str]) -> Path:
         return path
     try:
         if path.is_file() or not path.exists():
-            write_whole(path.resolve(), content)
+            # Beside it are files of the user's own, and `.new` may well be one.
+            write_whole(path.resolve(), content, suffix=".lsmtune-new")
         else:
             with path.open("wb") as file:
                 file.writelines(_coded(content))
