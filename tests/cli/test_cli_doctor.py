@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from lsmtune.cli import doctor
 from lsmtune.driver import library_facts, native
 from lsmtune.driver.library_facts import Listing, engine_findings
 from lsmtune.engines.library import Library
-from lsmtune.machine import findings
+from lsmtune.machine import findings, host
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.machine.filesystem import Mount
 from lsmtune.machine.findings import Finding, Level
@@ -112,6 +113,18 @@ def test_governors_and_quotas_are_judged(tmp_path: Path) -> None:
     assert "limited to the time of 0.5, two to a core" in cpu.text
     assert governor.level is Level.WARNING
     assert "performance" in governor.next_step
+
+
+@pytest.mark.parametrize(("quota", "told"), [(100, "100"), (12.5, "12.5"), (1.75, "1.75")])
+def test_a_quota_is_told_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: float, told: str
+) -> None:
+    """It was rounded to two digits: `1e+02` processors, and 12 or 1.8 of them."""
+    monkeypatch.setattr(host, "usable_cores", lambda: tuple(range(128)))
+    put(tmp_path, "proc/self/cgroup", "0::/\n")
+    put(tmp_path, "sys/fs/cgroup/cpu.max", f"{int(quota * 100_000)} 100000\n")
+    cpu, _governor = findings.cpu_findings(tmp_path)
+    assert re.search(rf"limited to the time of {re.escape(told)}($|:)", cpu.text)
 
 
 def test_load_steal_and_waiting_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
     facts = f"{usable} of {os.cpu_count()} processors"
     quota = cpu_limit(root)
     if quota is not None and quota < usable:
-        usable, facts = quota, f"{facts}, limited to the time of {quota:.2g}"
+        usable, facts = quota, f"{facts}, limited to the time of {quota:.4g}"
     if host.cores_share_units(root):
         facts += ", two to a core"
     facts += ": compaction competes with the workload" if usable < 2 else ""
