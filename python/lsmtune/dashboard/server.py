@@ -232,6 +232,7 @@ class _Server:
         self, study: Watched, request: Request, version: str | None
     ) -> AsyncIterator[str]:
         known: Mapping[str, str] | None = None
+        troubled = False
         stamp: tuple[float | None, float, bool] | None = None
         while not (self._is_ending() or await request.is_disconnected()):
             now = study.stamp()
@@ -240,8 +241,12 @@ class _Server:
                 try:
                     _, fragments = await self._studies.read(study.page)
                 except LsmtuneError as error:
+                    troubled = True
                     yield _event("trouble", {"text": str(error)})
                     continue
+                if troubled:  # it is over, also where no section has changed
+                    troubled = False
+                    yield _event("trouble", {"text": ""})
                 if known is None:
                     # What the page was made of, where nothing has changed since.
                     known = fragments if version == _version(fragments) else {}
