@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from sample_study import BEST, SampleStudy, fill
 from lsmtune.dashboard.server import change_of
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Outcome
-from lsmtune.study.live import REQUESTS_FILE, LiveRun, Requests, read_requests
+from lsmtune.study.live import REQUESTS_FILE, LiveRun, Requests, begin_live, read_requests
+from lsmtune.study.spec import Budget
 
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -84,6 +86,18 @@ def test_the_run_on_the_machine_is_shown(serve: Serve, study: SampleStudy) -> No
 def test_a_tuner_that_was_killed_does_not_run_for_ever(serve: Serve, study: SampleStudy) -> None:
     say(study.path, pid=2**22 + 1)  # greater than any of Linux
     assert "No tuner works on this study." in serve(study.path).get("/study/0").text
+
+
+def test_a_process_that_has_the_number_of_a_killed_tuner_is_not_taken_for_it(
+    serve: Serve, study: SampleStudy
+) -> None:
+    """In a container that was started again it soon has."""
+    begun = begin_live(study.path, lambda: 0.0, threading.Event(), Budget()).live
+    server, idle = serve(study.path), "No tuner works on this study."
+    assert idle not in server.get("/study/0").text
+    say(study.path, began=(begun.began or 0) - 1)
+    assert idle in server.get("/study/0").text
+    assert server.post("0", {"do": "stop"}).status == 400
 
 
 def test_two_trials_and_two_studies_beside_each_other(

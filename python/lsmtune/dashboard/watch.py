@@ -24,6 +24,7 @@ from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.server import SERVER_FILE
 from lsmtune.machine.files import Clock
+from lsmtune.machine.host import process_began
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
 from lsmtune.report.render import section_html
@@ -45,7 +46,7 @@ class Watched:
         self._known: Shown | LsmtuneError | None = None
         self._changed: float | None = None
         self._not_before_s = float("-inf")
-        self._pid: int | None = None  # of the tuner that spoke last
+        self._said: Live | None = None  # by the tuner that spoke last
 
     def shown(self) -> Shown:
         """The study as it was when it was last read, and what its tuner says now.
@@ -75,9 +76,8 @@ class Watched:
 
     def live(self) -> Live | None:
         """What the tuner says; None where it is gone."""
-        live = read_live(self.path)
-        self._pid = None if live is None else live.pid
-        if live is None or live.state is State.ENDED or psutil.pid_exists(live.pid):
+        live = self._said = read_live(self.path)
+        if live is None or live.state is State.ENDED or _is_there(live):
             return live
         return replace(live, state=State.ENDED, run=None)
 
@@ -92,8 +92,16 @@ class Watched:
         """Changes when there may be something new to see; a tuner that was killed tells nobody."""
         due = self._clock() >= self._not_before_s
         stored = _changed_at(self.path / MEASUREMENTS_DB) if due else self._changed
-        gone = self._pid is not None and not psutil.pid_exists(self._pid)
+        gone = self._said is not None and not _is_there(self._said)
         return stored, _changed_at(self.path / LIVE_FILE), gone
+
+
+def _is_there(tuner: Live) -> bool:
+    """Whether the process that said this still is; one that has its number by now is another."""
+    if not psutil.pid_exists(tuner.pid):
+        return False
+    began = process_began(tuner.pid)  # another user's may be hidden
+    return began is None or tuner.began in (None, began)
 
 
 def _changed_at(path: Path) -> float:

@@ -24,6 +24,7 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.machine.files import Clock
+from lsmtune.machine.host import process_began
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.workload import Workload
@@ -69,7 +70,8 @@ class LiveRun:
 class Live:
     """What `live.json` holds. `time_s` and `trials` are the budget as it is now.
 
-    `spent_s` seconds of it were gone at `now_s`; None: not known yet.
+    `spent_s` seconds of it were gone at `now_s`; None: not known yet. `began` is when the process
+    `pid` began, as `process_began` tells: another may have its number later.
     """
 
     pid: int
@@ -81,6 +83,7 @@ class Live:
     time_s: float | None = None
     trials: int | None = None
     spent_s: float | None = None
+    began: int | None = None
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,8 @@ def begin_live(folder: Path, clock: Clock, stop: threading.Event, budget: Budget
     """The file of a session that begins; what was asked of an earlier one holds no longer."""
     with suppress(OSError):
         (folder / REQUESTS_FILE).unlink(missing_ok=True)
-    file = LiveFile(folder, clock, stop, Live(os.getpid(), State.RUNNING, clock()))
+    pid = os.getpid()
+    live = Live(pid, State.RUNNING, clock(), began=process_began(pid))
+    file = LiveFile(folder, clock, stop, live)
     file.say(time_s=budget.time_s, trials=budget.trials)
     return file
