@@ -228,6 +228,18 @@ def test_beyond_this_machine_a_token_is_wanted_once(serve: Serve, study: SampleS
     assert server.ask("POST", "/study/0/requests", '{"do": "stop"}', **given).status == 403
 
 
+def test_two_pages_of_one_machine_keep_their_tokens_apart(serve: Serve, study: SampleStudy) -> None:
+    """Browsers give a cookie to every port of a host: the second page had the first one's."""
+    cookies: dict[str, str] = {}
+    pages = [(serve(study.path, hosts=(), token=token), token) for token in ("one", "other")]
+    for server, token in pages:
+        said = server.get(f"/study/0?token={token}")
+        name, _, value = said.headers["set-cookie"].partition(";")[0].partition("=")
+        cookies[name] = value
+    kept = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    assert [server.get("/study/0", cookie=kept).status for server, _ in pages] == [200, 200]
+
+
 # --- What may be asked of a tuner
 
 

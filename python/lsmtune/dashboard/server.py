@@ -68,6 +68,8 @@ class Gate:
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...], token: str) -> None:
         self._app, self._hosts, self._token = app, hosts, token
+        # A browser gives it to every port of a host, and each may have a page of its own.
+        self._cookie = f"{_TOKEN}-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -90,7 +92,7 @@ class Gate:
         if self._token and given and request.method == "GET":
             # From now on the cookie has it, and no link or log.
             response = RedirectResponse(request.url.path, 303)
-            response.set_cookie(_TOKEN, given, httponly=True, samesite="strict")
+            response.set_cookie(self._cookie, given, httponly=True, samesite="strict")
             await response(scope, receive, send_strictly)
             return
         await self._app(scope, receive, send_strictly)
@@ -103,7 +105,7 @@ class Gate:
         origin = request.headers.get("origin")
         if request.method not in ("GET", "HEAD") and origin != f"{request.url.scheme}://{host}":
             return "a request from another page"
-        given = request.query_params.get(_TOKEN) or request.cookies.get(_TOKEN, "")
+        given = request.query_params.get(_TOKEN) or request.cookies.get(self._cookie, "")
         if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
             return "a token is needed: open the address that lsmtune dashboard printed"
         return None
