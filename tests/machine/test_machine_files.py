@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
-from lsmtune.machine.files import write_output
+from lsmtune.errors import InputError
+from lsmtune.machine.files import check_output, write_output
+
+NOBODY = 65534
 
 
 def test_a_file_that_a_user_keeps_beside_an_output_is_left_alone(tmp_path: Path) -> None:
@@ -15,3 +20,27 @@ def test_a_file_that_a_user_keeps_beside_an_output_is_left_alone(tmp_path: Path)
     assert kept.read_text() == "what I try tomorrow"
     assert (tmp_path / "options.ini").read_text() == "what is tuned"
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_file_in_a_folder_that_takes_no_new_one_is_refused_before_the_work() -> None:
+    """The file itself may be written: it was refused when hours of work were to be written."""
+    with tempfile.TemporaryDirectory() as name:
+        output, device = Path(name) / "options.ini", Path(os.devnull)
+        output.write_text("as it is deployed")
+        output.chmod(0o666)
+        Path(name).chmod(0o555)
+        child = os.fork()
+        if child == 0:
+            said = ""
+            try:
+                if os.getuid() == 0:  # root may write anywhere
+                    os.setuid(NOBODY)
+                check_output(device)
+                check_output(output)
+            except InputError as error:
+                said = str(error)
+            finally:
+                os._exit(0 if said.startswith(f"{output}: cannot be replaced") else 1)
+        _, status = os.waitpid(child, 0)
+        Path(name).chmod(0o755)
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -130,6 +130,10 @@ def check_output(path: Path) -> None:
         raise InputError(str(path), why=why, allowed="a file to write")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise InputError(str(path), why="cannot be written", allowed="a file to write")
+    # A new file is put in the place of an old one, and not into a device.
+    if path.is_file() and not os.access(folder, os.W_OK | os.X_OK):
+        why = f"cannot be replaced: {folder} takes no new file"
+        raise InputError(str(path), why=why, allowed="a file to write")
 
 
 def write_output(path: Path, content: str | bytes | Iterable[str]) -> Path:
