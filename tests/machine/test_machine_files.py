@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -44,3 +45,15 @@ def test_a_file_in_a_folder_that_takes_no_new_one_is_refused_before_the_work() -
         _, status = os.waitpid(child, 0)
         Path(name).chmod(0o755)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_an_output_that_is_replaced_stays_as_private_as_it_was(tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    write_output(output, "first")
+    fresh = output.stat().st_mode
+    for mode in (0o600, 0o664):
+        output.chmod(mode)
+        write_output(output, "again")
+        assert (output.read_text(), stat.S_IMODE(output.stat().st_mode)) == ("again", mode)
+    output.unlink()
+    assert write_output(output, "anew").stat().st_mode == fresh

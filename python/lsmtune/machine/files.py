@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -35,14 +36,16 @@ def is_owned(directory: Path) -> bool:
 def write_whole(path: Path, content: str | bytes | Iterable[str], *, suffix: str = ".new") -> None:
     """Replace `path` by `content`, or by its parts: a reader, or a kill, sees the old or the new.
 
-    It is written to a file beside it, of the same name with `suffix`. The content is on the disk
-    when this returns. Raises OSError; `path` is then as it was.
+    Its mode stays as it was. It is written to a file beside it, of the same name with `suffix`. The
+    content is on the disk when this returns. Raises OSError; `path` is then as it was.
     """
     temporary = path.with_name(f"{path.name}{suffix}")
     try:
         with temporary.open("wb") as file:
             file.writelines(_coded(content))
             file.flush()
+            with suppress(OSError):  # nothing is there, or a file system that knows no modes
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
