@@ -1,4 +1,4 @@
-"""Runs that fail for what the study file says: errors of the user's, not of a configuration."""
+"""What may be run and counts as feasible in a study, and why one cannot start."""
 
 from __future__ import annotations
 
