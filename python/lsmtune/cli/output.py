@@ -127,8 +127,7 @@ def check_outputs(files: Iterable[tuple[str, Path | None]], *, force: bool, as_j
 
 def failure_line(measurement: Measurement) -> str:
     """How a run failed, in one line."""
-    why = f": {measurement.error.message}" if measurement.error else ""
-    return f"run with seed {measurement.seed} ended {measurement.outcome.value}{why}"
+    return f"run with seed {measurement.seed} ended {measurement.ended}"
 
 
 def failure(measurement: Measurement, source: str) -> LsmtuneError:

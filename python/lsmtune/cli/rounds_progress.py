@@ -119,8 +119,7 @@ class SweepProgress(RoundsProgress):
 def _told(measurement: Measurement) -> str:
     """How a run ended: its rates, by phase where there are several."""
     if measurement.outcome is not Outcome.OK:
-        why = f": {measurement.error.message}" if measurement.error else ""
-        return f"{measurement.outcome.value}{why}"
+        return measurement.ended
     rates = [
         (phase.name, phase.sustained_throughput_ops_s or phase.throughput_ops_s)
         for phase in measurement.measured_phases

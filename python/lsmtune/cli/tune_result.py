@@ -168,13 +168,11 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     if result.interrupted or result.best is not None or not result.trials:
         return None
     runs = [m for m in folder.measurements.all() if m.role in (Role.TRIAL, Role.RUNG)]
-    if runs[-1].measurement.outcome is Outcome.OK:
-        return None
     last = runs[-1].measurement
-    why = f": {last.error.message}" if last.error else ""
+    if last.outcome is Outcome.OK:
+        return None
     return LsmtuneError(
-        f"{spec.path}: none of {result.trials} trials gave a value; "
-        f"the last one ended {last.outcome.value}{why}"
+        f"{spec.path}: none of {result.trials} trials gave a value; the last one ended {last.ended}"
     )
 
 

@@ -323,8 +323,7 @@ class DatabaseCache:
         measurement, kept = tried_again(attempt, disturbance, self.observer.warning)
         if kept is not None:
             return kept
-        message = f": {measurement.error.message}" if measurement.error else ""
-        why = f"loading the database ended {measurement.outcome.value}{message}"
+        why = f"loading the database ended {measurement.ended}"
         if measurement.outcome not in (Outcome.CANCELLED, Outcome.DISTURBED):
             self._failures[order.digest] = why, limits
         return None, why

@@ -244,6 +244,11 @@ class Measurement:
         """The measure phases in their order."""
         return [phase for phase in self.phases if phase.kind == "measure"]
 
+    @property
+    def ended(self) -> str:
+        """How the run ended, and why where that is known: `crashed: killed by signal 9`."""
+        return f"{self.outcome.value}: {self.error.message}" if self.error else self.outcome.value
+
 
 def total_metric(measurement: Measurement, metric: str) -> float | None:
     """One of TOTAL_METRICS, in seconds; None for another name, a run without measure phases, and

@@ -37,14 +37,11 @@ def without_baseline(spec: Spec, measurement: Measurement) -> LsmtuneError:
     """Why the study cannot start; an InputError when its engine refuses what the file says."""
     if measurement.outcome is Outcome.INVALID and measurement.error is not None:
         return _refused(spec, measurement.error)
-    detail = f": {measurement.error.message}" if measurement.error else ""
+    ended = measurement.ended
     unseen = [o.metric for o in spec.goal.objectives if o.value(measurement) is None]
     if spec.objective.phase_of(measurement) is not None and not measurement.error and unseen:
-        detail = f": it did not observe {unseen[0]}"
-    return LsmtuneError(
-        f"{spec.path}: the study cannot start: its baseline run ended "
-        f"{measurement.outcome.value}{detail}"
-    )
+        ended += f": it did not observe {unseen[0]}"
+    return LsmtuneError(f"{spec.path}: the study cannot start: its baseline run ended {ended}")
 
 
 def without_mean(spec: Spec, runs: Sequence[Measurement]) -> LsmtuneError:
