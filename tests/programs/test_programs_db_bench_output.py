@@ -13,12 +13,12 @@ from program_parts import PEER_OUTPUT, files_of, golden, refusal
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build
-from lsmtune.programs.db_bench import leveldb_pace
 from lsmtune.programs.db_bench_output import (
     LEVELDB,
     ROCKSDB,
     Dialect,
     follow_report,
+    leveldb_pace,
     parse_db_bench,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from lsmtune.driver.runner import DATABASE
@@ -18,9 +18,10 @@ from lsmtune.programs.db_bench_output import (
     LEVELDB,
     ROCKSDB,
     BenchmarkResult,
-    Dialect,
     follow_report,
-    parse_db_bench,
+    introduced,
+    leveldb_pace,
+    read_result,
 )
 from lsmtune.programs.mixgraph import ROCKSDB_NAME, mixgraph_differences, mixgraph_flags
 from lsmtune.programs.output import (
@@ -28,12 +29,11 @@ from lsmtune.programs.output import (
     check_performable,
     performing,
     refuse_leading_settle,
-    settled_after,
+    settles_after,
 )
 from lsmtune.programs.program import (
     FoundProgram,
     Introduction,
-    Observed,
     Plan,
     Program,
     Step,
@@ -74,32 +74,6 @@ def _benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: 
     if operation in _FRESH and not first:
         raise cannot(program, field, found=operation, why="it fills only an empty database")
     return operation
-
-
-def _read(
-    program: str,
-    dialect: Dialect,
-    index: int,
-    benchmark: str,
-    measured: Callable[[BenchmarkResult, StepOutput], PhaseMeasurement],
-    output: StepOutput,
-) -> Observed:
-    """Reads the last result of `benchmark`, which performed phase `index`."""
-    printed = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
-    result = printed.result_of(benchmark)
-    if result is None:
-        why = printed.skipped.get(benchmark, "printed no result")
-        raise InputError(program, benchmark, why=why, found="; ".join(printed.notes) or None)
-    if result.micros_per_operation <= 0:  # infinitely many per second
-        why = "took less time than it can tell: 0.000 micros/op"
-        raise InputError(program, result.name, why=why, allowed="more operations")
-    phases = {index: measured(result, output)}
-    return Observed(phases, printed.warnings, printed.version, printed.build)
-
-
-def _introduced(program: str, dialect: Dialect, text: str) -> Observed:
-    printed = parse_db_bench(text, program, dialect)
-    return Observed({}, printed.warnings, printed.version, printed.build)
 
 
 # --- RocksDB's db_bench
@@ -264,22 +238,22 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     load_seed = request.seed if request.load_seed is None else request.load_seed
     steps = []
     for index, phase in performing(workload):
-        settle, benchmark = settled_after(workload, index), rocksdb_benchmark(workload, index)
+        settle, benchmark = settles_after(workload, index), rocksdb_benchmark(workload, index)
         # A report counts the writer beside the readers as well, and the seconds of settling.
-        reports = settle is None and benchmark != _HAS_A_WRITER
+        reports = not settle and benchmark != _HAS_A_WRITER
         called = rocksdb_arguments(
             workload,
             index,
             database=str(request.directory / DATABASE),
             seed=load_seed if phase.kind.value == "load" else request.seed,
-            settle=settle is not None,
+            settle=settle,
             report=_REPORT if reports else "",
         )
-        measured = partial(_rocksdb_phase, phase, settle is None)
+        measured = partial(_rocksdb_phase, phase, not settle)
         step = Step(
             arguments=(*called, *options),
             phases=(index,),  # when settling begins and ends, nobody says
-            read=partial(_read, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
+            read=partial(read_result, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
             files={_OPTIONS: lambda: iter((text,)), _REPORT: lambda: iter(())},
             followed=_REPORT if reports else None,
             follow=follow_report if reports else None,
@@ -301,8 +275,7 @@ def _rocksdb_phase(
     else:  # mixgraph prints a histogram of each type that it performed
         types = _MIX_TYPES if result.name == _MIXGRAPH else {"write": "insert"}
         printed = {types[h.what]: h for h in result.histograms if h.what in types}
-    known = {name: histogram.latency() for name, histogram in printed.items()}
-    latencies = {name: latency for name, latency in known.items() if latency is not None}
+    latencies = {name: known for name, h in printed.items() if (known := h.latency()) is not None}
     counts = {name: latency.count for name, latency in latencies.items()}
     keys_found = result.keys_found if phase.threads == 1 else None
     tried = result.keys_tried
@@ -324,8 +297,7 @@ def _rocksdb_blind_to(workload: Workload, index: int) -> frozenset[str]:
     """Of a mix, any latency of several types together; CPU time where the process settles, too."""
     mix = workload.phases[index].mix
     latencies = LATENCIES if mix is not None and len(mix.operations) > 1 else frozenset[str]()
-    settles = settled_after(workload, index) is not None
-    return latencies | {"cpu_us_per_operation"} if settles else latencies
+    return latencies | {"cpu_us_per_operation"} if settles_after(workload, index) else latencies
 
 
 ROCKSDB_PROGRAM = Program(
@@ -337,7 +309,7 @@ ROCKSDB_PROGRAM = Program(
     blind_to=_rocksdb_blind_to,
     note="each phase is a process of its own, which opens the database again",
     plan=_plan_rocksdb,
-    introduction=Introduction(_INTRODUCTION, partial(_introduced, ROCKSDB_NAME, ROCKSDB)),
+    introduction=Introduction(_INTRODUCTION, partial(introduced, ROCKSDB_NAME, ROCKSDB)),
 )
 
 
@@ -447,7 +419,7 @@ def _plan_leveldb(request: RunRequest, _found: FoundProgram) -> Plan:
     for index, phase in performing(workload):
         benchmark = _benchmark_of(LEVELDB_NAME, phase, _LEVELDB_BENCHMARKS, first=index == 0)
         measured = partial(_leveldb_phase, workload, phase)
-        read = partial(_read, LEVELDB_NAME, LEVELDB, index, benchmark, measured)
+        read = partial(read_result, LEVELDB_NAME, LEVELDB, index, benchmark, measured)
         called = leveldb_arguments(workload, index, database=database)
         steps.append(Step((*called, *options), (index,), read))
     return Plan(tuple(steps), unsettled(workload, _NO_SEED, _NO_SETTLE))
@@ -476,17 +448,6 @@ def _leveldb_phase(
     )
 
 
-def leveldb_pace(micros_per_operation: float, operations: int, threads: int) -> tuple[float, float]:
-    """Seconds that `operations` took on `threads` threads, and operations per second of all.
-
-    `Stats::Report` divides the seconds of all threads together by their operations, so that one
-    thread performs 10^6 / micros per second, and all of them `threads` times that: exact for one
-    thread, and otherwise as good as the threads took equally long.
-    """
-    elapsed_s = micros_per_operation * operations / threads / 1e6
-    return elapsed_s, threads * 1e6 / micros_per_operation
-
-
 LEVELDB_PROGRAM = Program(
     name=LEVELDB_NAME,
     engines=("leveldb",),
@@ -496,5 +457,5 @@ LEVELDB_PROGRAM = Program(
     known_flags=LEVELDB_FLAGS,
     note="operations per second follow from its micros/op; each phase is a process of its own",
     plan=_plan_leveldb,
-    introduction=Introduction(_INTRODUCTION, partial(_introduced, LEVELDB_NAME, LEVELDB)),
+    introduction=Introduction(_INTRODUCTION, partial(introduced, LEVELDB_NAME, LEVELDB)),
 )

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build
-from lsmtune.model.measurement import Interval, Latency
+from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.programs.output import LineReader
+from lsmtune.programs.program import Observed, StepOutput
 
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 # The name of a benchmark and the time of one of its operations; nothing done divides by zero.
@@ -215,6 +216,47 @@ def _result(lines: LineReader, line: re.Match[str], *, warmup: bool) -> Benchmar
         histograms=tuple(histograms),
         warmup=warmup,
     )
+
+
+def read_result(
+    program: str,
+    dialect: Dialect,
+    index: int,
+    benchmark: str,
+    measured: Callable[[BenchmarkResult, StepOutput], PhaseMeasurement],
+    output: StepOutput,
+) -> Observed:
+    """The last result of `benchmark`, which performed phase `index`, as it is `measured`.
+
+    Raises InputError as `parse_db_bench` does, and where there is none.
+    """
+    printed = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
+    result = printed.result_of(benchmark)
+    if result is None:
+        why = printed.skipped.get(benchmark, "printed no result")
+        raise InputError(program, benchmark, why=why, found="; ".join(printed.notes) or None)
+    if result.micros_per_operation <= 0:  # infinitely many per second
+        why = "took less time than it can tell: 0.000 micros/op"
+        raise InputError(program, result.name, why=why, allowed="more operations")
+    phases = {index: measured(result, output)}
+    return Observed(phases, printed.warnings, printed.version, printed.build)
+
+
+def introduced(program: str, dialect: Dialect, text: str) -> Observed:
+    """What a db_bench says of itself in `text`, whatever it performed."""
+    printed = parse_db_bench(text, program, dialect)
+    return Observed({}, printed.warnings, printed.version, printed.build)
+
+
+def leveldb_pace(micros_per_operation: float, operations: int, threads: int) -> tuple[float, float]:
+    """Seconds that `operations` took on `threads` threads, and operations per second of all.
+
+    `Stats::Report` divides the seconds of all threads together by their operations, so that one
+    thread performs 10^6 / micros per second, and all of them `threads` times that: exact for one
+    thread, and otherwise as good as the threads took equally long.
+    """
+    elapsed_s = micros_per_operation * operations / threads / 1e6
+    return elapsed_s, threads * 1e6 / micros_per_operation
 
 
 # --- the histogram that both print, and percentiles from it

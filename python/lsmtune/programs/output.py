@@ -165,12 +165,9 @@ def performing(workload: Workload) -> list[tuple[int, Phase]]:
     ]
 
 
-def settled_after(workload: Workload, index: int) -> int | None:
-    """The place of the settle phase right behind phase `index`; None where there is none."""
-    following = index + 1
-    if following < len(workload.phases) and workload.phases[following].kind is PhaseKind.SETTLE:
-        return following
-    return None
+def settles_after(workload: Workload, index: int) -> bool:
+    """Whether a settle phase stands right behind phase `index`."""
+    return any(p.kind is PhaseKind.SETTLE for p in workload.phases[index + 1 : index + 2])
 
 
 def refuse_leading_settle(program: str, workload: Workload) -> None:
