@@ -113,21 +113,18 @@ def failed(side: Side) -> bool:
 FAILURES_TOLERATED = 2
 
 
-def complete_pairs(pairs: Sequence[Pair], goal: Goal) -> list[Pair]:
-    """The pairs of which both sides have a value."""
-    return [
-        pair
-        for pair in pairs
-        if _value(goal, pair.baseline) is not None and _value(goal, pair.candidate) is not None
-    ]
+def _complete(pairs: Sequence[Pair], goal: Goal) -> list[tuple[Pair, float, float]]:
+    """The pairs of which both sides have a value, each with these."""
+    valued = ((p, _value(goal, p.baseline), _value(goal, p.candidate)) for p in pairs)
+    return [(p, a, b) for p, a, b in valued if a is not None and b is not None]
 
 
 def complete_sides(
     pairs: Sequence[Pair], goal: Goal
 ) -> list[tuple[list[Measurement], list[Measurement]]]:
     """What both sides of each complete pair observed, a run per workload each."""
-    complete = complete_pairs(pairs, goal)
-    return [(measurements(pair.baseline), measurements(pair.candidate)) for pair in complete]
+    complete = _complete(pairs, goal)
+    return [(measurements(pair.baseline), measurements(pair.candidate)) for pair, _, _ in complete]
 
 
 def judged_sides(
@@ -139,8 +136,7 @@ def judged_sides(
 
 def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     """The values of the complete pairs, and the failures of the others."""
-    complete = complete_pairs(pairs, goal)
-    values = [(_value(goal, pair.baseline), _value(goal, pair.candidate)) for pair in complete]
+    complete = _complete(pairs, goal)
     failures = len(pairs) - len(complete)
     disqualified = next(filter(None, (_disqualified(pair, goal) for pair in pairs)), "")
     if failures > FAILURES_TOLERATED and not disqualified:
@@ -149,8 +145,8 @@ def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
         disqualified = f"the baseline has no value in {failures} pairs: a run of it {said}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
     return PairValues(
-        baseline=[baseline for baseline, _ in values if baseline is not None],
-        candidate=[candidate for _, candidate in values if candidate is not None],
+        baseline=[value for _, value, _ in complete],
+        candidate=[value for _, _, value in complete],
         failed=failures,
         disqualified=disqualified,
         data_lost=any(run.outcome is Outcome.DATA_LOSS for run in runs),
