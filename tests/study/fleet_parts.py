@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from lsmtune.fleet.host import (
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity
+from lsmtune.model.request import PairMethod
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
@@ -145,7 +147,11 @@ def tuned_on(
     like: Runner | None = None,
     clock: Clock = time.monotonic,
 ) -> tuple[TuneResult, FleetParts]:
-    """One session of a fleet; what its hosts are is what this machine is."""
+    """One session of a fleet; what its hosts are is what this machine is.
+
+    Its pairs are of whole runs: a simulated runner has no slices.
+    """
+    spec = replace(spec, proof=replace(spec.proof, method=PairMethod.WHOLE))
     observer = observer or Recorder()
     runner = like or SimulatedRunner(speed, engine=ENGINE)
     parts = FleetParts(fleet, host_facts(ENGINE, runner, folder.parent), look_s=0.0)

@@ -293,7 +293,7 @@ class HostFolder(StudyFolder):
 
 @dataclass(eq=False)
 class HostRunner:
-    """Performs runs on the host of `member`, under its lease; see `Runner`."""
+    """Performs runs on the host of `member`, under its lease; see `Runner` and `PairRunner`."""
 
     head: Head
     member: Member
@@ -310,6 +310,19 @@ class HostRunner:
         """One run. Raises HostLostError when the host does not answer."""
         (measurement,) = self._done(Work((request,)), on_message, cancel)
         return measurement
+
+    def run_pair(
+        self,
+        first: RunRequest,
+        second: RunRequest,
+        method: PairMethod,
+        *,
+        on_message: OnPairMessage | None = None,  # noqa: ARG002
+        cancel: threading.Event | None = None,
+    ) -> tuple[Measurement, Measurement]:
+        """Both runs of a pair, on the host; what they say meanwhile is not passed on."""
+        one, other = self._done(Work((first, second), method), None, cancel)
+        return one, other
 
     def _done(
         self,
@@ -348,23 +361,6 @@ def _tell(said: Sequence[Message], on_message: Callable[[Message], None] | None)
     if on_message is not None:
         for message in said:
             on_message(message)
-
-
-class HostPairRunner(HostRunner):
-    """The same for lsmtune's own driver, which can let both runs of a pair share the machine."""
-
-    def run_pair(
-        self,
-        first: RunRequest,
-        second: RunRequest,
-        method: PairMethod,
-        *,
-        on_message: OnPairMessage | None = None,  # noqa: ARG002
-        cancel: threading.Event | None = None,
-    ) -> tuple[Measurement, Measurement]:
-        """Both runs of a pair, on the host; what they say meanwhile is not passed on."""
-        one, other = self._done(Work((first, second), method), None, cancel)
-        return one, other
 
 
 @dataclass(eq=False)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from lsmtune.driver.native import NativeRunner
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.measurer import Measurer
@@ -27,7 +26,6 @@ from lsmtune.fleet.head import (
     Head,
     HostFolder,
     HostObserver,
-    HostPairRunner,
     HostRunner,
     HostStore,
     LoadedThere,
@@ -167,18 +165,14 @@ class FleetTuning(Tuning):
             told = f"{host.name}: {text}"
             self._head.call(member.token, lambda: self._observer.warning(told))
 
-        native = isinstance(self._measurer.runner, NativeRunner)
         cache = self._measurer.databases
-        make = HostPairRunner if native else HostRunner
-        runner = make(
-            self._head, member, self._spec.databases.size_bytes if cache is not None else 0, warn
-        )
+        databases_bytes = 0 if cache is None else self._spec.databases.size_bytes
         rows = self._rows.setdefault(host.name, [])
         store = HostStore(self._head, self._folder.measurements, member, rows)
         member.measurer = replace(
             self._measurer,
             folder=HostFolder(self._folder.path, store),
-            runner=runner,
+            runner=HostRunner(self._head, member, databases_bytes, warn),
             observer=HostObserver(warn),
             databases=LoadedThere(cache) if isinstance(cache, DatabaseCache) else None,
             lengths=None,  # until its baseline is known
