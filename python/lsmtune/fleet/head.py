@@ -211,11 +211,7 @@ class HostStore(MeasurementStore):
     """
 
     def __init__(
-        self,
-        head: Head,
-        store: MeasurementStore,
-        member: Member,
-        rows: list[StoredMeasurement],
+        self, head: Head, store: MeasurementStore, member: Member, rows: list[StoredMeasurement]
     ) -> None:
         self._head = head
         self._store = store

@@ -137,9 +137,7 @@ def fleet_verdict(
     elif effects:
         notes.append("measured on one host: nothing is known of others")
     verdict = judge(
-        *(values, goal, proof.confidence),
-        smallest_effect=proof.smallest_effect,
-        interval=interval,
+        *(values, goal, proof.confidence), smallest_effect=proof.smallest_effect, interval=interval
     )
     if why and verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT):
         verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)

@@ -13,12 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from lsmtune.driver.process import (
-    ProcessGroup,
-    WatchedProcess,
-    resident_bytes_of_all,
-    start_group,
-)
+from lsmtune.driver.process import ProcessGroup, WatchedProcess, resident_bytes_of_all, start_group
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.text import NotPlainError, open_plain
 

@@ -98,11 +98,7 @@ def strictest(workloads: Sequence[Workload]) -> Workload:
 
 
 def crash_test(
-    arm: Arm,
-    measurer: Measurer,
-    *,
-    study_seed: int,
-    load_bytes: int = LOAD_BYTES,
+    arm: Arm, measurer: Measurer, *, study_seed: int, load_bytes: int = LOAD_BYTES
 ) -> CrashTest | None:
     """Kill a load of `arm` at about its half, and look for everything that it had reported.
 

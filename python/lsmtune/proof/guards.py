@@ -325,9 +325,7 @@ def _broken_text(result: GuardResult) -> str:
 
 
 def _result(
-    guard: Constraint,
-    by_pair: Sequence[Mapping[_Place, float]],
-    pairs: Sequence[tuple[Runs, Runs]],
+    guard: Constraint, by_pair: Sequence[Mapping[_Place, float]], pairs: Sequence[tuple[Runs, Runs]]
 ) -> GuardResult:
     """What the pairs say of `guard`, by the amounts by which each broke it in each place.
 

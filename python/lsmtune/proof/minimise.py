@@ -407,14 +407,7 @@ class PairedSteps:
             return Comparison(not_proven(goal, step.confidence, refused), candidate_failure=refused)
         plan = replace(asked.plan, confidence=step.confidence, deadline_s=self._share_s(step))
         try:
-            verdict = prove(
-                before,
-                after,
-                goal,
-                self.measurer,
-                study_seed=asked.seed,
-                plan=plan,
-            )
+            verdict = prove(before, after, goal, self.measurer, study_seed=asked.seed, plan=plan)
         except StepOverError:
             return without_option(_failure(pair.baseline for pair in pairs()))
         if verdict is None:

@@ -35,15 +35,7 @@ from lsmtune.proof.crash_test import (
     tested,
 )
 from lsmtune.proof.file_log import History
-from lsmtune.proof.power_model import (
-    Cut,
-    Model,
-    Moment,
-    State,
-    contents,
-    losses,
-    ordered_allows,
-)
+from lsmtune.proof.power_model import Cut, Model, Moment, State, contents, losses, ordered_allows
 from lsmtune.proof.power_states import lessened, states
 from lsmtune.proof.recorded_load import (
     FAULT,

@@ -189,10 +189,7 @@ class CalibrationRequest:
 
 
 def calibrated(
-    asked: CalibrationRequest,
-    directory: Path,
-    observer: Observer,
-    stop: threading.Event,
+    asked: CalibrationRequest, directory: Path, observer: Observer, stop: threading.Event
 ) -> list[Calibration]:
     """A calibration by the method that a proof would take, and one by whole runs where they differ.
 

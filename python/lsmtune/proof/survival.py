@@ -78,12 +78,7 @@ class Survived:
 
 
 def survived(
-    verdict: Verdict,
-    candidate: Arm,
-    measurer: Measurer,
-    *,
-    study_seed: int,
-    plan: SurvivalPlan,
+    verdict: Verdict, candidate: Arm, measurer: Measurer, *, study_seed: int, plan: SurvivalPlan
 ) -> Survived | None:
     """`verdict`, if `candidate` keeps what its durability class promises.
 

@@ -109,10 +109,7 @@ def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, Opti
 
 
 def stated_workload(
-    name: str,
-    texts: Sequence[str] | None,
-    properties: Properties | None = None,
-    engine: str = "",
+    name: str, texts: Sequence[str] | None, properties: Properties | None = None, engine: str = ""
 ) -> Stated:
     """The workload of `--workload` and the `-w` flags over `properties`, and what is said of it.
 
