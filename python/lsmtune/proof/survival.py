@@ -89,11 +89,8 @@ def survived(
     if verdict.outcome is not VerdictOutcome.BETTER:
         return Survived(verdict)
     durability = strictest(measurer.workloads).durability
-    crash: CrashTest | None
-    power: PowerTest | None
-    if plan.no_crash_test:
-        crash = CrashTest(CrashOutcome.NOT_DONE, durability, why=plan.no_crash_test)
-    else:
+    crash: CrashTest | None = CrashTest(CrashOutcome.NOT_DONE, durability, why=plan.no_crash_test)
+    if not plan.no_crash_test:
         crash = crash_test(candidate, measurer, study_seed=study_seed)
     if crash is None:
         return None
@@ -101,12 +98,10 @@ def survived(
         return Survived(
             verdict.but(VerdictOutcome.WORSE, f"{crash.why} ({WHAT_IT_IS})"), Survival(crash)
         )
-    if plan.no_power_test:
-        engine, why = candidate.engine.name, plan.no_power_test
-        power = PowerTest(CrashOutcome.NOT_DONE, engine, durability, why=why)
-    else:
-        states = plan.power_states
-        power = power_test(candidate, measurer, study_seed=study_seed, tries=states)
+    engine, why = candidate.engine.name, plan.no_power_test
+    power: PowerTest | None = PowerTest(CrashOutcome.NOT_DONE, engine, durability, why=why)
+    if not plan.no_power_test:
+        power = power_test(candidate, measurer, study_seed=study_seed, tries=plan.power_states)
     if power is None:
         return None
     if power.outcome is CrashOutcome.FAILED:
