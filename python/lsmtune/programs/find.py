@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from lsmtune.driver.process import not_started
@@ -42,7 +43,6 @@ def stated_version(answer: str) -> str | None:
 
 PROGRAM_FLAG = "--program"
 _PATIENCE_S = 10.0
-_BINDING_CHUNK_BYTES = 1 << 20
 
 
 def find_program(
@@ -119,13 +119,8 @@ def serves(executable: FoundProgram, engine_name: str) -> bool:
     """
     if executable.name != YCSB_CPP:
         return True
-    wanted, before = f"{engine_name}.dbname".encode(), b""
-    with executable.path.open("rb") as file:
-        while chunk := file.read(_BINDING_CHUNK_BYTES):
-            if wanted in before + chunk:
-                return True
-            before = chunk[-len(wanted) :]
-    return False
+    with executable.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        return content.find(f"{engine_name}.dbname".encode()) >= 0
 
 
 def introduced(program: Program, executable: FoundProgram) -> Observed:
