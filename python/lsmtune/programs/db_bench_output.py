@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build
-from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
+from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.programs.output import LineReader
-from lsmtune.programs.program import Observed, StepOutput
+from lsmtune.programs.program import Follow, Observed, StepOutput, follow_totals
 
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 # The name of a benchmark and the time of one of its operations; nothing done divides by zero.
@@ -381,31 +381,23 @@ def _known(text: str) -> float | None:
 _REPORT_LINE = re.compile(r"(?P<elapsed>[0-9]+(?:\.[0-9]+)?),(?P<operations>[0-9]+)")
 
 
-def follow_report() -> Callable[[str], Interval | None]:
+def follow_report() -> Follow:
     """Reads the lines of `--report_file`: seconds, and the operations since the line before.
 
     The header calls the latter `interval_qps`, but nobody divides them by the length of the step
     (`SleepAndReport`), which is longer than a second where the reporter came late.
 
     The program's memory at that moment is not in them. A line is skipped that the end of the
-    program, or of the disk, cut off. Where the clock of the machine was set back, the operations
-    count to the next line that is later than all before.
+    program, or of the disk, cut off.
     """
-    done = since = 0
-    before_s = 0.0
+    total = 0
 
-    def follow(line: str) -> Interval | None:
-        nonlocal done, since, before_s
+    def read(line: str) -> tuple[float, int] | None:
+        nonlocal total
         match = _REPORT_LINE.fullmatch(line)
         if match is None:
             return None
-        elapsed_s = float(match["elapsed"])
-        since += int(match["operations"])
-        interval_s = elapsed_s - before_s
-        if interval_s <= 0:
-            return None
-        operations, since = since, 0
-        done, before_s = done + operations, elapsed_s
-        return Interval(elapsed_s, interval_s, operations, done, operations / interval_s, None)
+        total += int(match["operations"])
+        return float(match["elapsed"]), total
 
-    return follow
+    return follow_totals(read)

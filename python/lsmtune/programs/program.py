@@ -153,6 +153,22 @@ class Introduction:
 Follow = Callable[[str], Interval | None]
 
 
+def follow_totals(read: Callable[[str], tuple[float, int] | None]) -> Follow:
+    """Follows lines of which `read` tells seconds and operations since the start of the phase."""
+    done, before_s = 0, 0.0
+
+    def follow(line: str) -> Interval | None:
+        nonlocal done, before_s
+        elapsed_s, total = read(line) or (0.0, 0)
+        if elapsed_s <= before_s:
+            return None  # where the clock was set back, they count to the next line that is later
+        interval_s, operations = elapsed_s - before_s, total - done
+        done, before_s = total, elapsed_s
+        return Interval(elapsed_s, interval_s, operations, done, operations / interval_s, None)
+
+    return follow
+
+
 @dataclass(frozen=True)
 class Step:
     """One process of a run, in a folder of its own, from which paths are named.

@@ -16,13 +16,12 @@ from typing import Any
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.model.measurement import Interval, PhaseMeasurement
+from lsmtune.model.measurement import PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, Mix, Phase, Workload, YcsbKeys
 from lsmtune.programs.output import cannot, check_performable, performing
 from lsmtune.programs.program import (
-    Follow,
     FoundProgram,
     Observed,
     Plan,
@@ -30,6 +29,7 @@ from lsmtune.programs.program import (
     Step,
     StepOutput,
     exported,
+    follow_totals,
     incompressible,
     phase_measurement,
     unsettled,
@@ -231,7 +231,7 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             read=partial(_read, index, phase),
             files={name: partial(iter, (text,)) for name, text in texts.items()},
             followed=None if rewrites else "",
-            follow=None if rewrites else _follow,
+            follow=None if rewrites else partial(follow_totals, _told),
         )
         steps.append(step)
     warnings = unsettled(workload, NO_SEED, NO_SETTLE) + incompressible(workload, VALUES)
@@ -324,22 +324,10 @@ def _rewritten(counts: dict[str, int], mix: Mix) -> dict[str, int]:
     return {**({"get": reads} if reads else {}), "read_modify_write": rewrites, **counts}
 
 
-def _follow() -> Follow:
-    """Reads status lines: their counts are of the phase from its start, in whole seconds."""
-    done, before_s = 0, 0.0
-
-    def follow(line: str) -> Interval | None:
-        nonlocal done, before_s
-        status = parse_status(line)
-        if status is None or status.elapsed_s <= before_s:
-            return None
-        interval_s = status.elapsed_s - before_s
-        operations = status.operations - done
-        done, before_s = status.operations, float(status.elapsed_s)
-        rate = operations / interval_s
-        return Interval(float(status.elapsed_s), interval_s, operations, done, rate, None)
-
-    return follow
+def _told(line: str) -> tuple[float, int] | None:
+    """Whole seconds and operations of a status line."""
+    status = parse_status(line)
+    return None if status is None else (float(status.elapsed_s), status.operations)
 
 
 PROGRAM = Program(
