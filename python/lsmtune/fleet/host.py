@@ -146,14 +146,12 @@ def host_facts(engine: EngineIdentity, runner: Runner, directory: Path) -> HostF
 
 def refusal(host: HostFacts, reference: HostFacts) -> str:
     """Why runs of a host say nothing beside those of the `reference`, in one line; or empty."""
-    names = [n for n in reference.software if host.software.get(n) != reference.software[n]]
-    if not names:
-        return ""
-    told = (
-        f"{name} is {_shown(host.software.get(name))} and not {_shown(reference.software[name])}"
-        for name in names
-    )
-    return f"is refused: {', '.join(told)}"
+    told = [
+        f"{name} is {_shown(host.software.get(name))} and not {_shown(wanted)}"
+        for name, wanted in reference.software.items()
+        if host.software.get(name) != wanted
+    ]
+    return f"is refused: {', '.join(told)}" if told else ""
 
 
 def differences(host: HostFacts, reference: HostFacts) -> str:
