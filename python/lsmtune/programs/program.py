@@ -82,15 +82,10 @@ def exported(
     try:
         return export(format_name, engine_name, options, version=version, label="of a run")
     except InputError as error:
-        whole = error.field == "--format"
-        raise InputError(
-            f"--runner {program}",
-            "options" if whole else f"options.{error.field}",
-            found=None if whole else error.found,
-            why=error.why.partition("; next step")[0],
-            allowed=error.allowed,
-            nearest=error.nearest,
-        ) from None
+        error = error.but(source=f"--runner {program}", why=error.why.partition("; next step")[0])
+        if error.field == "--format":
+            raise error.but(field="options", found=None) from None
+        raise error.but(field=f"options.{error.field}") from None
 
 
 @dataclass(frozen=True)
