@@ -52,9 +52,8 @@ def _bound(distribution: Distribution, stated: str, of: Callable[[Iterable[int]]
 
 def mean_key_bytes(workload: Workload) -> float:
     """The mean length of a key."""
-    return (
-        float(workload.key_bytes) if workload.key_sizes is None else mean_size(workload.key_sizes)
-    )
+    sizes = workload.key_sizes
+    return float(workload.key_bytes) if sizes is None else mean_size(sizes)
 
 
 def data_bytes(workload: Workload) -> int:
