@@ -316,6 +316,7 @@ class Planned:
     order: tuple[int, int] = (0, 1)
 
 
+@dataclass(eq=False)
 class PairSeries:
     """The pairs of two arms: those that the folder holds already, and those that are run next.
 
@@ -323,19 +324,11 @@ class PairSeries:
     makes it. `asked` is the method that the user wants, None to leave it to `choose`.
     """
 
-    def __init__(
-        self,
-        measurer: Measurer,
-        stored: Sequence[Pair],
-        number: int,
-        plan: Callable[[int], Planned],
-        asked: PairMethod | None,
-    ) -> None:
-        self.stored = list(stored)
-        self._number = number
-        self._plan = plan
-        self._measurer = measurer
-        self._asked = asked
+    measurer: Measurer
+    stored: list[Pair]
+    number: int
+    plan: Callable[[int], Planned]
+    asked: PairMethod | None
 
     @property
     def scout(self) -> Pair | None:
@@ -345,8 +338,8 @@ class PairSeries:
     def choice(self) -> Choice:
         """The method of the next pair; what was run by another one does not count."""
         scout = [] if self.scout is None else measurements(self.scout.runs)
-        workloads, native = self._measurer.workloads, self._measurer.native
-        return choose(self._asked, workloads, native=native, scout=scout)
+        workloads, native = self.measurer.workloads, self.measurer.native
+        return choose(self.asked, workloads, native=native, scout=scout)
 
     def by(self, method: PairMethod) -> list[Pair]:
         """The pairs by `method`."""
@@ -358,22 +351,22 @@ class PairSeries:
         Both sides share the machine by `method`. The pair is ended when the clock of the measurer
         shows `until_s`.
         """
-        plan = self._plan(self._number)
+        plan = self.plan(self.number)
         # As many slices as suit the length of the phases, of which the runs of the first pair tell;
         # before it, 0 leaves that to the runner.
         pilot = [run for pair in self.stored[:1] for run in measurements(pair.runs)]
         lengths_s = [phase.elapsed_s for run in pilot for phase in run.measured_phases]
         slices = slices_for(max(lengths_s)) if lengths_s else 0
         sides: tuple[list[StoredMeasurement], list[StoredMeasurement]] = ([], [])
-        for workload in range(len(self._measurer.workloads)):
-            if self._measurer.stop.is_set():
+        for workload in range(len(self.measurer.workloads)):
+            if self.measurer.stop.is_set():
                 return False
             both = [
                 (arm, replace(slot, workload=workload))
                 for arm, slot in (plan.baseline, plan.candidate)
             ]
             first, second = (both[side] for side in plan.order)
-            runs = self._measurer.measure_pair(
+            runs = self.measurer.measure_pair(
                 first, second, plan.seed, method, until_s=until_s, slices=slices
             )
             if runs is None:
@@ -383,7 +376,7 @@ class PairSeries:
             if failed(runs):
                 break
         self.stored.append(Pair(*sides))
-        self._number += 1
+        self.number += 1
         return True
 
 
