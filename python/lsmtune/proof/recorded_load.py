@@ -11,6 +11,7 @@ import sys
 import threading
 from bisect import bisect_left
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 from lsmtune.driver.collect import Collector
@@ -135,8 +136,7 @@ class Promises:
     """What the driver had said by a point in the log."""
 
     def __init__(self, history: History) -> None:
-        self._points: list[int] = []
-        self._acknowledged: list[int] = []
+        self._returned: list[tuple[int, int]] = []  # the record that says so, and how many writes
         self._opened = history.records
         said: dict[int, bytes] = {}
         for at, pipe, data in history.marks:
@@ -153,23 +153,19 @@ class Promises:
         if isinstance(message, Opened):
             self._opened = at
         elif isinstance(message, IntervalPassed) and message.index == 0:
-            self._acknowledge(at, message.operations_total)
+            self._returned.append((at, message.operations_total))
         elif isinstance(message, PhaseFinished) and message.index == 0:
-            self._acknowledge(at, message.phase.operations)
-
-    def _acknowledge(self, at: int, writes: int) -> None:
-        self._points.append(at)
-        self._acknowledged.append(writes)
+            self._returned.append((at, message.phase.operations))
 
     @property
     def writes(self) -> int:
         """Writes that were acknowledged in the end."""
-        return self._acknowledged[-1] if self._acknowledged else 0
+        return self._returned[-1][1] if self._returned else 0
 
     def acknowledged(self, cut: Cut) -> int:
         """Writes that had returned before `cut`."""
-        before = bisect_left(self._points, cut.records)
-        return self._acknowledged[before - 1] if before else 0
+        before = bisect_left(self._returned, cut.records, key=itemgetter(0))
+        return self._returned[before - 1][1] if before else 0
 
     def opened(self, cut: Cut) -> bool:
         """Whether the database had been opened before `cut`."""
