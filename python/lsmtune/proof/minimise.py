@@ -17,7 +17,7 @@ from lsmtune.engines.option_names import same_to
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
-from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.paired import prove
@@ -125,13 +125,8 @@ class _InterruptedError(Exception):
 
 def differing_options(baseline: Config, candidate: Config) -> tuple[str, ...]:
     """Options that the two set to different values, in the order of their names."""
-
-    def text(config: Config, option: str) -> str | None:
-        value = config.options.get(option)
-        return None if value is None else option_text(value)
-
-    names = sorted({*baseline.options, *candidate.options})
-    return tuple(name for name in names if text(baseline, name) != text(candidate, name))
+    one, other = baseline.engine_options(), candidate.engine_options()
+    return tuple(sorted(name for name in {*one, *other} if one.get(name) != other.get(name)))
 
 
 def without(config: Config, option: str, baseline: Config) -> Config:
