@@ -79,7 +79,7 @@ def test_a_flag_with_one_value_that_is_given_twice_says_which_counts() -> None:
 
     said = CliRunner().invoke(app, ["b", "--size", "4", "-s", "5", "--json", "--json"])
     assert (said.exit_code, said.stdout) == (0, "5 None True\n")
-    assert said.stderr == "lsmtune: note: --size: given 2 times; the last counts, '5'\n"
+    assert said.stderr == "lsmtune: note: --size: given 2 times; the last one counts\n"
     said = CliRunner().invoke(app, ["b", "-s", "5", "--names", "c", "--names", "d"])
     assert (said.stdout, said.stderr) == ("5 ['c', 'd'] False\n", "")
 

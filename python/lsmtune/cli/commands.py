@@ -77,15 +77,14 @@ class Command(TyperCommand):
         """As in the base class; of a flag with one value that is given twice, the last counts."""
         from lsmtune.cli.output import note
 
-        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(given).items():
             takes_one = isinstance(parameter, TyperOption) and not (
                 parameter.multiple or parameter.is_flag
             )
             if times > 1 and takes_one and not ctx.resilient_parsing:
                 flag = max(parameter.opts, key=len)
-                counts = values[str(parameter.name)]
-                note(f"{flag}: given {times} times; the last counts, {counts!r}")
+                note(f"{flag}: given {times} times; the last one counts")
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
