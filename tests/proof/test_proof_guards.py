@@ -201,22 +201,35 @@ def test_a_guard_that_each_phase_breaks_by_chance_holds() -> None:
     )
 
 
+def put_delete(put: float, delete: float | None) -> list[Measurement]:
+    """A run of both phases, by their p99; one without deletes observed none."""
+    phases = (
+        made_up_phase("put", latency_us_p99=put),
+        made_up_phase("delete", latency_us_p99=delete),
+    )
+    return [replace(run(), phases=phases)]
+
+
 def test_a_phase_that_few_pairs_observed_breaks_a_guard_by_its_share_of_them() -> None:
     """Both pairs that told of the deletes broke it, and three of six puts, which hold, hid them."""
     text = guard("latency_us_p99 <= 1.25 * baseline", PUT_DELETE)
-
-    def side(put: float, delete: float | None) -> list[Measurement]:
-        phases = (
-            made_up_phase("put", latency_us_p99=put),
-            made_up_phase("delete", latency_us_p99=delete),
-        )
-        return [replace(run(), phases=phases)]
-
-    pairs = [(side(20.0, 10.0), side(30.0 if n < 3 else 19.0, None)) for n in range(4)]
-    pairs += [(side(20.0, 10.0), side(19.0, 14.0))] * 2
+    slow = [30.0, 30.0, 30.0, 19.0]
+    pairs = [(put_delete(20.0, 10.0), put_delete(put, None)) for put in slow]
+    pairs += [(put_delete(20.0, 10.0), put_delete(19.0, 14.0))] * 2
     judged = judged_by_guards(VERDICT, [text], NOWHERE, pairs)
     assert [(g.where, g.broken, g.pairs) for g in judged.guards] == [("delete", 2, 2)]
     assert judged.outcome is VerdictOutcome.NOT_PROVEN
+
+
+def test_of_two_phases_that_break_a_guard_the_one_that_more_pairs_broke_is_told() -> None:
+    """A single pair that told of the deletes hid the puts of five of six, and their ratio."""
+    text = guard("latency_us_p99 <= 1.25 * baseline", PUT_DELETE)
+    pairs = [(put_delete(20.0, 10.0), put_delete(30.0, None))] * 5
+    pairs += [(put_delete(20.0, 10.0), put_delete(19.0, 14.0))]
+    judged = judged_by_guards(VERDICT, [text], NOWHERE, pairs)
+    assert [(g.where, g.broken, g.pairs) for g in judged.guards] == [("put", 5, 6)]
+    assert judged.guards[0].ratio is not None
+    assert judged.notes == ()
 
 
 def test_a_worse_candidate_stays_worse_whatever_it_costs() -> None:

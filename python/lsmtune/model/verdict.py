@@ -33,10 +33,10 @@ class MetricRatio:
 class GuardResult:
     """A guard as a constraint's text, and in how many of the `pairs` that tell it was broken.
 
-    Of several measure phases, the one counts in which the largest share of pairs broke it, `where`;
-    empty where there is one, or all are alike. `ratio` is the candidate's over the baseline's value
-    of the guard's metric, with its bounds at 95 %, where the guard names one metric and every pair
-    observed it.
+    Of several measure phases, `where` is the one that counts: one that breaks it before one that
+    holds, and of those the one in which most pairs broke it; empty where there is one, or all are
+    alike. `ratio` is the candidate's over the baseline's value of the guard's metric, with its
+    bounds at 95 %, where the guard names one metric and every pair observed it.
     """
 
     guard: str

@@ -329,8 +329,8 @@ def _result(
 ) -> GuardResult:
     """What the pairs say of `guard`, by the amounts by which each broke it in each place.
 
-    The place counts in which the largest share of the pairs that observed it break it, and of those
-    the one where they do it most.
+    A place that most of the pairs that observed it break counts before one that holds; of several
+    the one that most pairs break, and of those the one where they do it most.
     """
     places: dict[_Place, list[float]] = {}
     for amounts in by_pair:
@@ -338,9 +338,12 @@ def _result(
             places.setdefault(place, []).append(amount)
     if not places:
         return GuardResult(guard.text, 0, 0)
-    known = {p: (fmean(a > 0 for a in amounts), fmean(amounts)) for p, amounts in places.items()}
+    known: dict[_Place, tuple[bool, int, float]] = {}
+    for place, seen in places.items():
+        broken = sum(amount > 0 for amount in seen)
+        known[place] = (2 * broken > len(seen), broken, fmean(seen))
     worst = max(known, key=lambda place: known[place])
-    result = GuardResult(guard.text, len(places[worst]), sum(a > 0 for a in places[worst]))
+    result = GuardResult(guard.text, len(places[worst]), known[worst][1])
     if len(set(known.values())) > 1:
         run = pairs[0][1][worst[0]]
         several = len({workload for workload, _ in places}) > 1
