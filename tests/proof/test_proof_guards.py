@@ -219,6 +219,8 @@ def test_a_phase_that_few_pairs_observed_breaks_a_guard_by_its_share_of_them() -
     judged = judged_by_guards(VERDICT, [text], NOWHERE, pairs)
     assert [(g.where, g.broken, g.pairs) for g in judged.guards] == [("delete", 2, 2)]
     assert judged.outcome is VerdictOutcome.NOT_PROVEN
+    # All six observed it in put.
+    assert judged.notes == (f"{text.text}: 2 of 6 pairs observed it in delete",)
 
 
 def test_of_two_phases_that_break_a_guard_the_one_that_more_pairs_broke_is_told() -> None:

@@ -308,7 +308,11 @@ def judged_by_guards(
         for guard in guards
     )
     told = [each for each in results if 0 < each.pairs < len(pairs)]
-    notes = [f"{each.guard}: {each.pairs} of {len(pairs)} pairs observed it" for each in told]
+    notes = [
+        f"{each.guard}: {each.pairs} of {len(pairs)} pairs observed it"
+        + (f" in {each.where}" if each.where else "")
+        for each in told
+    ]
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
     if broken and gained:
