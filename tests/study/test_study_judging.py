@@ -153,6 +153,14 @@ def test_a_constraint_is_broken_when_it_is_on_the_whole() -> None:
     assert [t.end.eligible for t in kept.trials.values()] == [False, True]
 
 
+def test_a_round_that_says_nothing_of_a_constraint_does_not_lift_it() -> None:
+    """It drew no scan: the one that did, and broke the limit of their latency, was forgotten."""
+    broken, silent = ok(0, 9.0, violations={"c": 0.5}), ok(1, 9.0, violations={"d": -0.1})
+    told = judge([trial(0, broken, silent), trial(1, silent, broken)], [], GOAL)
+    assert [t.end.eligible for t in told.trials.values()] == [False, False]
+    assert told.trials[0].end.violations == {"c": 0.5, "d": -0.1}
+
+
 @pytest.mark.parametrize("direction", list(Direction))
 def test_values_without_logarithms_are_compared_as_they_are(direction: Direction) -> None:
     goal = Goal((Objective("stall_s", direction),))

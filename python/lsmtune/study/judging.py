@@ -304,9 +304,9 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
 
 
 def _mean_violations(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of the constraints that every round tells; a guard needs a metric that not all observe."""
-    known = set.intersection(*(set(violations) for violations in rounds))
-    return {text: fmean(r[text] for r in rounds) for text in rounds[0] if text in known}
+    """Each constraint by those rounds that tell: not all observe every metric."""
+    texts = dict.fromkeys(text for violations in rounds for text in violations)
+    return {text: fmean(r[text] for r in rounds if text in r) for text in texts}
 
 
 def _placed(rounds: Sequence[Round], drift: Drift) -> list[Round]:
