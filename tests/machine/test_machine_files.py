@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from lsmtune.errors import InputError
@@ -57,3 +58,18 @@ def test_an_output_that_is_replaced_stays_as_private_as_it_was(tmp_path: Path) -
         assert (output.read_text(), stat.S_IMODE(output.stat().st_mode)) == ("again", mode)
     output.unlink()
     assert write_output(output, "anew").stat().st_mode == fresh
+
+
+def test_an_output_is_as_private_while_it_is_written(tmp_path: Path) -> None:
+    """What is written in parts, as a large export is, was open to all until its last part."""
+    output = tmp_path / "result.json"
+    output.touch(0o600)
+    seen: list[int] = []
+
+    def parts() -> Iterator[str]:
+        yield "one"
+        (new,) = set(tmp_path.iterdir()) - {output}
+        seen.append(stat.S_IMODE(new.stat().st_mode))
+
+    write_output(output, parts())
+    assert (seen, output.read_text()) == ([0o600], "one")

@@ -42,10 +42,11 @@ def write_whole(path: Path, content: str | bytes | Iterable[str], *, suffix: str
     temporary = path.with_name(f"{path.name}{suffix}")
     try:
         with temporary.open("wb") as file:
-            file.writelines(_coded(content))
-            file.flush()
+            # Before there is something to read in it.
             with suppress(OSError):  # nothing is there, or a file system that knows no modes
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            file.writelines(_coded(content))
+            file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
