@@ -308,6 +308,8 @@ def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
     assert size_advice(both, 4000, {}) == in_its_file
     lasting = replace(workload, phases=(*before, replace(run, duration_s=5.0, operations=None)))
     assert size_advice(lasting, 4000, {}) == "4 times the durations of the phases in its file"
+    # A plugin may call its duration otherwise: "; would do" was said, without a word of what.
+    assert size_advice(lasting, 4000, {"seconds": 5}) == "-w recordcount=4000"
     replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("t.trace"))
     replayed = replace(workload, phases=(*workload.phases[:2], replay))
     assert size_advice(replayed, 2500, {}) == "a trace 2.5 times as long"

@@ -106,7 +106,8 @@ def size_advice(
     between: str = " ",
 ) -> str:
     """What to set for runs that are as much longer: `-w recordcount=N -w operationcount=M`, each in
-    this `form`. Of a workload that a duration alone ends, that is the duration.
+    this `form`. Of a workload that a duration alone ends, that is the duration, where its name is
+    known: that of a plugin's own parameter is not.
 
     `parameters` are those that the workload was made with. One without any is from a workload file,
     which flags cannot change, also where it has the name of a family; or it replays a trace.
@@ -114,10 +115,10 @@ def size_advice(
     times, measured = num / workload.num, workload.measured_phases
     counted = any(phase.operations_whole is not None for phase in measured)
     if parameters:
-        sizes = sizes_for(workload, num) if counted else {}
+        lasting = {n: parameters[n] for n in _LASTING if parameters.get(n) is not None}
+        sizes = sizes_for(workload, num) if counted or not lasting else {}
         if parameters.get(_COUNTED) is not None:
             sizes[_COUNTED] = _two_digits(parameters[_COUNTED] * times)
-        lasting = {n: parameters[n] for n in _LASTING if parameters.get(n) is not None}
         sizes |= {name: math.ceil(lasts_s * times) for name, lasts_s in lasting.items()}
         return between.join(form.format(name, value) for name, value in sizes.items())
     if any(phase.replay is not None for phase in workload.phases):
