@@ -409,6 +409,21 @@ def test_keys_of_other_sizes_than_the_modelled_ones_are_said() -> None:
     ]
 
 
+def test_keys_of_one_distribution_are_not_called_of_other_sizes() -> None:
+    """Two samples have other extremes and digits of their mean: nearly every trace was warned."""
+    rng = np.random.default_rng(1)
+    sizes = {
+        name: histogram(np.clip(np.round(rng.normal(10.45, 1.4, count)), 8, 16).astype(np.int64))
+        for name, count in (("get", 9000), ("put", 1000))
+    }
+    assert sizes["get"]["mean"] != sizes["put"]["mean"]
+    keys = rng.integers(0, RECORDS, 10_000)
+    fields = said(keys, operations={"get": 9000, "put": 1000})
+    summary = trace_summary({**fields, "key_sizes": sizes})
+    fit = fit_trace(lambda _ranges, _number: summary, FitRequest(records=RECORDS))
+    assert [line for line in fit.warnings if "keys have the sizes of" in line] == []
+
+
 def test_the_recorded_rate_is_in_the_workload_only_when_asked_for() -> None:
     keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
     assert fitted(keys).workload.phases[-1].rate_ops_s is None
