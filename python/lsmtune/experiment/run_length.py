@@ -229,7 +229,7 @@ def longer_by(workload: Workload, factor: float) -> Workload:
         return replace(workload, phases=tuple(phases))
     # Threads that share the keys go on to do so evenly, and no key comes up twice.
     each = math.lcm(*(phase.threads for phase in jobs if not workload.num % phase.threads))
-    num = -(-scaled_num(workload.num, factor) // each) * each
+    num = _multiple(scaled_num(workload.num, factor), each)
     factor = num / workload.num
     phases = (
         _scaled(phase, factor, lambda count: math.ceil(round(count * factor, 6)))
@@ -286,7 +286,7 @@ def _shared_evenly(operations: int, phase: Phase) -> int:
     """
     if phase.operations is None or phase.operations % phase.threads:
         return operations
-    return -(-operations // phase.threads) * phase.threads
+    return _multiple(operations, phase.threads)
 
 
 def scaled_num(num: int, factor: float) -> int:
@@ -295,7 +295,12 @@ def scaled_num(num: int, factor: float) -> int:
     if wanted <= num:
         return num
     unit = int(10 ** max(0, len(str(wanted)) - 2))
-    return -(-wanted // unit) * unit
+    return _multiple(wanted, unit)
+
+
+def _multiple(number: int, of: int) -> int:
+    """The least multiple of `of` that is not below `number`."""
+    return -(-number // of) * of
 
 
 def _of_phase(phase: PhaseMeasurement) -> Iterator[str]:
