@@ -44,8 +44,6 @@ def test_what_is_added_is_there_after_reopening(store: MeasurementStore, tmp_pat
     assert rows[1].config == CONFIG
     assert reader.of(Role.TRIAL) == rows[1:]
     assert reader.of(Role.TRIAL, rows[1].id) == rows[2:]
-    assert reader.last((Role.TRIAL,), 9) == reader.last((Role.TRIAL, Role.BASELINE), 1) == rows[1:]
-    assert reader.last((Role.TRIAL, Role.BASELINE), 2) == rows
     assert reader.spent_s() == pytest.approx(2.5 + 3.5)
     with pytest.raises(LsmtuneError):
         reader.set_verdict(None)

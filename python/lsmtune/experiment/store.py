@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -264,13 +264,6 @@ class MeasurementStore:
     def of(self, role: Role, after: int = 0) -> list[StoredMeasurement]:
         """The rows of one role, in the order in which they were stored: those `after` a row."""
         return list(self._select("WHERE role = ? AND id > ? ORDER BY id", (role.value, after)))
-
-    def last(self, roles: Collection[Role], count: int) -> list[StoredMeasurement]:
-        """The last `count` rows of these roles, at least 1, in the order they were stored in."""
-        marks = ", ".join("?" for _ in roles)
-        values = (*(role.value for role in roles), count)
-        rows = self._select(f"WHERE role IN ({marks}) ORDER BY id DESC LIMIT ?", values)
-        return list(rows)[::-1]
 
     def last_pair(self) -> int | None:
         """The largest number of a proof's pair, of which any run is stored; None without one."""

@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class Step:
     """
 
     work: Callable[[Measurer], Any]
-    ended: Callable[[Any], None]
+    ended: Callable[[Any], object]
     lost: Callable[[], None] = lambda: None
     fatal: bool = True
 
@@ -238,10 +238,6 @@ class HostStore(MeasurementStore):
     def of(self, role: Role, after: int = 0) -> list[StoredMeasurement]:
         """Those of one role, stored `after` a row."""
         return [row for row in self.all() if row.role is role and row.id > after]
-
-    def last(self, roles: Collection[Role], count: int) -> list[StoredMeasurement]:
-        """The last `count` rows of these roles that are of the host."""
-        return [row for row in self.all() if row.role in roles][-count:]
 
     def last_pair(self) -> int | None:
         """The host's last pair of a proof."""

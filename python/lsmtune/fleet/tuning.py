@@ -9,7 +9,6 @@ is not in the folder is not needed: a head that died goes on from there.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,8 +43,6 @@ from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS
 from lsmtune.study.start import is_baseline, stored_baseline
-from lsmtune.study.stored import trial_runs
-from lsmtune.study.trials import run_round
 
 # The stored fact: how many pairs each host has, by finalist and `proof.pairs`.
 _PAIRS_EACH = "fleet_pairs_each"
@@ -83,8 +80,6 @@ class FleetTuning(Tuning):
         self._before_s, self._began_s = float(elapsed_s or 0.0), self._clock()
         self._looked_s = -math.inf
         self._running: dict[int, Member] = {}  # trials
-        self._repeats: Counter[int] = Counter()
-        self._anchors_begun = 0
         self._reason: str | None = None
         self._lost_note = False
 
@@ -222,9 +217,7 @@ class FleetTuning(Tuning):
 
     def _resume(self) -> Sequence[StoredMeasurement]:
         rows = super()._resume()
-        self._repeats = Counter({n: max(t.repeats, default=0) for n, t in trial_runs(rows).items()})
         self._rows = rows_by_host(rows)
-        self._anchors_begun = self._anchors
         return rows
 
     def _measure_baseline(self) -> bool:
@@ -354,31 +347,17 @@ class FleetTuning(Tuning):
         number = self._repeat_for(member)
         if number is None:
             return None
-        self._begin()
+        work = self._new_repeat(number)
         self._running[number] = member
-        self._repeats[number] += 1
-        ends, repeat = self._run_ends(), self._repeats[number]
-        arm = Arm(self._engine, self._observations.trials[number].config)
 
         def ended(runs: Any) -> None:
             self._running.pop(number)
             self._end_repeat(number, runs)
 
-        return Step(lambda m: run_round(self._spec, m, arm, number, repeat, *ends), ended)
+        return Step(work, ended)
 
     def _anchor_on(self, member: Member) -> Step | None:
-        if not self._anchor_due(member.name):
-            return None
-        self._begin()
-        number, ends = self._anchors_begun, self._run_ends()
-        self._anchors_begun += 1
-
-        def ended(runs: list[StoredMeasurement] | None) -> None:
-            if runs is not None:
-                self._end_anchor(runs)
-
-        arm = self._baseline
-        return Step(lambda m: run_round(self._spec, m, arm, None, number, *ends), ended)
+        return Step(self._new_anchor(), self._end_anchor) if self._anchor_due(member.name) else None
 
     # --- The proof: on all hosts at once, each with pairs of its own.
 

@@ -34,7 +34,7 @@ from lsmtune.study.session import REFUSED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand
 from lsmtune.study.stored import TrialRuns, round_of, trial_rounds
-from lsmtune.study.trials import cut_off, run_round, run_trial
+from lsmtune.study.trials import run_round, run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
@@ -84,6 +84,7 @@ def tune(
 
 
 _Step = Callable[[], bool]  # something to run; False when it was interrupted
+_Runs = Callable[[Measurer], Sequence[StoredMeasurement] | None]  # None when it was interrupted
 
 
 class Tuning(Session):
@@ -169,16 +170,11 @@ class Tuning(Session):
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
-        left = cut_off(self._spec, self._folder.measurements)
-        if left is not None and left.trial is None:
-            return partial(self._run_anchor, left.repeat)
-        repeated = None if left is None else left.trial
-        if repeated is None:
-            repeated = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
+        repeated = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
         if repeated is not None:
             return partial(self._repeat, repeated)
         if self._anchor_due():
-            return partial(self._run_anchor, self._anchors)
+            return self._run_anchor
         return self._trials_end(len(self._observations.trials)) or self._run_trial
 
     def _anchor_due(self, host: str = "") -> bool:
@@ -192,16 +188,22 @@ class Tuning(Session):
         known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
         return self._budget.trials_end(trials, *known)
 
-    def _run_anchor(self, number: int) -> bool:
+    def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
-        self._begin()
-        parts = self._spec, self._measurer, self._baseline, None, number
-        runs = run_round(*parts, *self._run_ends())
-        return runs is not None and self._end_anchor(runs)
+        return self._end_anchor(self._new_anchor()(self._measurer))
 
-    def _end_anchor(self, runs: Sequence[StoredMeasurement]) -> bool:
+    def _new_anchor(self) -> _Runs:
+        """Begin an anchor; what runs it."""
+        self._begin()
+        number, ends = self._anchors, self._run_ends()
+        self._anchors += 1
+        arm = self._baseline
+        return lambda measurer: run_round(self._spec, measurer, arm, None, number, *ends)
+
+    def _end_anchor(self, runs: Sequence[StoredMeasurement] | None) -> bool:
+        if runs is None:
+            return False
         self._observations.add_anchor(runs)
-        self._anchors = runs[-1].repeat + 1
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {runs[-1].repeat}, a baseline run, ended {ended}")
@@ -213,11 +215,15 @@ class Tuning(Session):
 
     def _repeat(self, number: int) -> bool:
         """Run a trial once more."""
+        return self._end_repeat(number, self._new_repeat(number)(self._measurer))
+
+    def _new_repeat(self, number: int) -> _Runs:
+        """Begin to run a trial once more; what runs it."""
         self._begin()
-        trial = self._observations.trials[number]
-        arm = Arm(self._engine, trial.config)
-        parts = self._spec, self._measurer, arm, number, len(trial.rounds)
-        return self._end_repeat(number, run_round(*parts, *self._run_ends()))
+        self._repeats[number] += 1
+        repeat, ends = self._repeats[number], self._run_ends()
+        arm = Arm(self._engine, self._observations.trials[number].config)
+        return lambda measurer: run_round(self._spec, measurer, arm, number, repeat, *ends)
 
     def _end_repeat(self, number: int, runs: Sequence[StoredMeasurement] | None) -> bool:
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)

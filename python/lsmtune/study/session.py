@@ -104,7 +104,8 @@ class Session:
         self._measurer.refuse_other_build(engine, alone=True)
         self._refuse_other_kind()
         self._known_changes: set[tuple[int, int]] = set()
-        self._anchors = 0
+        # How many anchors, and repeats of each trial, were begun.
+        self._anchors, self._repeats = 0, Counter[int]()
         self._of_baseline: list[StoredMeasurement] = []  # decoded once: every new host asks
         self._search_begun = False
 
@@ -155,6 +156,7 @@ class Session:
         spec, rows = self._spec, self._folder.measurements.all()
         self._feasibility = Feasibility(spec, self._defaults, rows)
         runs = trial_runs(rows)
+        self._repeats = Counter({n: max(t.repeats, default=0) for n, t in runs.items()})
         self._folder.note_origin(spec.path)
         self._remember_anchors()
         believed = stored_beliefs(self._folder.measurements)
@@ -191,8 +193,8 @@ class Session:
         new = [row for role in OF_BASELINE for row in store.of(role, last_id)]
         rows = self._of_baseline = sorted([*known, *new], key=lambda row: row.id)
         self._observations.set_anchors(rows)
-        anchors = (row.repeat for row in rows if row.role is Role.ANCHOR)
-        self._anchors = 1 + max(anchors, default=-1)
+        begun = (row.repeat + 1 for row in rows if row.role is Role.ANCHOR)
+        self._anchors = max([self._anchors, *begun])
         return rows
 
     def _measure_baseline(self) -> bool:

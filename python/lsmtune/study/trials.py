@@ -18,7 +18,7 @@ from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
-from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.search.in_memory_study import with_violations
@@ -33,25 +33,6 @@ from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 _REPEATS_RESERVED = 1000
 
 
-def cut_off(spec: Spec, store: MeasurementStore) -> StoredMeasurement | None:
-    """The last stored run of a repeat, or of an anchor, that lacks some; None where none does.
-
-    It is the last of all, as it is gone on with before another trial or anchor.
-    """
-    rows = _last_rows(spec, store)
-    if not rows or (rows[-1].role is Role.TRIAL and not rows[-1].repeat):
-        return None  # a trial that was cut off in its first round is put back
-    last = rows[-1]
-    complete = last.workload == len(spec.workloads) - 1
-    return None if complete or last.measurement.outcome is not Outcome.OK else last
-
-
-def _last_rows(spec: Spec, store: MeasurementStore) -> list[StoredMeasurement]:
-    """The last rows, among them those of a round that was cut off."""
-    others = len(spec.workloads) - 1
-    return store.last((Role.TRIAL, Role.ANCHOR), others) if others else []
-
-
 def run_round(
     spec: Spec,
     measurer: Measurer,
@@ -63,21 +44,17 @@ def run_round(
 ) -> list[StoredMeasurement] | None:
     """Repeat `number`, from 1, of a `trial`; where that is None, anchor `number`, from 0.
 
-    One run per workload, up to one that does not end well, on a seed of its own; what was cut off
-    is gone on with. None when interrupted. `deadline_s` and `until_s`: see `Measurer.measure`.
+    One run per workload, up to one that does not end well, on a seed of its own. None when it was
+    cut off: what of it is stored counts for nothing, and the next one has another number.
+
+    `deadline_s` and `until_s`: see `Measurer.measure`.
     """
     slot, stream, index = Slot(Role.ANCHOR, number, repeat=number), Stream.ANCHOR, number
     if trial is not None:
         slot = Slot(Role.TRIAL, trial, trial=trial, repeat=number)
         stream, index = Stream.REPEAT, trial * _REPEATS_RESERVED + number
-    last = _last_rows(spec, measurer.folder.measurements)
-    place = (slot.role, trial, number)
-    return measurer.measure_workloads(
-        *(arm, derive_seed(spec.seed, stream, index), slot),
-        deadline_s=deadline_s,
-        until_s=until_s,
-        stored=[row for row in last if (row.role, row.trial, row.repeat) == place],
-    )
+    seed = derive_seed(spec.seed, stream, index)
+    return measurer.measure_workloads(arm, seed, slot, deadline_s=deadline_s, until_s=until_s)
 
 
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
