@@ -273,6 +273,19 @@ def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
     assert not seen.anchor_due(10, 1.0)
 
 
+def test_an_anchor_that_a_kill_cut_off_is_due_as_before() -> None:
+    """Its run under the first workload was taken for an attempt, and ten trials had none."""
+    seen = Observations(Goal((Objective("throughput_ops_s"),), (0.5, 0.5)))
+    for number in range(10):
+        seen.add_trial(trial(number, ok(number + 1, 5.0)))
+    row = failed_anchor(11, wall_s=0.0)
+    half = replace(row, measurement=replace(row.measurement, outcome=Outcome.OK))
+    seen.set_anchors([half])
+    assert seen.anchor_due(10, 1.0)
+    seen.set_anchors([half, replace(half, id=12, workload=1)])
+    assert not seen.anchor_due(10, 1.0)
+
+
 def test_a_repeat_on_another_host_buys_no_anchor_on_the_first() -> None:
     seen = Observations(GOAL)
     for row in (1, 3):

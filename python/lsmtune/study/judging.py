@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from optuna.trial import TrialState
 
-from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
@@ -339,7 +339,6 @@ class Observations:
         # Rows in which trials began, in order, and what those took, by the host where they did.
         self._firsts: dict[str, list[int]] = {}
         self._trials_s: dict[str, float] = {}
-        self._anchors: list[Round] = []
         self._promotion = Promotion()
         self._anchors_s: dict[str, float] = {}  # by host
         self._last_attempt: dict[str, int] = {}
@@ -404,35 +403,29 @@ class Observations:
         self._judgement = None
 
     def set_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
-        """The whole series of anchors, and how often and how long the baseline ran, by `rows`."""
+        """The series of anchors, and when and how long the baseline ran: `rows` in their order.
+
+        An anchor that was cut off before its last workload is none, and is due as before.
+        """
         self._last_attempt, self._anchors_s = {}, {}
-        self._note_attempts(rows)
+        last = len(self._goal.shares) - 1
+        for row in rows:
+            host, is_anchor = row.measurement.host, row.role is Role.ANCHOR
+            ended = row.workload == last or row.measurement.outcome is not Outcome.OK
+            if ended or not is_anchor:
+                self._last_attempt[host] = row.id
+            if is_anchor:
+                self._anchors_s[host] = self._anchors_s.get(host, 0.0) + row.wall_s
         self.use_anchors(anchor_rounds(rows, self._goal))
 
-    def add_anchor(self, rows: Sequence[StoredMeasurement]) -> None:
-        """One more of the series: all of its rows, also those that were seen before a kill."""
-        self._note_attempts(rows)
-        self.use_anchors([*self._anchors, *anchor_rounds(rows, self._goal)])
-
-    def _note_attempts(self, rows: Sequence[StoredMeasurement]) -> None:
-        last = dict(self._last_attempt)
-        for row in rows:
-            host = row.measurement.host
-            if row.id <= last.get(host, -1):
-                continue
-            if row.role in OF_BASELINE:
-                self._last_attempt[host] = max(row.id, self._last_attempt.get(host, 0))
-            if row.role is Role.ANCHOR:
-                self._anchors_s[host] = self._anchors_s.get(host, 0.0) + row.wall_s
-
     def use_anchors(self, anchors: Sequence[Round]) -> None:
-        """The anchors are these; those of the calibration `in_turns` tell of noise alone."""
-        self._anchors, before = sorted(anchors, key=lambda anchor: anchor.first), self._drift
-        series = [anchor for anchor in self._anchors if not anchor.in_turns]
+        """The anchors, in the order of their rows; those `in_turns` tell of noise alone."""
+        before = self._drift
+        series = [anchor for anchor in anchors if not anchor.in_turns]
         drift = self._drift = drift_of(series, self._series)
         groups: dict[tuple[str, tuple[int, ...]], list[Round]] = {}
         in_turns: dict[str, list[Round]] = {}
-        for anchor in self._anchors:
+        for anchor in anchors:
             segment = drift.segment_of(anchor.first, anchor.host)
             if anchor.in_turns:
                 in_turns.setdefault(anchor.host, []).append(anchor)

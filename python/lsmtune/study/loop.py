@@ -203,7 +203,7 @@ class Tuning(Session):
     def _end_anchor(self, runs: Sequence[StoredMeasurement] | None) -> bool:
         if runs is None:
             return False
-        self._observations.add_anchor(runs)
+        self._remember_anchors()
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {runs[-1].repeat}, a baseline run, ended {ended}")

@@ -106,7 +106,7 @@ class Session:
         self._known_changes: set[tuple[int, int]] = set()
         # How many anchors, and repeats of each trial, were begun.
         self._anchors, self._repeats = 0, Counter[int]()
-        self._of_baseline: list[StoredMeasurement] = []  # decoded once: every new host asks
+        self._of_baseline: list[StoredMeasurement] = []  # decoded once
         self._search_begun = False
 
     def _refuse_other_kind(self) -> None:

@@ -29,7 +29,7 @@ from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 
 # Repeats of one trial that seeds are reserved for; the study file allows up to 100 (study.spec),
-# of which twice as many and one more can come.
+# of which twice as many and one more can come, beside those that were cut off.
 _REPEATS_RESERVED = 1000
 
 
