@@ -105,5 +105,5 @@ def test_a_guard_compares_a_run_with_the_baseline_of_its_own_host(tmp_path: Path
 def test_a_race_is_about_what_can_be_proved() -> None:
     fast, sure = Standing(1.0, 3, 3, log_odds=-0.7), Standing(0.9, 3, 3, log_odds=-0.01)
     others = {n: Standing(0.1 * n, 1, 1) for n in range(3)}
-    assert Race({**others, 7: fast, 8: sure}, 0.02).best() == 8
-    assert Race({**others, 7: replace(fast, log_odds=0.0), 8: sure}, 0.02).best() == 7
+    assert Race({**others, 7: fast, 8: sure}, 0.02).ranked()[0] == 8
+    assert Race({**others, 7: replace(fast, log_odds=0.0), 8: sure}, 0.02).ranked()[0] == 7

@@ -116,8 +116,6 @@ class Judgement:
         By its value where some values are not above zero and have no logarithm. Of trials that hold
         at a larger size the best by that run and the search; none that was rejected there.
         """
-        if self._in_logs and not self._promoted and not self.rejected:
-            return self._race.best()
         ranked = self._by_promotion() if self._promoted else self.ranked()
         return next((number for number in ranked if number not in self.rejected), None)
 

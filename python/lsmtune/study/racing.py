@@ -149,9 +149,10 @@ class Race:
             precision = 1.0 / self._spread + of_runs
             shrunk = of_runs / precision * (self._means - self._middle)
             self._believed, self._variances = self._middle + shrunk, 1.0 / precision
-        # What is believed of a trial, times the odds that its guards hold in a proof; then the mean
-        # of its runs, likewise.
-        self._worths, self._likely = self._believed + odds, self._means + odds
+        # What is believed of a trial, times the odds that its guards hold in a proof.
+        self._worths = self._believed + odds
+        # Equals by the mean of their runs, likewise, and then the earliest.
+        self._order = np.lexsort((self._numbers, -(self._means + odds), -self._worths))
 
     def believed(self) -> dict[int, NormalDist]:
         """What is believed of each trial."""
@@ -160,19 +161,7 @@ class Race:
 
     def ranked(self) -> list[int]:
         """By their posterior, the best first; equals by their mean, and then the earliest."""
-        order = np.lexsort((self._numbers, -self._likely, -self._worths))
-        return [int(number) for number in self._numbers[order]]
-
-    def best(self) -> int | None:
-        """The first of them; None where there is none."""
-        return int(self._numbers[self._first()]) if len(self._numbers) else None
-
-    def _first(self, but: int | None = None) -> int:
-        """The place of the first of them, the place `but` left out."""
-        left = np.arange(len(self._numbers)) != but
-        for key in (self._worths, self._likely):
-            left &= key == key[left].max()
-        return int(np.argmax(left))
+        return [int(number) for number in self._numbers[self._order]]
 
     def repeat(self, runs_max: int) -> int | None:
         """The trial of which another run gains most; None where a new trial gains more.
@@ -182,9 +171,9 @@ class Race:
         """
         if runs_max < 2 or len(self._numbers) < 2 or self._spread == 0.0:
             return None
-        best = self._first()
+        best, second = self._order[:2]
         others = np.full(len(self._numbers), best)
-        others[best] = self._first(but=best)
+        others[best] = second
         # What a new trial gains: one that is drawn like those so far.
         lead_of_new = np.array([self._middle - self._believed[best]])
         gain_most = max(0.0, float(self._gain(lead_of_new, np.array([self._spread]))[0]))
