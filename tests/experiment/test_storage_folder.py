@@ -17,7 +17,6 @@ from lsmtune.machine.files import write_whole
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.request import REUSE
 from made_up import add_run
 from troubles import disk_is_full
 
@@ -60,16 +59,6 @@ def test_a_part_that_only_one_of_two_sessions_has_is_a_change(
     with pytest.raises(InputError, match="changed since: runner; allowed"):
         StudyFolder.create_or_resume(tmp_path / "s", after)
     StudyFolder.create_or_resume(tmp_path / "s", before).close()
-
-
-def test_a_folder_of_an_older_lsmtune_lacks_a_part_and_is_no_other_study(tmp_path: Path) -> None:
-    """It goes on with what its file says, and from then on that is compared."""
-    older, *later = ({"seed": 1}, {"seed": 1, REUSE: False}, {"seed": 1, REUSE: True})
-    with StudyFolder.create_or_resume(tmp_path / "s", older) as folder:
-        add_run(folder.measurements, Role.TRIAL, measurement(), config=Config(), trial=0)
-    StudyFolder.create_or_resume(tmp_path / "s", later[0]).close()
-    with pytest.raises(InputError, match=f"changed since: {REUSE}; allowed"):
-        StudyFolder.create_or_resume(tmp_path / "s", later[1])
 
 
 def test_a_study_file_that_means_something_else_now_is_not_called_changed(tmp_path: Path) -> None:

@@ -49,7 +49,6 @@ from lsmtune.machine.files import Lock, is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
-from lsmtune.model.request import REUSE
 from lsmtune.search.sampler import suggestion_of
 from lsmtune.search.searcher import OUTCOME
 from lsmtune.space.space import Space, quiet_optuna
@@ -59,9 +58,6 @@ _OPTUNA_TABLES = ("studies", "trials", "trial_params", "trial_values", "trial_us
 
 _STUDY, _ROUNDS = "study", "rounds"  # what a folder is made for, in its marker
 _COMPARABLE = "comparable"
-# Parts that folders of an older lsmtune lack. One that is missing on either side is no change by
-# itself: whether a study has it follows from its other parts.
-_LATER = (REUSE,)
 _ORIGIN = "study_file"
 _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 _SHOWN = 3  # of what changed in rounds, which may have thousands of cells
@@ -133,8 +129,7 @@ def comparable_digests(
 def changes(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What of the digests differs, in words; empty where nothing does."""
     was, is_now = stored["parts"], now["parts"]
-    names = [name for name in {**is_now, **was} if was.get(name) != is_now.get(name)]
-    lines = [name for name in names if name not in _LATER or (name in was and name in is_now)]
+    lines = [name for name in {**is_now, **was} if was.get(name) != is_now.get(name)]
     before, after = stored["cells"], now["cells"]
     for what, has, lacks in (("new", after, before), ("gone", before, after)):
         names = [name for name in has if name not in lacks]

@@ -65,8 +65,6 @@ class DatabaseSpec:
     size_bytes: Annotated[Size, described("disk space for them; 20GiB", alias="size")] = 20 << 30
 
 
-REUSE = "databases.reuse"  # as the study file names it
-
 # What a run may take unless the user says otherwise.
 LIMITS_DEFAULT = Limits()
 

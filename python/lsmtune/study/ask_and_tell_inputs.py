@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.ready import known_spaces
 from lsmtune.errors import FieldError, InputError
+from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import Option, StrictModel
 from lsmtune.model.files import Document, first_problem
@@ -30,7 +31,7 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import PrunerModel, RungsModel, SamplerModel, SpaceFields
-from lsmtune.study.spec import SamplerSpec, parameter_parts
+from lsmtune.study.spec import SamplerSpec, compared_space
 
 SOURCE = "Search"
 UNNAMED = "value"  # the metric of a search with one objective that has no name
@@ -91,13 +92,13 @@ class Arguments:
     @property
     def text(self) -> str:
         """Kept in the folder of a Search for people to read."""
-        described = {"ask_and_tell": self.comparable_parts()}
-        return json.dumps(described, indent=2, default=str) + "\n"
+        described = {"ask_and_tell": encode(self.comparable_parts())}
+        return json.dumps(described, indent=2) + "\n"
 
     def comparable_parts(self) -> dict[str, object]:
         """What has to be the same for two sessions to belong to one search."""
         return {
-            "space": {p.name: parameter_parts(p) for p in self.space.parameters},
+            "space": compared_space(self.space),
             # In their order, by which a trial's values are stored.
             "direction": [[name, way.value] for name, way in self.objectives.items()],
             "options": dict(self.fixed),

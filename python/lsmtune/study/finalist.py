@@ -124,12 +124,9 @@ def for_proof(
         if longer > 1.0:
             for line in for_their_length(spec, longer * max(size.longer, default=1.0)):
                 measurer.observer.warning(f"in the proof {line}")
-    # Proofs of earlier versions have no warmup.
-    measured, scale, *warmups = proofs[str(trial)]
+    measured, scale, warmup = proofs[str(trial)]
     measurer = measurer.at(*at_scale(spec, scale), scale)
-    workloads = [longer_by(workload, measured) for workload in measurer.workloads]
-    for warmup in warmups:
-        workloads = [warmed_by(workload, warmup) for workload in workloads]
+    workloads = [warmed_by(longer_by(w, measured), warmup) for w in measurer.workloads]
     return replace(measurer, workloads=workloads)
 
 

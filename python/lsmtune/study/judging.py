@@ -66,8 +66,7 @@ class Promotion:
     """A round at a larger size: the goal's number of the baseline, and of each trial by `values`.
 
     None for a trial that failed there or broke a constraint. `believed` is what was to be believed
-    of trials there before that round, of logarithms as those of `study.racing`; a round that was
-    begun by an earlier version has none.
+    of trials there before that round, of logarithms as those of `study.racing`.
     """
 
     baseline: float | None = None

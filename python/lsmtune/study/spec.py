@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
 from lsmtune.errors import nearest_name
-from lsmtune.experiment.database_key import load_and_run
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import STRICT, Duration, Share, described, refused
@@ -18,7 +17,6 @@ from lsmtune.model.goal import Goal, Objective, WeightedWorkload
 from lsmtune.model.request import (
     POWER_STATES_DEFAULT,
     POWER_STATES_MAX,
-    REUSE,
     TRIALS_MAX,
     DatabaseSpec,
     Limits,
@@ -26,7 +24,6 @@ from lsmtune.model.request import (
 )
 from lsmtune.model.workload import Workload
 from lsmtune.space.constraint import Constraint
-from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 from lsmtune.units import SHARE_ALLOWED
 
@@ -239,34 +236,22 @@ class Spec:
 
         Limits too, as they decide how a run ends; not name, budget, sampler, pruner, constraints,
         start, proof and seed. Two files that say the same in another order have equal parts.
-        Whether databases are copied is a part where runs can start from copies.
         """
-        workloads = [[weighted.workload, weighted.weight] for weighted in self.workloads]
-        parts: dict[str, object] = {
+        # A command without its folder: a study may be moved together with its program.
+        runner = self.program if self.command is None else replace(self.command, folder=Path())
+        return {
             "engine": [self.engine_name, str(self.engine_library or "")],
-            "workload": self.workload if len(workloads) == 1 else workloads,
-            "objective": self.goal.objectives if self.goal.several else self.objective,
+            "runner": repr(runner),
+            "workload": [[each.workload, each.weight] for each in self.workloads],
+            "objective": self.goal.objectives,
             "baseline": self.baseline.options,
             "options": self.fixed,
-            "space": {p.name: parameter_parts(p) for p in self.space.parameters},
+            "space": compared_space(self.space),
             "limits": self.limits,
+            "databases.reuse": self.databases.reuse,
         }
-        loads = (load_and_run(each.workload, self.engine_name) for each in self.workloads)
-        native = self.command is None and self.program is None
-        if native and any(parts is not None for parts in loads):
-            parts[REUSE] = self.databases.reuse
-        if self.command is not None:
-            # Without its folder: a study may be moved together with its program.
-            parts["runner"] = repr(replace(self.command, folder=Path()))
-        return parts if self.program is None else {**parts, "runner": repr(self.program)}
 
 
-def parameter_parts(parameter: Parameter) -> dict[str, Any]:
-    """What the search sees of a parameter: not its unit and default, which only people read."""
-    parts = asdict(parameter)
-    del parts["unit"], parts["default"]
-    if parameter.prior is not None:
-        first, second = parameter.prior.parameters
-        distribution = parameter.prior.distribution
-        parts["prior"] = {"distribution": distribution, "first": first, "second": second}
-    return parts
+def compared_space(space: Space) -> dict[str, object]:
+    """What the search sees of `space`: not units and defaults, which only people read."""
+    return {p.name: replace(p, unit="", default=None) for p in space.parameters}
