@@ -178,7 +178,9 @@ def test_an_interrupt_keeps_the_state_and_leaves_nothing(
     assert status == 130, err
     assert "interrupted; the same command continues" in err
     assert "Traceback" not in err
-    assert json.loads(out)["interrupted"] is True
+    document = json.loads(out)
+    assert document["interrupted"] is True
+    assert document["error"]["status"] == 130
     assert not driver.is_running()
     assert list((hanging_study.parent / "study.lsmtune" / "runs").iterdir()) == []
 

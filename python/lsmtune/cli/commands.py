@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
-
-from lsmtune.errors import InterruptedByUserError
 
 # In the order of `lsmtune --help`. Each is in a module of this room, of the same name unless
 # `_MODULES` says otherwise: a command of its `app`, or the group that this is.
@@ -44,15 +40,6 @@ COMMANDS = {
 
 # `import` is a word of Python's own.
 _MODULES = {"import": "import_"}
-
-
-@contextmanager
-def _said() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise InterruptedByUserError("interrupted") from None
-
 
 # What stands for a value in a help text, by what is made of it.
 _KINDS = {bool: "", Path: "FILE", int: "N", float: "NUMBER", str: "TEXT"}
@@ -107,16 +94,6 @@ class LazyGroup(Group):
         super().__init__(**attributes)
         for name, summary in COMMANDS.items():
             self.add_command(TyperCommand(name, help=summary))
-
-    def make_context(self, *arguments: Any, **named: Any) -> Any:
-        """As in the base class; an interruption is said, and not only a status."""
-        with _said():
-            return super().make_context(*arguments, **named)
-
-    def invoke(self, ctx: Any) -> Any:
-        """As in the base class; an interruption is said, and not only a status."""
-        with _said():
-            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As in the base class, with the real command put in place first."""

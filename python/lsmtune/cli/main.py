@@ -86,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 allowed = "text and names in UTF-8"
                 raise InputError("command line", found=argument, allowed=allowed)
         status = get_command(app).main(args=given, prog_name=PROGRAM, standalone_mode=False)
+        if status == ExitStatus.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
+            raise InterruptedByUserError("interrupted")
         _flush()
     except LsmtuneError as error:
         failure = error

@@ -22,10 +22,10 @@ from lsmtune.cli.flags import (
     duration_of,
     flag,
 )
-from lsmtune.cli.output import print_json, print_view, say, status_of
+from lsmtune.cli.output import print_json, print_view, status_of
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import PLUGIN_ENGINES
-from lsmtune.errors import ExitStatus, InputError, by_name, need_package
+from lsmtune.errors import InputError, InterruptedByUserError, by_name, need_package
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.config import EngineIdentity
@@ -120,14 +120,14 @@ def tune_study(
             typer.echo(f"warning: not kept for later studies: {error}", err=True)
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
+        if result.interrupted:
+            found = "; with --trials 1 it proves the best so far" if result.best else ""
+            line = f"interrupted; the same command continues {folder.path}{found}"
+            failure = InterruptedByUserError(line)
         if session.as_json:
             print_json(tune_document(spec, folder, result, files), failure)
         elif not result.interrupted:
             print_view(tune_view(spec, folder, result, files, chosen.engine), soft_wrap=True)
-    if result.interrupted:
-        found = "; with --trials 1 it proves the best so far" if result.best is not None else ""
-        say(f"interrupted; the same command continues {folder.path}{found}")
-        raise typer.Exit(ExitStatus.INTERRUPTED)
     if failure is not None:
         raise failure
     if flags.require_gain:
