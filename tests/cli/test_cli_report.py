@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lsmtune.cli.live import counted_progress
+from lsmtune.cli import live
 
 
 @pytest.fixture
@@ -50,20 +50,22 @@ def test_a_mistyped_importance_is_one_line(lsmtune: Any, study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("terminal", "seconds", "shown"),
-    [
-        (True, 3.0, True),
-        (True, 1.0, False),
-        (False, 3.0, False),
-    ],
+    ("terminal", "quiet", "shown"),
+    [(True, False, True), (True, True, False), (False, False, False)],
 )
-def test_progress_is_shown_to_a_terminal_after_two_seconds(
-    terminal: bool, seconds: float, shown: bool
+def test_progress_is_shown_to_a_terminal_alone(
+    terminal: bool,
+    quiet: bool,
+    shown: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen, now = io.StringIO(), [0.0]
-    console = Console(file=screen, force_terminal=terminal, width=80)
-    with counted_progress("resamples", console=console, clock=lambda: now[0]) as on_progress:
-        on_progress(1, 20)
-        now[0] = seconds
+    """It took what was written to standard output meanwhile, a report, for the terminal."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80) if terminal else None
+    monkeypatch.setattr(live, "live_console", lambda: console)
+    with live.counted_progress("resamples", quiet=quiet) as on_progress:
         on_progress(2, 20)
+        print("the report")
     assert ("2/20" in screen.getvalue()) is shown
+    assert capsys.readouterr().out == "the report\n"

@@ -6,7 +6,6 @@ All of this goes to stderr: stdout is for results.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -254,41 +253,25 @@ def _print_warning(text: str) -> None:
         print_text(text)
 
 
-# --- A progress bar for work of which the number of steps is known, once it takes a while
-
-SILENT_S = 2.0
+# --- A progress bar for work of which the number of steps is known
 
 
 @contextmanager
-def counted_progress(
-    label: str,
-    *,
-    console: Console | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Callable[[int, int], None]]:
-    """What is yielded is told how many steps of how many are done; it shows them on stderr.
-
-    Nothing is shown in the first two seconds, nor where stderr is no terminal.
-    """
-    console = console or Console(stderr=True)
-    progress = Progress(
+def counted_progress(label: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """What is yielded is told how many steps of how many are done; a terminal shows them."""
+    console = None if quiet else live_console()
+    if console is None:  # before 14.3 rich's disabled bar ends with an empty line on stdout
+        yield lambda _done, _of: None
+        return
+    with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=console,
         transient=True,
-    )
-    task, started_s = progress.add_task(label, total=None), clock()
-
-    def on_progress(done: int, of: int) -> None:
-        progress.update(task, completed=done, total=of)
-        if console.is_terminal and clock() - started_s >= SILENT_S:
-            progress.start()  # starting it again changes nothing
-
-    try:
-        yield on_progress
-    finally:
-        # One that was not started would end with an empty line all the same.
-        if progress.live.is_started:
-            progress.stop()
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, of: progress.update(task, completed=done, total=of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -51,7 +52,9 @@ def _report(
                 str(folder.path),
                 why="the study has no measurements yet; run `lsmtune tune` on it first",
             )
-        with counted_progress("importance, resamples") as on_progress:
+        # On the terminal that takes the report a bar would stand in its first line.
+        quiet = output == STDOUT and sys.stdout.isatty()
+        with counted_progress("importance, resamples", quiet=quiet) as on_progress:
             method = METHODS[importance]
             path, analysis = write_as(folder, format_name, output, method, on_progress)
     if as_json:
