@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import lsmtune
+from lsmtune import trial as of_program
 from lsmtune.errors import InputError
-from lsmtune.trial import Trial
 
 FACTS = {
     "parameters": {"size": 4096, "ratio": 0.5, "mode": "fast", "on": True},
@@ -25,17 +26,19 @@ FACTS = {
     "invented_later": {"a": [1]},
 }
 
-MakeTrial = Callable[..., Trial]
+MakeTrial = Callable[..., ModuleType]
 
 
 @pytest.fixture
-def make_trial(tmp_path: Path) -> MakeTrial:
-    def make(facts: object = FACTS) -> Trial:
+def make_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeTrial:
+    def make(facts: object = FACTS) -> ModuleType:
         path = tmp_path / "trial.json"
         path.write_text(facts if isinstance(facts, str) else json.dumps(facts))
         results = str(tmp_path / "results.jsonl")
         environment = {"LSMTUNE_PARAMETERS": str(path), "LSMTUNE_RESULTS": results}
-        return Trial(environment, io.StringIO())
+        made = of_program._Trial(environment, io.StringIO())
+        monkeypatch.setattr(of_program, "_current", lambda: made)
+        return of_program
 
     return make
 
@@ -74,9 +77,11 @@ def test_a_run_that_is_no_trial(make_trial: MakeTrial) -> None:
     assert trial.num(7) == 7
 
 
-def test_outside_a_study() -> None:
+def test_outside_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
     printed = io.StringIO()
-    trial = Trial({}, printed)
+    made = of_program._Trial({}, printed)
+    monkeypatch.setattr(of_program, "_current", lambda: made)
+    trial = of_program
     with pytest.raises(InputError, match=r"LSMTUNE_PARAMETERS: not set, .*parameters\(default="):
         trial.parameters()
     assert trial.parameters(default={"size": 1}) == {"size": 1}

@@ -34,89 +34,98 @@ _RESULTS = "LSMTUNE_RESULTS"
 _NAMELESS = "value"  # the metric of a plain number where no study says what it is
 
 
-class Trial:
-    """One trial, as the variables of `environment` describe it; a study sets them.
+def parameters(default: Mapping[str, OptionValue] | None = None) -> dict[str, OptionValue]:
+    """The value of each parameter that is active, typed as in the study file.
 
-    `printed` is where reports go outside a study. The module's functions are those of the trial
-    that this process was started for.
+    `default` has values for those that are not, and for a run outside a study. Without it, such a
+    run raises InputError.
+    """
+    facts = _current().facts
+    if facts is None:
+        if default is None:
+            raise InputError(
+                _PARAMETERS,
+                why="not set, so that this is no trial of a study; start the program with "
+                "`lsmtune tune`, or give it values: parameters(default={...})",
+            )
+        return dict(default)
+    values = facts.get("parameters")
+    if not isinstance(values, dict):
+        raise InputError(_PARAMETERS, "parameters", found=values, allowed="an object")
+    return {**(default or {}), **values}
+
+
+def seed(default: int = 0) -> int:
+    """The seed of this run: every repetition of a configuration has another one."""
+    return _current().fact("seed", int, default)
+
+
+def number() -> int | None:
+    """The trial's number; None outside a study, and in a run of the baseline or of a proof."""
+    return _current().fact("trial", int, None)
+
+
+def num(default: int | None = None) -> int | None:
+    """How many records the run is to have, which is less in the first rungs of a pruner."""
+    return _current().fact("num", int, default)
+
+
+def directory() -> Path:
+    """A fresh directory for this run, removed after it; outside a study, the current one."""
+    folder = _current().fact("directory", str, None)
+    return Path.cwd() if folder is None else Path(folder)
+
+
+def report(value: Value, step: int | None = None) -> None:
+    """Reports an intermediate value, from which a pruner decides whether to go on.
+
+    A plain number is the study's metric; a mapping names several. `step` counts up from 1 unless it
+    is given. Raises InputError for what is not a finite number.
+    """
+    trial = _current()
+    metrics = trial.metrics(value)
+    if step is None:
+        step = trial.step + 1
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
+    trial.step = step
+    trial.say({"step": step, **metrics})
+
+
+def result(value: Value) -> None:
+    """Reports a final value, as `report` does. Of several for one metric the last counts."""
+    trial = _current()
+    trial.say(trial.metrics(value))
+
+
+class _Trial:
+    """What a study says of a run in the variables of `environment`; None outside a study.
+
+    `printed` is where reports go then.
     """
 
     def __init__(self, environment: Mapping[str, str], printed: TextIO) -> None:
         """Reads what the study wrote for this run. Raises InputError when it cannot be read."""
-        self._printed = printed
+        self.facts = _facts(environment.get(_PARAMETERS))
+        self.step = 0
         self._results = environment.get(_RESULTS)
-        self._facts = _facts(environment.get(_PARAMETERS))
-        self._step = 0
+        self._printed = printed
 
-    def parameters(
-        self, default: Mapping[str, OptionValue] | None = None
-    ) -> dict[str, OptionValue]:
-        """The value of each parameter that is active, typed as in the study file.
-
-        `default` has values for those that are not, and for a run outside a study. Without it,
-        such a run raises InputError.
-        """
-        if self._facts is None:
-            if default is None:
-                raise InputError(
-                    _PARAMETERS,
-                    why="not set, so that this is no trial of a study; start the program with "
-                    "`lsmtune tune`, or give it values: parameters(default={...})",
-                )
-            return dict(default)
-        values = self._facts.get("parameters")
-        if not isinstance(values, dict):
-            raise InputError(_PARAMETERS, "parameters", found=values, allowed="an object")
-        return {**(default or {}), **values}
-
-    def seed(self, default: int = 0) -> int:
-        """The seed of this run: every repetition of a configuration has another one."""
-        return self._fact("seed", int, default)
-
-    def number(self) -> int | None:
-        """The trial's number; None outside a study, and in a run of the baseline or of a proof."""
-        return self._fact("trial", int, None)
-
-    def num(self, default: int | None = None) -> int | None:
-        """How many records the run is to have, which is less in the first rungs of a pruner."""
-        return self._fact("num", int, default)
-
-    def directory(self) -> Path:
-        """A fresh directory for this run, removed after it; outside a study, the current one."""
-        folder = self._fact("directory", str, None)
-        return Path.cwd() if folder is None else Path(folder)
-
-    def report(self, value: Value, step: int | None = None) -> None:
-        """Reports an intermediate value, from which a pruner decides whether to go on.
-
-        A plain number is the study's metric; a mapping names several. `step` counts up from 1
-        unless it is given. Raises InputError for what is not a finite number.
-        """
-        metrics = self._metrics(value)
-        if step is None:
-            step = self._step + 1
-        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-            raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
-        self._step = step
-        self._say({"step": step, **metrics})
-
-    def result(self, value: Value) -> None:
-        """Reports a final value, as `report` does. Of several for one metric the last counts."""
-        self._say(self._metrics(value))
-
-    def _fact(self, name: str, kind: type[T], default: D) -> T | D:
+    def fact(self, name: str, kind: type[T], default: D) -> T | D:
         """What the study says under `name`, if it is a `kind`."""
-        value = None if self._facts is None else self._facts.get(name)
+        value = None if self.facts is None else self.facts.get(name)
         return value if isinstance(value, kind) else default
 
-    def _metrics(self, value: Value) -> dict[str, float]:
-        main = [str(name) for name in self._fact("metrics", list, [])[:1]] or [_NAMELESS]
+    def metrics(self, value: Value) -> dict[str, float]:
+        """The finite number of each metric. Raises InputError for what is none."""
+        main = [str(name) for name in self.fact("metrics", list, [])[:1]] or [_NAMELESS]
         named = value if isinstance(value, Mapping) else {main[0]: value}
         if not named:
             raise InputError("result", why="names no metric")
         return {name: _number(name, number) for name, number in named.items()}
 
-    def _say(self, numbers: Mapping[str, float]) -> None:
+    def say(self, numbers: Mapping[str, float]) -> None:
+        """Writes a line to where the study reads results, or prints it."""
         line = json.dumps(numbers) + "\n"
         if self._results is None:
             self._printed.write(line)
@@ -128,6 +137,12 @@ class Trial:
             os.write(descriptor, line.encode())
         finally:
             os.close(descriptor)
+
+
+@functools.cache
+def _current() -> _Trial:
+    """The run that this process was started for."""
+    return _Trial(os.environ, sys.stdout)
 
 
 def _facts(path: str | None) -> dict[str, object] | None:
@@ -154,43 +169,3 @@ def _number(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise InputError("result", name, found=number, allowed="a finite number")
     return number
-
-
-@functools.cache
-def _current() -> Trial:
-    return Trial(os.environ, sys.stdout)
-
-
-def parameters(default: Mapping[str, OptionValue] | None = None) -> dict[str, OptionValue]:
-    """See `Trial.parameters`."""
-    return _current().parameters(default)
-
-
-def seed(default: int = 0) -> int:
-    """See `Trial.seed`."""
-    return _current().seed(default)
-
-
-def number() -> int | None:
-    """See `Trial.number`."""
-    return _current().number()
-
-
-def num(default: int | None = None) -> int | None:
-    """See `Trial.num`."""
-    return _current().num(default)
-
-
-def directory() -> Path:
-    """See `Trial.directory`."""
-    return _current().directory()
-
-
-def report(value: Value, step: int | None = None) -> None:
-    """See `Trial.report`."""
-    _current().report(value, step)
-
-
-def result(value: Value) -> None:
-    """See `Trial.result`."""
-    _current().result(value)
