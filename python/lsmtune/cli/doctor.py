@@ -48,7 +48,6 @@ EXAMPLES = (
 )
 _COLOURS = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "red"}
 _SEED_DEFAULT = 1
-_PIPE_COLUMNS = 120
 app = typer.Typer()
 
 
@@ -220,5 +219,5 @@ def _calibrated(
     if stop.is_set():
         raise interrupted(None)
     if not as_json:
-        print_view(calibration_view(request, calibrations), _PIPE_COLUMNS, soft_wrap=True)
+        print_view(calibration_view(request, calibrations), soft_wrap=True)
     return calibration_document(request, calibrations)

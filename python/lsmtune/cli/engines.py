@@ -58,7 +58,7 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
             for library in listing.libraries
         ]
         columns = words("", "engine", "version", "build", "compressions", "origin", "path")
-        print_view([Table(columns, rows)], 1000)
+        print_view([Table(columns, rows)])
     warn(listing.warnings)
 
 

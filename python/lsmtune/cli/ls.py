@@ -17,7 +17,6 @@ from lsmtune.units import format_ratio
 EXAMPLES = ("lsmtune ls", "lsmtune ls /data/studies --json")
 STUDY_FILE = "study.yaml"
 _NONE_YET = "none yet"
-_WIDTH = 120
 app = typer.Typer()
 
 
@@ -98,4 +97,4 @@ def _print(listed: list[Listed]) -> None:
         facts = (each.engine, each.workload, f"{each.trials:,}", f"{verdict}{ratio}")
         rows.append((each.path, each.name, *facts, moment(each.changed_unix_s)))
     columns = (*words("study", "name", "engine", "workload"), *numbers("trials"))
-    print_view([Table((*columns, *words("verdict", "changed")), rows)], _WIDTH)
+    print_view([Table((*columns, *words("verdict", "changed")), rows)])

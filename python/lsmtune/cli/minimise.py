@@ -51,7 +51,6 @@ EXAMPLES = (
     "Exit status 0: the gain is kept, and proved; 3: none is proved, or the candidate is "
     "refused as in verify; 4: the candidate is proved worse.",
 )
-_WIDTH = 150  # of the table, in a file or a pipe
 app = typer.Typer()
 
 
@@ -98,7 +97,7 @@ def _minimise(
     if as_json:
         print_json(document(minimising, result), stopped)
     else:
-        print_view(view(minimising, result), _WIDTH, soft_wrap=True, err=err)
+        print_view(view(minimising, result), soft_wrap=True, err=err)
     if stopped is not None:
         raise stopped
     if not result.is_proven:

@@ -36,9 +36,6 @@ EXAMPLES = (
     "lsmtune options --presets",
     "lsmtune options rocksdb rocksdb-optimize-for-point-lookup",
 )
-_PIPE_WIDTH = 1000  # a line per option is what a reader of a pipe wants
-_PAGE_WIDTH = 100
-_WIDE_PAGE_WIDTH = 160
 _ENGINES = (*ENGINE_KINDS, *PLUGIN_ENGINES)
 app = typer.Typer()
 
@@ -73,7 +70,7 @@ def _options(
     elif name is None:
         infos = option_catalogue(engine).values()
         document = {"engine": engine, "options": [encode(info) for info in infos]}
-        _say([options_table(infos)], document, as_json, _PIPE_WIDTH)
+        _say([options_table(infos)], document, as_json)
     else:
         _say_one(engine, name, as_json)
 
@@ -91,22 +88,21 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
         document["presets"] = [encode(preset) for preset in known]
         view += [Paragraph("")] if spaces else []
         view.append(presets_table(known))
-    _say(view, document, as_json, _PIPE_WIDTH)
+    _say(view, document, as_json)
 
 
 def _say_one(engine: str, name: str, as_json: bool) -> None:
     entry = find(engine, name)
     infos = option_catalogue(engine)
-    width, document = _WIDE_PAGE_WIDTH, encode(entry)
+    document = encode(entry)
     if isinstance(entry, OptionInfo):
-        width = _PAGE_WIDTH
         kind, view = "option", option_view(engine, entry, _users(engine, entry.name))
     elif isinstance(entry, ReadySpace):
         kind, view = "space", space_view(entry)
         document = _space_document(entry)
     else:
         kind, view = "preset", preset_view(entry, infos)
-    _say(view, {"engine": engine, kind: document}, as_json, width)
+    _say(view, {"engine": engine, kind: document}, as_json)
 
 
 def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
@@ -177,10 +173,8 @@ def _parameter_document(parameter: Parameter) -> dict[str, object]:
     }
 
 
-def _say(
-    view: Sequence[Block], document: Mapping[str, object], as_json: bool, pipe_width: int
-) -> None:
+def _say(view: Sequence[Block], document: Mapping[str, object], as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        print_view(view, pipe_width)
+        print_view(view)

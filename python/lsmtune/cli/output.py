@@ -18,6 +18,8 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 if TYPE_CHECKING:
     from lsmtune.report.document import Block, Document
 
+_PIPE_COLUMNS = 1000
+
 
 def print_json(document: Mapping[str, object], failure: LsmtuneError | None = None) -> None:
     """One JSON document on stdout, with the `failure` that the command will end with."""
@@ -28,15 +30,11 @@ def print_json(document: Mapping[str, object], failure: LsmtuneError | None = No
 
 
 def print_view(
-    shown: Document | Sequence[Block],
-    pipe_width: int = 200,
-    *,
-    soft_wrap: bool = False,
-    err: bool = False,
+    shown: Document | Sequence[Block], *, soft_wrap: bool = False, err: bool = False
 ) -> None:
     """A report, or what a command has to show, drawn on stdout or stderr.
 
-    A pipe has no width of its own; its reader wants whole lines.
+    A pipe has no width of its own, and a reader of it wants whole lines.
     """
     from rich.console import Console
 
@@ -44,7 +42,7 @@ def print_view(
     from lsmtune.report.terminal import blocks_view, to_terminal
 
     view = to_terminal(shown) if isinstance(shown, Document) else blocks_view(shown)
-    width = None if (sys.stderr if err else sys.stdout).isatty() else pipe_width
+    width = None if (sys.stderr if err else sys.stdout).isatty() else _PIPE_COLUMNS
     Console(width=width, highlight=False, soft_wrap=soft_wrap, stderr=err).print(view)
 
 
