@@ -96,11 +96,12 @@ def test_a_pair_with_a_failed_run_has_no_ratio_but_is_there(study: SampleStudy) 
     study.add_proof(BEST, 1.4, pairs=5)
     config = Config({**study.spec.fixed, **BEST})
     lost = study.failed(Outcome.DATA_LOSS, "3 of 4100 sampled keys lost", BEST)
+    study.add(Role.PROOF_BASELINE, study.measured({}), study.baseline, pair=5)
     study.add(Role.PROOF_CANDIDATE, lost, config, pair=5)
     found = analysed(study)
     assert [row.ratio is None for row in found.pairs] == [False] * 5 + [True]
     assert found.pairs[5].tuned_outcome is Outcome.DATA_LOSS
-    assert found.pairs[5].baseline_outcome is None
+    assert found.pairs[5].baseline_outcome is Outcome.OK
     assert found.notices[0].severity is Severity.DANGER
     assert titles(found, "data_loss") == ["1 run lost data"]
 

@@ -257,10 +257,11 @@ def test_a_failed_run_in_a_pair_is_named(study: SampleStudy) -> None:
     study.add_proof(best, 1.4)
     lost = study.failed(Outcome.DATA_LOSS, "3 keys lost", best)
     config = study.folder.measurements.of(Role.PROOF_CANDIDATE)[0].config
+    study.add(Role.PROOF_BASELINE, study.measured({}), study.baseline, pair=5)
     study.add(Role.PROOF_CANDIDATE, lost, config, pair=5)
     study.set_verdict(VerdictOutcome.WORSE, 1.4)
     page = checked(html_of(study))
-    assert "not run" in page.text
+    assert "data loss" in page.text
     assert "Do not deploy" in page.text
 
 

@@ -272,7 +272,6 @@ def test_the_correction_is_said_only_where_there_is_one() -> None:
 
 def test_how_pairs_were_run() -> None:
     row = PairRow(0, 1.0, 2.0, 2.0, Outcome.OK, Outcome.OK)
-    assert "in alternating order." in trust_words.pairs_note([row], 1)
     whole = replace(row, method="whole")
     said = trust_words.pairs_note([whole, replace(row, method="slices", counts=False)], 2)
     assert "drawn by lot: one whole run follows the other. 1 pair by another method" in said

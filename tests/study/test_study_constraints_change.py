@@ -17,7 +17,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.report import study as study_report
-from lsmtune.report.source import chosen, proof_runs, read_study
+from lsmtune.report.source import chosen, proof_pairs, read_study
 from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
 from lsmtune.search.sampler import PROMISE
 from lsmtune.search.searcher import Proposal, Searcher
@@ -68,7 +68,7 @@ def test_what_is_put_forward_is_what_the_verdict_is_about(tmp_path: Path) -> Non
     assert put_forward is not None
     assert (put_forward.config, put_forward.trial) == (again.best, again.best_trial)
     assert records.verdict == again.verdict
-    assert len(proof_runs(records)) == 6
+    assert len(proof_pairs(records)) == 6
 
 
 def test_what_was_put_back_and_breaks_a_new_constraint_is_not_tried_again(tmp_path: Path) -> None:

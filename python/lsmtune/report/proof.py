@@ -8,17 +8,16 @@ from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome, PhaseMeasurement
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.proof.pairs import measurements
 from lsmtune.proof.survival import Survival
 from lsmtune.report.history import ratio
 from lsmtune.report.source import (
     StudyRecords,
     arms,
     chosen,
-    counted_pairs,
     counts,
-    method_of,
     middle,
-    proof_runs,
+    proof_pairs,
     value_of,
     workload_label,
 )
@@ -114,16 +113,16 @@ def _level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, .
 
 
 def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
-    """Every pair of the latest proof, those with a failed or missing run included."""
+    """Every pair of the latest proof, those with a failed run included."""
     rows = []
-    for number, sides in proof_runs(records).items():
+    for pair in proof_pairs(records):
+        first = pair.runs[0]
         # A side has a run under each workload.
-        runs = [[run.measurement for run in sides.get(arm, ())] for arm in Arm]
-        baseline, tuned = (
-            value_of(records, records.spec.goal.values(side)) if side else None for side in runs
-        )
-        one, other = (outcome_of(side) if side else None for side in runs)
-        quotient, method, counted = ratio(tuned, baseline), method_of(sides), counts(records, sides)
+        sides = [measurements(side) for side in (pair.baseline, pair.candidate)]
+        baseline, tuned = (value_of(records, records.spec.goal.values(side)) for side in sides)
+        one, other = map(outcome_of, sides)
+        number, method = first.pair or 0, first.measurement.paired_by
+        quotient, counted = ratio(tuned, baseline), counts(records, pair)
         rows.append(PairRow(number, baseline, tuned, quotient, one, other, method, counted))
     return tuple(rows)
 
@@ -141,16 +140,13 @@ def medians(rows: Sequence[PairRow]) -> dict[Arm, float]:
 def workload_rows(records: StudyRecords) -> list[Row]:
     """Each objective under each workload, on both arms; empty for a single workload.
 
-    Medians over the pairs of the proof that are whole on both sides; before any proof, over the
-    runs of the search. The ratio is of these medians.
+    Medians over the runs of the proof; before any, over those of the search. The ratio is of these
+    medians.
     """
     goal, workloads = records.spec.goal, records.spec.workloads
     if len(workloads) == 1:
         return []
-    whole = [pair for pair in counted_pairs(records) if len(pair) == len(Arm)]
-    sides = {arm: [run for pair in whole for run in pair[arm]] for arm in Arm}
-    sides = sides if whole else arms(records)
-    rows = []
+    sides, rows = arms(records), []
     for index, workload in enumerate(workloads):
         for objective in goal.objectives:
             baseline, tuned = (

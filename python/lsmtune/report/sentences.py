@@ -316,16 +316,13 @@ def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
 
 def pairs_note(pairs: Sequence[PairRow], workloads: int) -> str:
     """How each pair was run."""
-    methods = {row.method for row in pairs if row.counts}
-    method = next(iter(methods)) if len(methods) == 1 else ""
     alone = "two fresh runs" if workloads == 1 else "a fresh run per workload and configuration,"
     each = "one per configuration, " if workloads == 1 else ""
-    if method not in _PAIR_METHODS:
-        return f"Each pair is {alone} on the same new seed, {each}in alternating order."
-    how = _PAIR_METHODS[PairMethod(method)]
+    methods = {row.method for row in pairs if row.counts}
+    how = "".join(f": {told}" for method, told in _PAIR_METHODS.items() if methods == {method})
     left = sum(not row.counts for row in pairs)
     out = f" {text.count(left, 'pair')} by another method does not count." if left else ""
-    return f"Each pair is {alone} on the same new seed, {each}the first drawn by lot: {how}.{out}"
+    return f"Each pair is {alone} on the same new seed, {each}the first drawn by lot{how}.{out}"
 
 
 def runs_told(row: TrialRow, metric: str) -> str:

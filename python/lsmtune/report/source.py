@@ -24,6 +24,7 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
 from lsmtune.proof.crash_test import CRASH_TESTS, CrashTest, kept_tests
+from lsmtune.proof.pairs import Pair, pairs_by_side
 from lsmtune.proof.power_loss import POWER_TESTS, PowerTest
 from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.in_memory_study import TrialJudgement
@@ -281,50 +282,41 @@ def chosen(records: StudyRecords) -> Chosen | None:
     return None if best is None else Chosen(best.config, best.number)
 
 
-Side = tuple[StoredMeasurement, ...]
-_SIDES = {Role.PROOF_BASELINE: Arm.BASELINE, Role.PROOF_CANDIDATE: Arm.TUNED}
+def proof_pairs(records: StudyRecords) -> list[Pair]:
+    """The pairs of the proof of the Config that is put forward, of all methods.
 
-
-def proof_runs(records: StudyRecords) -> dict[int, dict[Arm, Side]]:
-    """Pair number to the runs of its arms, in the workloads' order, for the latest proof's Config.
-
-    A pair of which only the baseline was run counts too, unless it belongs to an earlier proof.
+    By number; those that were cut off, which say nothing, are left out.
     """
     tuned = chosen(records)
-    pairs: dict[int, dict[Arm, Side]] = {}
-    earlier: set[int] = set()
-    for stored in sorted(records.measurements, key=lambda stored: stored.workload):
-        arm = _SIDES.get(stored.role)
-        if stored.pair is None or tuned is None or arm is None:
-            continue
-        sides = pairs.setdefault(stored.pair, {})
-        sides[arm] = (*sides.get(arm, ()), stored)
-        if arm is Arm.TUNED and stored.config.options != tuned.config.options:
-            earlier.add(stored.pair)
-    return {number: pairs[number] for number in sorted(pairs) if number not in earlier}
+
+    def side(run: StoredMeasurement) -> int | None:
+        if run.role is Role.PROOF_BASELINE:
+            return 0
+        proven = tuned is not None and run.config.options == tuned.config.options
+        return 1 if run.role is Role.PROOF_CANDIDATE and proven else None
+
+    return pairs_by_side(records.measurements, side, len(records.spec.workloads))
 
 
-def method_of(pair: Mapping[Arm, Side]) -> str:
-    """How the runs of a pair shared the machine; empty where that was not noted."""
-    return next((run.measurement.paired_by for side in pair.values() for run in side), "")
-
-
-def counts(records: StudyRecords, pair: Mapping[Arm, Side]) -> bool:
+def counts(records: StudyRecords, pair: Pair) -> bool:
     """Whether the verdict stands on a pair: not where it was run by another method."""
     verdict = records.verdict
-    return verdict is None or not verdict.method or method_of(pair) == verdict.method
+    return verdict is None or not verdict.method or pair.is_of(PairMethod(verdict.method))
 
 
-def counted_pairs(records: StudyRecords) -> list[dict[Arm, Side]]:
-    """The pairs of `proof_runs` on which the verdict stands."""
-    return [pair for pair in proof_runs(records).values() if counts(records, pair)]
+def counted_pairs(records: StudyRecords) -> list[Pair]:
+    """The pairs of `proof_pairs` on which the verdict stands."""
+    return [pair for pair in proof_pairs(records) if counts(records, pair)]
 
 
 def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
     """The runs that stand for each arm: those of the proof; before any, those of the search."""
     pairs = counted_pairs(records)
     if pairs:
-        return {arm: [run for pair in pairs for run in pair.get(arm, ())] for arm in Arm}
+        return {
+            Arm.BASELINE: [run for pair in pairs for run in pair.baseline],
+            Arm.TUNED: [run for pair in pairs for run in pair.candidate],
+        }
     best = best_trial(records)
     ran = [] if best is None else best.ran.all
     alone = (Role.BASELINE, Role.ANCHOR)

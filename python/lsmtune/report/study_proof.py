@@ -172,7 +172,7 @@ def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
         value = row.baseline_value if arm is Arm.BASELINE else row.tuned_value
         outcome = row.baseline_outcome if arm is Arm.BASELINE else row.tuned_outcome
         if value is None:
-            return Cell(text.outcome(outcome.value) if outcome else "not run", tone="fail")
+            return Cell(text.outcome(outcome.value), tone="fail")
         return Cell(text.quantity(metric, value), value)
 
     note = sentences.pairs_note(analysis.pairs, len(analysis.workloads))

@@ -130,16 +130,16 @@ class History:
 class PairRow:
     """One pair of the proof; `ratio` is tuned over baseline, None unless both runs have a value.
 
-    `method` is how its runs shared the machine, empty where that was not noted; a pair that does
-    not `counts` was run by another method than the verdict stands on.
+    `method` is how its runs shared the machine; a pair that does not `counts` was run by another
+    method than the verdict stands on.
     """
 
     pair: int
     baseline_value: float | None
     tuned_value: float | None
     ratio: float | None
-    baseline_outcome: Outcome | None
-    tuned_outcome: Outcome | None
+    baseline_outcome: Outcome
+    tuned_outcome: Outcome
     method: str = ""
     counts: bool = True
 
