@@ -18,7 +18,7 @@ from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import statistics_facts
 from lsmtune.report.source import read_study
-from lsmtune.report.tables import GAIN, SlicePlace
+from lsmtune.report.tables import GAIN
 from lsmtune.search.searcher import PUT_BACK
 from lsmtune.study.session import FLEET_ELAPSED, REFUSED
 from made_up import add_run
@@ -258,33 +258,6 @@ def test_a_pair_under_several_workloads_has_one_ratio(make: Make) -> None:
         pytest.approx(2.0, rel=0.1),
         pytest.approx(0.5, rel=0.1),
     ]
-
-
-def test_slices_keep_specials_inactive_and_unmeasured_trials_apart(make: Make) -> None:
-    study = make(
-        STUDY.replace(
-            "budget:",
-            "  max_open_files: {type: int, low: 100, high: 10000, special: [-1]}\n"
-            "  bottommost_compression: {type: categorical, choices: [kZSTD, kNoCompression],"
-            " when: {compression: kNoCompression}}\nbudget:",
-        )
-    )
-    study.add_trial(0, {**BEST, "max_open_files": -1}, study.measured(BEST))
-    study.add_trial(1, {**BEST, "max_open_files": 500}, study.measured(BEST))
-    pruned = study.pruned(BEST, 1.0, 10.0)
-    study.add_trial(2, {**BEST, "max_open_files": 900}, pruned)
-    slices = {plotted.parameter.name: plotted for plotted in analysed(study).slices}
-    files = slices["max_open_files"].points
-    assert [point.place for point in files] == [
-        SlicePlace.SPECIAL,
-        SlicePlace.RANGE,
-        SlicePlace.RANGE,
-    ]
-    assert [point.value is None for point in files] == [False, False, True]
-    assert files[2].outcome is Outcome.PRUNED
-    inactive = slices["bottommost_compression"].points
-    assert {point.place for point in inactive} == {SlicePlace.INACTIVE}
-    assert {point.option_value for point in inactive} == {None}
 
 
 def test_importance_may_be_left_out_and_comes_from_the_studys_seed(make: Make) -> None:

@@ -142,7 +142,7 @@ def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
 
 
 def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyAnalysis) -> None:
-    charts = {p.parameter.name: slice_chart(pruned, p) for p in pruned.slices}
+    charts = {p.name: slice_chart(pruned, p) for p in pruned.parameters}
     (files,) = charts["max_open_files"]
     places = [point.x for series in files.series for point in series.points]
     assert list(files.x.aside) == ["-1"]
@@ -178,7 +178,7 @@ def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
     (chart,) = importance_chart(pruned.importances[0])
     bars = [each for each in chart.series if each.form is Form.BAR]
     rows = pruned.importances[0].rows
-    assert len(bars) == len(rows) == len(pruned.slices) == len(chart.y.names)
+    assert len(bars) == len(rows) == len(pruned.parameters) == len(chart.y.names)
     for row, bar in zip(rows, bars, strict=True):
         (point,) = bar.points
         assert (point.y, point.x) == (row.parameter, row.importance)
@@ -233,7 +233,7 @@ def test_a_trial_that_ended_well_did_not_fail_where_an_objective_is_zero(tmp_pat
     drawn = series_of(*history_chart(found))
     assert [point.x for point in drawn["without a value"].points] == [1]
     assert "failed" not in drawn
-    (chart,) = slice_chart(found, found.slices[0])
+    (chart,) = slice_chart(found, found.parameters[0])
     assert Form.CROSS not in {series.form for series in chart.series}
 
 

@@ -59,7 +59,7 @@ class StudyAnalysis:
         self.medians = proof.medians(self.pairs)
         self.latencies = curves
         self.series = proof.interval_series(records)
-        self.slices = history.slices(records)
+        self.parameters = spec.space.parameters
         self.front = history.front(records)
         self.by_workload = proof.workload_rows(records)
         self.importances = () if method is None else importances(records, method, on_progress)

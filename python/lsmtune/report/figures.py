@@ -26,9 +26,6 @@ from lsmtune.report.tables import (
     FrontRow,
     Importance,
     PairRow,
-    Slice,
-    SlicePlace,
-    SlicePoint,
     TrialRow,
 )
 from lsmtune.report.verdict import changed
@@ -359,25 +356,19 @@ def parallel_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
 
     The best tenth of the trials is in colour, the candidate above all.
     """
-    shown = [each for each in analysis.slices if any(p.value is not None for p in each.points)]
-    if len(shown) < 2:
+    parameters, rows = analysis.parameters, best_first(analysis)
+    if len(parameters) < 2:
         return []
-    short = _short_names([each.parameter.name for each in shown])
-    lines: dict[int, list[Point]] = {}
-    for plotted in shown:
-        for point in plotted.points:
-            value = point.option_value if point.place is SlicePlace.RANGE else None
-            y = None if value is None else _share_of_range(plotted.parameter, value)
-            lines.setdefault(point.trial, []).append(Point(short[plotted.parameter.name], y))
-    rows = best_first(analysis)
-    tuned = [row.trial for row in rows if row.is_tuned]
-    ranked = [row.trial for row in rows if not row.is_tuned][:_LINES_MAX]
+    short = _short_names([parameter.name for parameter in parameters])
+    tuned = [row for row in rows if row.is_tuned]
+    ranked = [row for row in rows if not row.is_tuned][:_LINES_MAX]
     tenth = max(1, len(rows) // 10)
 
-    def of(trials: Sequence[int]) -> list[Point]:
+    def of(shown: Sequence[TrialRow]) -> list[Point]:
         points: list[Point] = []
-        for trial in trials:
-            points += [*lines[trial], Point("", None)]
+        for row in shown:
+            points += [Point(short[p.name], _share_of_range(p, row)) for p in parameters]
+            points.append(Point("", None))
         return points
 
     series = [
@@ -385,10 +376,9 @@ def parallel_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
         Series(Form.LINE, "info", of(ranked[:tenth]), "the best tenth", "thin"),
         Series(Form.LINE, "tuned", of(tuned), "the candidate"),
     ]
-    names = [short[each.parameter.name] for each in shown]
     level = Axis(low=0.0, high=1.0, ticks=[(0.0, "least"), (1.0, "greatest")])
     label = "A line per trial through its options, each from the least to the greatest of its range"
-    return chart_of(label, Axis(names=names), level, series, height=320)
+    return chart_of(label, Axis(names=[*short.values()]), level, series, height=320)
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
@@ -401,45 +391,52 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
 _LINES_MAX = 300  # of the parallel coordinates; the best ones, since more are a grey area
 
 
-def _share_of_range(parameter: Parameter, value: OptionValue) -> float | None:
-    """Where a value is in its range, from 0 to 1, on the range's own scale."""
-    choices = parameter.choices
+def _within(parameter: Parameter, row: TrialRow) -> OptionValue | None:
+    """What a trial had within the range or the choices; None where it was special or inactive."""
+    value = row.options.get(parameter.name)
+    return None if value in {special.value for special in parameter.specials} else value
+
+
+def _share_of_range(parameter: Parameter, row: TrialRow) -> float | None:
+    """Where a trial's value is in its range, from 0 to 1, on the range's own scale."""
+    choices, value = parameter.choices, _within(parameter, row)
     if parameter.numbers is None:
         return choices.index(value) / max(len(choices) - 1, 1) if value in choices else None
-    return None if isinstance(value, str | bool) else share_of_range(parameter.numbers, value)
+    if value is None or isinstance(value, str | bool):
+        return None
+    return share_of_range(parameter.numbers, value)
 
 
-def slice_chart(analysis: StudyAnalysis, plotted: Slice) -> Sequence[Chart]:
+def slice_chart(analysis: StudyAnalysis, parameter: Parameter) -> Sequence[Chart]:
     """The objective over one parameter, one mark per trial; specials and inactive ones apart."""
-    if all(point.value is None for point in plotted.points):
-        return []
-    place, across = _slice_axis(plotted)
     # The tuned trial is drawn last, on top of the others.
-    points = sorted(plotted.points, key=lambda point: (point.is_tuned, point.trial))
+    rows = sorted(analysis.history.trials, key=lambda row: (row.is_tuned, row.trial))
+    if all(row.value is None for row in rows):
+        return []
+    place, across = _slice_axis(parameter, rows)
     marks: dict[Series, list[Point]] = {}
-    for point in points:
-        form = Form.STAR if point.is_tuned else Form.DOT
-        mark = Series(form, "tuned", (), style="" if point.is_tuned else "faint")
-        if point.value is None:
-            failed = point.outcome not in (Outcome.OK, Outcome.PRUNED)
+    for row in rows:
+        form = Form.STAR if row.is_tuned else Form.DOT
+        mark = Series(form, "tuned", (), style="" if row.is_tuned else "faint")
+        if row.value is None:
+            failed = row.outcome not in (Outcome.OK, Outcome.PRUNED)
             mark = Series(Form.CROSS, "bad", ()) if failed else Series(Form.DIAMOND, "muted", ())
-        y = BOTTOM if point.value is None else point.value
-        hover = _point_hover(analysis, plotted, point)
-        marks.setdefault(mark, []).append(Point(place(point), y, hover))
+        y = BOTTOM if row.value is None else row.value
+        hover = _slice_hover(analysis.metric, parameter, row)
+        marks.setdefault(mark, []).append(Point(place(row), y, hover))
     series = [replace(mark, points=at) for mark, at in marks.items()]
     level = analysis.history.baseline_value
     rules = [] if level is None or not math.isfinite(level) else [Rule(level)]
     axis = replace(value_axis(analysis.metric), title="")
-    label = f"Objective over {plotted.parameter.name}"
+    label = f"Objective over {parameter.name}"
     return chart_of(label, across, axis, series, rules=rules, height=190)
 
 
-def _point_hover(analysis: StudyAnalysis, plotted: Slice, point: SlicePoint) -> str:
-    value = point.option_value
-    told = "inactive" if value is None else text.option(value, plotted.parameter.unit)
-    ended = text.outcome(point.outcome)
-    came_to = ended if point.value is None else text.quantity(analysis.metric, point.value)
-    return f"trial {point.trial}: {told}\n{came_to}"
+def _slice_hover(metric: str, parameter: Parameter, row: TrialRow) -> str:
+    value = row.options.get(parameter.name)
+    told = "inactive" if value is None else text.option(value, parameter.unit)
+    came_to = text.outcome(row.outcome) if row.value is None else text.quantity(metric, row.value)
+    return f"trial {row.trial}: {told}\n{came_to}"
 
 
 def byte_ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
@@ -455,34 +452,29 @@ def byte_ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]
     return [(tick, bytes_told(tick)) for tick in ticks]
 
 
-def _slice_axis(plotted: Slice) -> tuple[Callable[[SlicePoint], Place], Axis]:
+def _slice_axis(
+    parameter: Parameter, rows: Sequence[TrialRow]
+) -> tuple[Callable[[TrialRow], Place], Axis]:
     """Where a trial stands along x, and that axis: numbers as such, all else by name."""
-    numbers = plotted.parameter.numbers
-    within = [point for point in plotted.points if point.place is SlicePlace.RANGE]
-    values = [point.option_value for point in within]
-    real = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    if numbers is None or len(real) < len(values):
-        names = [option_text(choice) for choice in plotted.parameter.choices]
-        inactive = [point for point in plotted.points if point.place is SlicePlace.INACTIVE]
-        names += ["inactive"] if inactive else []
-        seen = {_name(point) for point in plotted.points}
-        return _name, Axis(names=[*names, *sorted(seen - set(names))])
+
+    def name(row: TrialRow) -> str:
+        value = row.options.get(parameter.name)
+        return "inactive" if value is None else option_text(value)
+
+    def at(row: TrialRow) -> Place:
+        value = _within(parameter, row)
+        return name(row) if value is None or isinstance(value, bool) else value
+
+    numbers, within = parameter.numbers, [_within(parameter, row) for row in rows]
+    known = [value for value in within if value is not None]
+    real = [v for v in known if isinstance(v, int | float) and not isinstance(v, bool)]
+    if numbers is None or len(real) < len(known):
+        names = [option_text(choice) for choice in parameter.choices]
+        seen = {name(row) for row in rows}
+        return name, Axis(names=[*names, *sorted(seen - set(names))])
     log = numbers.log and all(value > 0 for value in real)
-    ticks = (
-        byte_ticks(numbers.low, numbers.high, log=log) if plotted.parameter.unit == "bytes" else []
-    )
-    aside = sorted({_name(p) for p in plotted.points if p.place is not SlicePlace.RANGE})
+    ticks = byte_ticks(numbers.low, numbers.high, log=log) if parameter.unit == "bytes" else []
+    aside = sorted({name(row) for row, value in zip(rows, within, strict=True) if value is None})
     told = whole if numbers.integer else Axis().told
     axis = Axis(log=log, aside=aside, low=numbers.low, high=numbers.high, ticks=ticks, told=told)
-    return _at, axis
-
-
-def _at(point: SlicePoint) -> Place:
-    value = point.option_value
-    if point.place is not SlicePlace.RANGE or value is None or isinstance(value, bool):
-        return _name(point)
-    return value
-
-
-def _name(point: SlicePoint) -> str:
-    return "inactive" if point.option_value is None else option_text(point.option_value)
+    return at, axis

@@ -1,4 +1,4 @@
-"""The search as tables: trials in order, the front, statistics, failures, slices, repeats, options.
+"""The search as tables: trials in order, the front, statistics, failures, repeats, options.
 
 Values are as the machine was in the beginning; a pruned trial is a bound, not a value.
 """
@@ -22,9 +22,6 @@ from lsmtune.report.tables import (
     FrontRow,
     History,
     Row,
-    Slice,
-    SlicePlace,
-    SlicePoint,
     Told,
     TrialRow,
     TrialRun,
@@ -284,31 +281,7 @@ def failures(records: StudyRecords) -> list[Row]:
     ]
 
 
-# --- Parameter slices: one option of the space against the objective, over all trials
-
-
-def slices(records: StudyRecords) -> tuple[Slice, ...]:
-    """A slice for every parameter of the space, in its order, with a point for every trial."""
-    tuned, plotted = chosen(records), []
-    for parameter in records.spec.space.parameters:
-        specials, points = {special.value for special in parameter.specials}, []
-        for trial in records.trials:
-            value = trial.config.options.get(parameter.name)
-            place = SlicePlace.SPECIAL if value in specials else SlicePlace.RANGE
-            points.append(
-                SlicePoint(
-                    trial=trial.number,
-                    option_value=value,
-                    value=value_of(records, trial.values),
-                    outcome=trial.outcome,
-                    place=SlicePlace.INACTIVE if value is None else place,
-                    is_tuned=tuned is not None and trial.number == tuned.trial,
-                )
-            )
-        baseline = records.spec.baseline.options.get(parameter.name)
-        best = None if tuned is None else tuned.config.options.get(parameter.name)
-        plotted.append(Slice(parameter, tuple(points), baseline, best))
-    return tuple(plotted)
+# --- Where a value lies in its range
 
 
 def share_of_range(numbers: Range, value: float) -> float:

@@ -141,9 +141,10 @@ def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
         "pruned, or ended well with an objective of 0, of which several make no number."
     )
     groups: list[list[Block]] = []
-    for plotted in analysis.slices:
-        name, plot = plotted.parameter.name, list[Block](figures.slice_chart(analysis, plotted))
-        groups.append([Heading(name), *(plot or [Paragraph("No trial has a value.", "quiet")])])
+    for parameter in analysis.parameters:
+        plot = list[Block](figures.slice_chart(analysis, parameter))
+        none = Paragraph("No trial has a value.", "quiet")
+        groups.append([Heading(parameter.name), *(plot or [none])])
     return [
         *blocks,
         Heading("One option at a time"),
@@ -200,7 +201,7 @@ def trials_section(analysis: StudyAnalysis) -> Section:
 
     repeated = any(as_measured(row).text for row in rows)
     of_options = []
-    for parameter in (plotted.parameter for plotted in analysis.slices):
+    for parameter in analysis.parameters:
         name, told_option = parameter.name, partial(text.option, unit=parameter.unit)
         of_options.append(Column(name, told_option, ("options", name), style="name mono"))
     columns = [

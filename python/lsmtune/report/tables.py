@@ -12,7 +12,6 @@ from typing import Any
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome, Percentiles
-from lsmtune.space.parameter import Parameter
 
 # The metric of a study with several objectives: the weighted geometric mean of their ratios to the
 # baseline, each turned over where less is better; more is better.
@@ -154,39 +153,6 @@ class LatencyCurve(Percentiles):
     count: int
     points: list[Row]
     latency_us_max: float
-
-
-class SlicePlace(StrEnum):
-    """Where a trial stands in the slice of a parameter."""
-
-    RANGE = "range"  # a number of the range, or one of the choices
-    SPECIAL = "special"  # a value outside the range that has a meaning of its own
-    INACTIVE = "inactive"  # the parameter's condition did not hold
-
-
-@dataclass(frozen=True)
-class SlicePoint:
-    """One trial in a slice: the option's value, None where it was inactive, and the objective's.
-
-    `value` is None for a trial that failed or was pruned (`outcome` says which).
-    """
-
-    trial: int
-    option_value: OptionValue | None
-    value: float | None
-    outcome: Outcome
-    place: SlicePlace
-    is_tuned: bool
-
-
-@dataclass(frozen=True)
-class Slice:
-    """One option over all trials, those without a value and those without the option included."""
-
-    parameter: Parameter
-    points: tuple[SlicePoint, ...]
-    baseline: OptionValue | None
-    tuned: OptionValue | None
 
 
 @dataclass(frozen=True)
