@@ -97,7 +97,7 @@ def test_a_trial_that_waits_to_be_run_again_is_named(study: SampleStudy) -> None
     assert second.last_trial == 15
 
 
-def test_repeated_trials_have_a_spread_and_what_the_sampler_was_told(study: SampleStudy) -> None:
+def test_repeated_trials_have_a_spread(study: SampleStudy) -> None:
     study.add_baseline()
     study.add_trial(0, BEST, study.measured(BEST, 1.0))
     for repeat in (1, 2):
@@ -108,13 +108,6 @@ def test_repeated_trials_have_a_spread_and_what_the_sampler_was_told(study: Samp
     values = sorted(run.value for run in row.runs if run.value is not None)
     assert len(values) == 3
     assert row.spread == pytest.approx((values[2] - values[0]) / 2 / values[1])
-    assert row.told is not None
-    assert (row.told.state, row.told.values, row.told.runs) == ("complete", (row.value,), 3)
-    assert row.told.sd is not None
-    assert row.value is not None
-    assert 0.01 < row.told.sd / row.value < 0.1
-    assert failed.told is not None
-    assert (failed.told.state, failed.told.values, failed.told.sd) == ("fail", None, None)
     assert (failed.spread, [run.value for run in failed.runs]) == (None, [None])
 
 

@@ -22,7 +22,6 @@ from lsmtune.report.tables import (
     FrontRow,
     History,
     Row,
-    Told,
     TrialRow,
     TrialRun,
 )
@@ -77,13 +76,6 @@ def _trial_row(
     counted = [run.judged for run in runs if run.counts and run.judged is not None]
     level = median(counted) if len(counted) > 1 else 0.0
     errors = (run.measurement.error for run in trial.ran.all)
-    noise = trial.told.noise
-    told = Told(
-        state=trial.told.state.name.lower(),
-        values=trial.told.values,
-        sd=None if noise is None else math.sqrt(noise.variance),
-        runs=None if noise is None else noise.runs,
-    )
     return TrialRow(
         trial=trial.number,
         outcome=trial.outcome,
@@ -100,7 +92,6 @@ def _trial_row(
         censored=censored(records, trial),
         runs=runs,
         spread=(max(counted) - min(counted)) / 2 / level if level > 0 else None,
-        told=told,
         run_again_after_change=trial.moved and len(runs) > 1,
     )
 

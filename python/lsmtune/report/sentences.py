@@ -340,16 +340,6 @@ def runs_told(row: TrialRow, metric: str) -> str:
     return " · ".join(told)
 
 
-def told_words(row: TrialRow, metric: str) -> str:
-    """What the sampler was told of a trial: its value and how sure it is, or how it ended."""
-    told = row.told
-    if told.values is None or len(told.values) != 1:
-        return told.state
-    value = "" if told.values[0] == row.value else text.quantity(metric, told.values[0])
-    noise = "" if told.sd is None else f"± {text.quantity(metric, told.sd)}"
-    return f"{value} {noise}".strip() or "the value"
-
-
 def condition_facts(under: Conditions) -> list[tuple[str, str]]:
     """Page cache, memory and stolen time, as name and value."""
     kinds = {label: _PAGE_CACHE.get(kind, kind) for label, kind in under.page_cache.items()}

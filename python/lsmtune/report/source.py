@@ -27,7 +27,6 @@ from lsmtune.proof.crash_test import CRASH_TESTS, CrashTest, kept_tests
 from lsmtune.proof.pairs import Pair, pairs_by_side
 from lsmtune.proof.power_loss import POWER_TESTS, PowerTest
 from lsmtune.report.tables import GAIN, Arm, Row
-from lsmtune.search.in_memory_study import TrialJudgement
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
@@ -58,7 +57,7 @@ class Trial:
     the beginning; None unless the trial ended `ok`. `broken` are the constraints on outcomes that
     it broke. `eligible`: it may be the best, or be picked. `first` is the row of the store in which
     it began, `moved` whether the machine changed during its first round, `unplaced` during every
-    one. `told` is what the sampler is told of it.
+    one.
     """
 
     number: int
@@ -72,7 +71,6 @@ class Trial:
     first: int
     moved: bool
     unplaced: bool
-    told: TrialJudgement
 
     @property
     def wall_s(self) -> float:
@@ -206,7 +204,6 @@ def study_records(
             first=judged.first,
             moved=drift.segment_of(judged.first, ended[number].rounds[0].host) is None,
             unplaced=judged.unplaced,
-            told=judgement.told(number),
         )
         for number, judged in judgement.trials.items()
     )

@@ -196,9 +196,6 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     def as_measured(row: TrialRow) -> Cell:
         return Cell(sentences.runs_told(row, metric), len(row.runs))
 
-    def told(row: TrialRow) -> Cell:
-        return Cell(sentences.told_words(row, metric), row.told.sd)
-
     repeated = any(as_measured(row).text for row in rows)
     of_options = []
     for parameter in analysis.parameters:
@@ -213,7 +210,6 @@ def trials_section(analysis: StudyAnalysis) -> Section:
         *([Column("spread", text.spread, "spread")] if repeated else []),
         Column("took", text.seconds, "elapsed_s"),
         *of_options,
-        Column("sampler was told", told),
         *([Column("as measured", as_measured)] if repeated else []),
     ]
     shown, fold = rows, f"All {text.count(len(rows), 'trial')}"

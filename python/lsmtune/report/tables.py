@@ -65,20 +65,6 @@ class TrialRun:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the sampler is told of a trial: Optuna's word for how it ended, and a value each.
-
-    `sd` is the standard deviation of the only value, a mean over `runs` runs; None where the
-    sampler is told of no noise.
-    """
-
-    state: str
-    values: tuple[float, ...] | None
-    sd: float | None
-    runs: int | None
-
-
-@dataclass(frozen=True)
 class TrialRow:
     """One trial in the order of the search; `best_so_far` counts this trial too.
 
@@ -104,7 +90,6 @@ class TrialRow:
     censored: Censored | None
     runs: tuple[TrialRun, ...]
     spread: float | None
-    told: Told
     run_again_after_change: bool
 
 
