@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -75,13 +74,13 @@ def test_a_team_that_breaks_a_rule_is_not_run(lsmtune: Any, home: Path) -> None:
 
 
 def test_logs_are_ranked_and_written_in_every_form(lsmtune: Any, home: Path) -> None:
-    files = [f"b.{suffix}" for suffix in ("html", "md", "json", "csv")]
+    files = ["b.html", "b.md"]
     outputs = [word for file in files for word in ("--output", file)]
     said = lsmtune("contest", "--from-logs", *logs(home), *outputs)
     assert said.status == 0, said.err
     assert "fast is first" in said.out
-    assert said.out.split()[-4:] == files
-    assert json.loads((home / "b.json").read_text())["standings"]["totals"][0]["team"] == "fast"
+    assert said.out.split()[-2:] == files
+    assert (home / "b.md").read_text().startswith("# fast is first")
 
 
 def test_the_logs_of_the_contest(lsmtune: Any) -> None:

@@ -100,7 +100,7 @@ class ContestFlags:
     directory: RunsDirOption = None
     output: list[Path] | None = flag(
         "--output FILE",
-        "Write the leaderboard, as .html, .md, .json or .csv; - is Markdown on stdout; repeat.",
+        "Write the leaderboard, as .html or .md; - is Markdown on stdout; repeat.",
     )
     force: ForceOption = False
 

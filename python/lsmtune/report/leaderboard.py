@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from lsmtune.report.document import (
     words,
 )
 from lsmtune.report.figures import value_axis
-from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
+from lsmtune.report.render import to_html, to_markdown
 from lsmtune.report.sentences import direction_words, rank
 
 FORMAT_VERSION = 1
@@ -261,14 +261,7 @@ def _dots(
     return chart_of(label, value_axis(metric), rows, series, height=30 + 34 * len(teams))
 
 
-# --- JSON with everything, CSV with one line per run
-
-_COLUMNS = (
-    *("status", "team", "phase", "round", "metric", "value", "outlier"),
-    *("mean", "mean_low", "mean_high", "median", "rank_by_mean", "rank_by_median"),
-    *("rank_low", "rank_high", "total_rank_low", "total_rank_high", "total_rank_by_mean"),
-    *("total_sum_by_mean", "why"),
-)
+# --- The forms: of --json, and by the suffix of the file that is written
 
 
 def document(board: Leaderboard) -> dict[str, Any]:
@@ -276,38 +269,9 @@ def document(board: Leaderboard) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, **encode(board)}
 
 
-def _csv(board: Leaderboard) -> str:
-    """One line for each run that is ranked, and one for each team that is not."""
-    rows: list[Mapping[str, object]] = []
-    if board.standings is not None:
-        rows += _ranked(board.standings)
-    for team in board.disqualified:
-        why = disqualified_line(team)
-        rows.append({"status": "disqualified", "team": team.team, "why": why})
-    rows += [{"status": "failed", **encode(failed)} for failed in board.failed]
-    return to_csv(_COLUMNS, ([row.get(name) for name in _COLUMNS] for row in rows))
-
-
-def _ranked(standings: Standings) -> Iterator[dict[str, object]]:
-    totals = {row.team: encode(row) for row in standings.totals}
-    far = {(row.phase, row.team, row.round) for row in standings.outliers}
-    for phase in standings.phases:
-        for row in phase.rows:
-            total = {f"total_{name}": value for name, value in totals[row.team].items()}
-            for number, value in zip(standings.rounds, row.values, strict=True):
-                outlier = str((phase.phase, row.team, number) in far).lower()
-                run = {"phase": phase.phase, "round": number, "value": value, "outlier": outlier}
-                kind = {"status": "ranked", "metric": standings.metric}
-                yield {**encode(row), **total, **kind, **run}
-
-
-# --- The forms, by the suffix of the file that is written
-
 FORMATS: Mapping[str, Callable[[Leaderboard], str]] = {
     ".html": lambda board: to_html(board_document(board)),
     ".md": lambda board: to_markdown(board_document(board)),
-    ".json": lambda board: to_json(document(board)),
-    ".csv": _csv,
 }
 
 
