@@ -34,7 +34,7 @@ def measured(workload: Workload, missing: int) -> Measurement:
 def judged(workload: Workload, missing: int = 3, prepared: int = 0) -> Measurement:
     seen = measured(workload, missing)
     seen = replace(seen, phases=seen.phases[prepared:])
-    return with_lost_reads(seen, workload.num, workload.phases[:prepared], workload.phases)
+    return with_lost_reads(seen, workload)
 
 
 @pytest.mark.parametrize("name", ["ycsb-a", "ycsb-d", "contest", "zippydb"])
@@ -99,14 +99,7 @@ def test_reads_by_name_after_a_mix_that_deletes_may_miss() -> None:
         ((load, drop, read), Outcome.OK),
         ((load, replace(read, companions=(Companion("gone", mix=mix),))), Outcome.OK),
     ):
-        workload = Workload("w", phases, num=1000)
-        seen = measured(workload, 3)
-        named = tuple(
-            replace(one, operation=phase.operation, operations=phase.operations_whole or 0)
-            for one, phase in zip(seen.phases, phases, strict=True)
-        )
-        found = with_lost_reads(replace(seen, phases=named), 1000, (), phases)
-        assert found.outcome is outcome
+        assert judged(Workload("w", phases, num=1000)).outcome is outcome
 
 
 def with_last(workload: Workload, **fields: object) -> Workload:

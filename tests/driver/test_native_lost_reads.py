@@ -10,9 +10,9 @@ import pytest
 from lsmtune.driver.collect import with_lost_reads
 from lsmtune.driver.native import NativeRunner
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
-from lsmtune.model.workload import Phase, PhaseKind
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.workloads.stated import make_workload
 from made_up import made_up_phase
 from troubles import why_not_ok
@@ -20,64 +20,77 @@ from troubles import why_not_ok
 NUM = 1000
 
 
-def phase(operation: str, operations: int = NUM, missing: int | None = None) -> PhaseMeasurement:
-    return made_up_phase(operation, operations=operations, keys_missing=missing)
+def phase(operation: str, operations: int = NUM) -> Phase:
+    return Phase(operation, PhaseKind.MEASURE, operation, operations_per_thread=operations)
 
 
-def run(*phases: PhaseMeasurement, engine: str = "rocksdb") -> Measurement:
-    return Measurement(Outcome.OK, EngineIdentity(engine), {}, "w", 1, 0.0, 1.0, phases)
+def seen(
+    *phases: Phase, missing: int = 3, prepared: int = 0, engine: str = "rocksdb"
+) -> Measurement:
+    """A run of all but the first `prepared` phases, in which those that read missed keys."""
+    measured = tuple(
+        made_up_phase(
+            each.name,
+            operations=each.operations_whole or 0,
+            keys_missing=missing if each.name.startswith("read") else None,
+        )
+        for each in phases[prepared:]
+    )
+    return Measurement(Outcome.OK, EngineIdentity(engine), {}, "w", 1, 0.0, 1.0, measured)
+
+
+def judged(*phases: Phase, missing: int = 3, prepared: int = 0) -> Measurement:
+    run = seen(*phases, missing=missing, prepared=prepared)
+    return with_lost_reads(run, Workload("w", phases, num=NUM))
 
 
 def test_keys_that_an_earlier_run_put_count_too() -> None:
-    load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=NUM)
-    fewer = replace(load, operations_per_thread=NUM - 1)
-    measured = run(phase("readrandom", missing=3))
-    assert with_lost_reads(measured, NUM, [load]).outcome is Outcome.DATA_LOSS
-    for before in ([], [fewer], [replace(load, duration_s=1.0)]):
-        assert with_lost_reads(measured, NUM, before) == measured
-    deleted = run(phase("deleterandom"), phase("readrandom", missing=3))
-    assert with_lost_reads(deleted, NUM, [load]) == deleted
+    load, read = phase("filluniquerandom"), phase("readrandom")
+    assert judged(load, read, prepared=1).outcome is Outcome.DATA_LOSS
+    for less in (phase("filluniquerandom", NUM - 1), replace(load, duration_s=1.0)):
+        assert judged(less, read, prepared=1).outcome is Outcome.OK
+    assert judged(load, phase("deleterandom"), read, prepared=1).outcome is Outcome.OK
     over_all = replace(load, operations_per_thread=None, operations=NUM, threads=3)
-    assert with_lost_reads(measured, NUM, [over_all]).outcome is Outcome.DATA_LOSS
+    assert judged(over_all, read, prepared=1).outcome is Outcome.DATA_LOSS
 
 
 def test_threads_that_time_ended_need_not_have_put_every_key() -> None:
     # Of two threads one may be as fast as to put its half of the keys twice.
-    load = Phase("filluniquerandom", PhaseKind.LOAD, "filluniquerandom", duration_s=1.0, threads=2)
-    seen = run(phase("filluniquerandom", 2 * NUM), phase("readrandom", missing=3))
-    assert with_lost_reads(seen, NUM, (), [load]) == seen
-    sized = replace(load, duration_s=None, operations=2 * NUM)
-    assert with_lost_reads(seen, NUM, (), [sized]).outcome is Outcome.DATA_LOSS
+    load = replace(phase("filluniquerandom"), operations_per_thread=None, threads=2)
+    timed, sized = replace(load, duration_s=1.0), replace(load, operations=2 * NUM)
+    assert judged(timed, phase("readrandom")).outcome is Outcome.OK
+    assert judged(sized, phase("readrandom")).outcome is Outcome.DATA_LOSS
 
 
+@pytest.mark.parametrize("fill", ["filluniquerandom", "fillseq"])
 @pytest.mark.parametrize("read", ["readuniquerandom", "readrandom", "readhot"])
-def test_a_read_that_misses_a_key_that_was_put_is_data_loss(read: str) -> None:
-    delete = phase("deleteuniquerandom")
-    judged = with_lost_reads(run(phase("filluniquerandom"), phase(read, missing=3), delete), NUM)
-    assert judged.outcome is Outcome.DATA_LOSS
-    assert why_not_ok(judged) == f"3 of 1000 keys that were put not found in {read}"
-    assert len(judged.phases) == 3
+def test_a_read_that_misses_a_key_that_was_put_is_data_loss(fill: str, read: str) -> None:
+    found = judged(phase(fill), phase(read), phase("deleteuniquerandom"))
+    assert found.outcome is Outcome.DATA_LOSS
+    assert why_not_ok(found) == f"3 of 1000 keys that were put not found in {read}"
+    assert len(found.phases) == 3
 
 
 @pytest.mark.parametrize(
-    "phases",
+    ("phases", "missing"),
     [
-        (phase("filluniquerandom"), phase("readuniquerandom", missing=0)),
-        (phase("filluniquerandom"), phase("readmissing", missing=NUM)),
-        (phase("filluniquerandom", NUM - 1), phase("readrandom", missing=1)),
-        (phase("fillrandom"), phase("readrandom", missing=300)),
-        (phase("filluniquerandom"), phase("deleterandom"), phase("readrandom", missing=600)),
+        ((phase("filluniquerandom"), phase("readuniquerandom")), 0),
+        ((phase("filluniquerandom"), phase("readmissing")), NUM),
+        ((phase("filluniquerandom", NUM - 1), phase("readrandom")), 1),
+        ((phase("fillrandom"), phase("readrandom")), 300),
+        ((phase("filluniquerandom"), phase("deleterandom"), phase("readrandom")), 600),
     ],
 )
-def test_what_need_not_be_there_may_be_missing(phases: tuple[PhaseMeasurement, ...]) -> None:
-    assert with_lost_reads(run(*phases), NUM).outcome is Outcome.OK
+def test_what_need_not_be_there_may_be_missing(phases: tuple[Phase, ...], missing: int) -> None:
+    assert judged(*phases, missing=missing).outcome is Outcome.OK
 
 
 def test_neither_an_engine_without_data_nor_another_outcome_is_judged() -> None:
-    phases = (phase("filluniquerandom"), phase("readrandom", missing=NUM))
-    assert with_lost_reads(run(*phases, engine="noop"), NUM).outcome is Outcome.OK
-    timeout = replace(run(*phases), outcome=Outcome.TIMEOUT)
-    assert with_lost_reads(timeout, NUM) is timeout
+    phases = (phase("filluniquerandom"), phase("readrandom"))
+    workload = Workload("w", phases, num=NUM)
+    assert with_lost_reads(seen(*phases, engine="noop"), workload).outcome is Outcome.OK
+    timeout = replace(seen(*phases), outcome=Outcome.TIMEOUT)
+    assert with_lost_reads(timeout, workload) is timeout
 
 
 @pytest.mark.engine

@@ -33,75 +33,46 @@ from lsmtune.model.measurement import (
     Verification,
 )
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import Phase
+from lsmtune.model.workload import Phase, Workload
 from lsmtune.units import format_bytes
 
-_PUTS_EVERY_KEY = "filluniquerandom"
 _DELETES = frozenset({"deleterandom", "deleteuniquerandom", "delete", "delete_oldest"})
 _READS_WHAT_WAS_PUT = frozenset({"readrandom", "readhot", "readuniquerandom"})
 _KEEPS_NOTHING = "noop"  # the engine that stores no data
 
 
-def with_lost_reads(
-    measurement: Measurement, num: int, before: Sequence[Phase] = (), phases: Sequence[Phase] = ()
-) -> Measurement:
-    """`measurement` of a workload over `num` keys, as `data_loss` if reads missed what was put.
+def with_lost_reads(measurement: Measurement, workload: Workload) -> Measurement:
+    """`measurement` of `workload`, as `data_loss` if reads missed what phases before had all put.
 
-    `before` are the phases of the workload that an earlier run executed on the database, `phases`
-    all of them, without which nothing is known of what a mix read, or of what time ended.
+    Phases that an earlier run executed on the database count as those that are measured.
     """
     if measurement.outcome is not Outcome.OK or measurement.engine.name == _KEEPS_NOTHING:
         return measurement
-    phase = _first_lossy(measurement.phases, num, before, phases)
-    phase = phase or _first_lossy_mix(measurement.phases, num, phases)
-    if phase is None:
-        return measurement
-    message = (
-        f"{phase.keys_missing} of {phase.operations} keys that were put not found in {phase.name}"
-    )
-    error = RunError(Outcome.DATA_LOSS.value, message)
-    return replace(measurement, outcome=Outcome.DATA_LOSS, error=error)
-
-
-def _first_lossy(
-    measured: Sequence[PhaseMeasurement], num: int, before: Sequence[Phase], phases: Sequence[Phase]
-) -> PhaseMeasurement | None:
-    """The first phase that missed keys after one had put each of the `num`, and none deleted."""
-    deleting = {phase.name for phase in phases if _may_delete(phase)}
-    # Threads share the keys, and time ends them all: a fast one has met its keys twice by then.
-    timed = {phase.name for phase in phases if phase.duration_s is not None}
-    all_put = any(
-        phase.operation == _PUTS_EVERY_KEY and phase.puts_each_of(num) for phase in before
-    )
-    for phase in measured:
-        if phase.operation in _DELETES or phase.name in deleting:
-            all_put = False
-        elif phase.operation == _PUTS_EVERY_KEY:
-            all_put = all_put or (phase.operations >= num and phase.name not in timed)
-        elif all_put and phase.operation in _READS_WHAT_WAS_PUT and phase.keys_missing:
-            return phase
-    return None
-
-
-def _first_lossy_mix(
-    measured: Sequence[PhaseMeasurement], num: int, phases: Sequence[Phase]
-) -> PhaseMeasurement | None:
-    """The first phase whose mix missed keys among records that phases before it had all put.
-
-    A mix chooses only among records that were there or that it has inserted itself.
-    """
-    by_name = {phase.name: phase for phase in measured}
-    sure = 0
-    for phase in phases:
-        if _may_delete(phase):
-            return None
-        mix, reads = phase.mix, by_name.get(phase.name)
-        # Numbers between the records and the first insert belong to nobody.
-        whole = mix is not None and mix.insert_from is None and mix.first + mix.records <= sure
-        if whole and reads is not None and reads.keys_missing:
-            return reads
+    measured = {phase.name: phase for phase in measurement.phases}
+    num, sure = workload.num, 0  # so many records, from number 0 on, are there for certain
+    for phase in workload.phases:
+        if phase.replay is not None or not _DELETES.isdisjoint(phase.doing):
+            sure = 0
+            continue
+        reads = measured.get(phase.name)
+        if reads is not None and reads.keys_missing and _reads_alone(phase, num, sure):
+            message = (
+                f"{reads.keys_missing} of {reads.operations} keys that were put not found in "
+                f"{phase.name}"
+            )
+            error = RunError(Outcome.DATA_LOSS.value, message)
+            return replace(measurement, outcome=Outcome.DATA_LOSS, error=error)
         sure = max(sure, _surely_put(phase, num, sure))
-    return None
+    return measurement
+
+
+def _reads_alone(phase: Phase, num: int, sure: int) -> bool:
+    """Whether `phase` reads nothing but the first `sure` records, and what it inserted itself."""
+    mix = phase.mix
+    if mix is None:
+        return phase.operation in _READS_WHAT_WAS_PUT and num <= sure
+    # Numbers between the records and the first insert belong to nobody.
+    return mix.insert_from is None and mix.first + mix.records <= sure
 
 
 def _surely_put(phase: Phase, num: int, sure: int) -> int:
@@ -114,10 +85,6 @@ def _surely_put(phase: Phase, num: int, sure: int) -> int:
     alone = [name for name, _ in mix.operations] == ["insert"]
     follows = mix.first == 0 and mix.records <= sure and mix.insert_from is None
     return mix.records + done if alone and follows else 0
-
-
-def _may_delete(phase: Phase) -> bool:
-    return phase.replay is not None or not _DELETES.isdisjoint(phase.doing)
 
 
 # --- what the end of a run means: its outcome, and one line that says why

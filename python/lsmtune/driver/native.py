@@ -125,9 +125,7 @@ class NativeRun(Conversation):
             warnings=(*judgement.warnings, *warnings),
             memory_limited_by="watch" if self.group is None else "cgroup",
         )
-        workload, prepared = self._request.workload, self._request.prepared
-        before = workload.phases[: prepared.phases] if prepared else ()
-        self.measurement = with_lost_reads(measurement, workload.num, before, workload.phases)
+        self.measurement = with_lost_reads(measurement, self._request.workload)
         return judgement
 
 
