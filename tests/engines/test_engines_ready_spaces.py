@@ -10,8 +10,8 @@ import pytest
 from engine_parts import distribution_library
 from option_runs import Opener
 
-from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.ready import ReadySpace, known_spaces, parse_spaces, ready_space
+from lsmtune.engines.catalogue import entries, option_catalogue, read_data
+from lsmtune.engines.ready import ReadySpace, known_spaces, ready_space
 from lsmtune.engines.safety import unsafe_reason
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
@@ -217,24 +217,13 @@ def test_a_wrong_name_is_one_line_with_the_nearest() -> None:
     assert line.endswith("did you mean rocksdb-write?")
 
 
-SUMMARY = "engine: rocksdb, summary: 'what it is for'"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (f"fast: {{{SUMMARY}}}", "a name that begins with rocksdb-"),
-        (f"rocksdb-x: {{{SUMMARY}, parameters: {{writebuffer_size: }}}}", "did you mean write_b"),
-        (f"rocksdb-x: {{{SUMMARY}, parameters: {{num_levels: {{lo: 2}}}}}}", "num_levels.lo"),
-        (f"rocksdb-x: {{{SUMMARY}, leaves_out: {{ttl_s: 'x'}}}}", "no such option"),
-        (f"rocksdb-x: {{{SUMMARY}, parameters: {{num_levels: {{low: 9}}}}}}", "default"),
-        (
-            f"rocksdb-x: {{{SUMMARY}, parameters: {{min_blob_size: }}}}",
-            "rocksdb-x.min_blob_size: its condition never holds here",
-        ),
-    ],
-)
-def test_a_slip_in_the_data_is_one_line(text: str, said: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_spaces(text, "spaces.yaml")
-    assert said in str(caught.value)
+def test_every_option_that_the_data_names_is_one_and_is_where_it_is_named() -> None:
+    """A condition that never holds would leave it out in silence."""
+    for name, entry in entries(read_data("spaces.yaml"), "spaces.yaml").items():
+        space = known_spaces()[name]
+        assert name.startswith(f"{space.engine}-")
+        assert len(space.summary) > 10
+        beside = {*entry.get("leaves_out", {}), *entry.get("fixed", {})}
+        assert beside <= option_catalogue(space.engine).keys()
+        named = {parameter.name for parameter in space.parameters}
+        assert entry.get("parameters", {}).keys() <= named

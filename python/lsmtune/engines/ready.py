@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from lsmtune.engines.catalogue import (
     Number,
     OptionInfo,
@@ -26,11 +24,11 @@ from lsmtune.engines.catalogue import (
     option_catalogue,
     read_data,
 )
-from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
-from lsmtune.errors import InputError, by_name, check_name, nearest_name
+from lsmtune.engines.library import PLUGIN_ENGINES
+from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
-from lsmtune.space.parameter import Parameter, is_option_name, same_value
+from lsmtune.space.parameter import Parameter, same_value
 
 _FILE = "presets.yaml"
 
@@ -49,38 +47,18 @@ class Preset:
     name: str
     engine: str
     options: Mapping[str, Value]
-    summary: Annotated[str, Field(min_length=10)]
-    source: Annotated[str, Field(min_length=10)]
+    summary: str
+    source: str
     suits: tuple[Literal["writes", "reads", "scans"], ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
-    """The presets in `text` (YAML) by name, in their order.
-
-    Raises InputError, naming `source` and the preset, for the first entry that is not right.
-    """
-    presets: dict[str, Preset] = {}
-    for name, raw in entries(text, source).items():
-        presets[name] = checked(Preset, raw, name, source)
-        _check_name(name, presets[name].engine, source)
-        for option in presets[name].options:
-            if not is_option_name(option):
-                why = "not an option's name"
-                raise InputError(source, f"{name}.options", found=option, why=why)
-    return MappingProxyType(presets)
-
-
-def _check_name(name: str, engine: str, source: str) -> None:
-    check_name(engine, ENGINE_KINDS, source)
-    if not name.startswith(f"{engine}-"):
-        raise InputError(source, name, allowed=f"a name that begins with {engine}-")
 
 
 @functools.cache
 def known_presets() -> Mapping[str, Preset]:
     """Every preset by name, in the order of the data file."""
-    return parse_presets(read_data(_FILE), _FILE)
+    stated = entries(read_data(_FILE), _FILE)
+    presets = {name: checked(Preset, raw, name, _FILE) for name, raw in stated.items()}
+    return MappingProxyType(presets)
 
 
 # --- Ready spaces.
@@ -116,7 +94,7 @@ class _Narrowed:
     high: Number | None = None
     step: Number | None = None
     log: bool | None = None
-    choices: Annotated[tuple[Value, ...], Field(min_length=2)] | None = None
+    choices: tuple[Value, ...] | None = None
     specials: Annotated[tuple[tuple[int | float, str], ...], pairs_of(Number, str)] | None = None
 
 
@@ -128,25 +106,12 @@ class _SpacesEntry:
 
     name: str
     engine: str
-    summary: Annotated[str, Field(min_length=10)]
+    summary: str
     leaves_out: dict[str, str] | None = None
     parameters: dict[str, _Narrowed | None] = field(default_factory=dict)
     constraints: tuple[str, ...] = ()
     fixed: dict[str, Value] = field(default_factory=dict)
     unsafe: tuple[str, ...] = ()
-
-
-def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
-    """The ready spaces in `text` (YAML) by name, in their order.
-
-    Raises InputError, naming `source` and the space, for the first entry that is not right.
-    """
-    spaces: dict[str, ReadySpace] = {}
-    for name, raw in entries(text, source).items():
-        entry = checked(_SpacesEntry, raw, name, source)
-        _check_name(name, entry.engine, source)
-        spaces[name] = _space(entry, _infos(entry, source))
-    return MappingProxyType(spaces)
 
 
 def _space(entry: _SpacesEntry, infos: Sequence[OptionInfo]) -> ReadySpace:
@@ -163,14 +128,9 @@ def _space(entry: _SpacesEntry, infos: Sequence[OptionInfo]) -> ReadySpace:
     )
 
 
-def _infos(entry: _SpacesEntry, source: str) -> list[OptionInfo]:
+def _infos(entry: _SpacesEntry) -> list[OptionInfo]:
     """The options of the space, as it narrows them, with the conditions that are left open."""
-    name, catalogue = entry.name, option_catalogue(entry.engine)
-    named = [*entry.parameters, *entry.fixed, *(entry.leaves_out or ())]
-    for option in named:
-        if option not in catalogue:
-            nearest = nearest_name(option, catalogue)
-            raise InputError(source, name, found=option, why="no such option", nearest=nearest)
+    catalogue = option_catalogue(entry.engine)
     chosen = {n: _narrowed(catalogue[n], own) for n, own in entry.parameters.items()}
     if entry.leaves_out is not None:
         left_out = {*entry.fixed, *entry.leaves_out}
@@ -183,11 +143,8 @@ def _infos(entry: _SpacesEntry, source: str) -> list[OptionInfo]:
             and (info.low is not None or len(_old_choices(info)) > 1)
         }
     still = {n: info.default for n, info in catalogue.items()} | entry.fixed
-    settled = {n: _settled(info, chosen, still) for n, info in chosen.items()}
-    for option, info in settled.items():
-        if info is None and option in entry.parameters:
-            raise InputError(source, f"{name}.{option}", why="its condition never holds here")
-    return [info for info in settled.values() if info is not None]
+    settled = (_settled(info, chosen, still) for info in chosen.values())
+    return [info for info in settled if info is not None]
 
 
 def _old_choices(info: OptionInfo) -> tuple[OptionValue, ...]:
@@ -235,7 +192,9 @@ def _listed_spaces() -> Mapping[str, ReadySpace]:
 @functools.cache
 def known_spaces() -> Mapping[str, ReadySpace]:
     """Every ready space by name, in the order of the data file; then those of plugins' engines."""
-    return {**parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE), **_listed_spaces()}
+    stated = entries(read_data(_SPACES_FILE), _SPACES_FILE)
+    own = [checked(_SpacesEntry, raw, name, _SPACES_FILE) for name, raw in stated.items()]
+    return {**{entry.name: _space(entry, _infos(entry)) for entry in own}, **_listed_spaces()}
 
 
 def ready_space(name: str, source: str, field: str) -> ReadySpace:
