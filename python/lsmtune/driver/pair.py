@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -34,50 +34,25 @@ from lsmtune.model.workload import PageCache, Workload
 
 
 class Turnstile:
-    """Lets one of two arms run at a time; arm 0 begins.
-
-    `grant` says who runs next. That arm runs until `halted` or `ended` is called for it; an arm
-    may end at any time, halted or not, and the other goes on alone.
-    """
+    """Lets one of two arms run at a time; arm 0 begins. An arm may end at any time."""
 
     def __init__(self) -> None:
-        self.running: int | None = None  # the arm that runs
-        self._ended: set[int] = set()
+        self._ran = 0  # the arm that ran last
         # Where each arm has halted: a phase, from 0, and the number of the halt in it, from 0.
-        self._halts = [(-1, 0), (-1, 0)]
+        self._halts = [(-1, -1), (-1, 0)]
 
-    def grant(self) -> int | None:
-        """The arm that runs from now on; None while one is running and when both have ended."""
-        left = [arm for arm in (0, 1) if arm not in self._ended]
-        if self.running is not None or not left:
-            return None
-        first, second = self._halts
-        if len(left) == 1:
-            self.running = left[0]
-        elif first == second:
-            self.running = first[1] % 2
-        else:
-            self.running = 0 if first < second else 1
-        return self.running
+    def next(self, standing: Mapping[int, int]) -> int:
+        """The arm that runs from now on, of those that have not ended, which all stand still.
 
-    def halted(self, arm: int, phase: int) -> None:
-        """The arm that ran has halted in `phase`.
-
-        Raises ValueError for an arm that was not running, or a phase before that of its last halt.
+        `standing` maps each to the phase in which it does, -1 before the first.
         """
-        before, number = self._halts[arm]
-        if self.running != arm:
-            raise ValueError(f"arm {arm} halted while it did not run")
-        if phase < max(before, 0):
-            raise ValueError(f"arm {arm} halted in phase {phase} after phase {before}")
-        self._halts[arm] = (phase, number + 1 if phase == before else 0)
-        self.running = None
-
-    def ended(self, arm: int) -> None:
-        """The arm is over, however that came. May be said more than once."""
-        self._ended.add(arm)
-        if self.running == arm:
-            self.running = None
+        if self._ran in standing:
+            (before, number), phase = self._halts[self._ran], standing[self._ran]
+            self._halts[self._ran] = (phase, number + 1 if phase == before else 0)
+        first, second = self._halts
+        ahead = first[1] % 2 if first == second else int(first > second)
+        self._ran = ahead if ahead in standing else 1 - ahead
+        return self._ran
 
 
 # --- two runs that are compared: one after the other, taking turns in slices, or both at once
@@ -241,14 +216,9 @@ def _end(arms: Sequence[NativeRun], outcome: Outcome, why: str) -> None:
 
 
 def _take_turns(arms: Sequence[NativeRun], turnstile: Turnstile) -> None:
-    for index, arm in enumerate(arms):
-        if arm.measurement is not None:
-            turnstile.ended(index)
-        elif arm.frozen and turnstile.running == index:
-            turnstile.halted(index, arm.phase)
-    granted = turnstile.grant()
-    if granted is not None:
-        arms[granted].proceed()
+    alive = {index: arm for index, arm in enumerate(arms) if arm.measurement is None}
+    if alive and all(arm.frozen for arm in alive.values()):
+        arms[turnstile.next({index: arm.phase for index, arm in alive.items()})].proceed()
 
 
 def _listen(alive: Sequence[NativeRun]) -> None:
