@@ -112,12 +112,12 @@ def test_a_library_that_is_refused_is_not_installed_and_replaces_nothing() -> No
 
 
 def test_the_leftover_of_a_killed_install_is_cleared() -> None:
-    work = engines_folder() / ".work-x-1"
-    work.mkdir(parents=True)
-    (work / MARKER).touch()
-    (work / "half.so").touch()
+    left = engines_folder() / "lsmtune-install-left"
+    left.mkdir(parents=True)
+    (left / ".lsmtune-temporary").touch()
+    (left / "half.so").touch()
     install_folder("x-1", "rocksdb", "test", fill, anything)
-    assert not work.exists()
+    assert not left.exists()
 
 
 def test_a_damaged_library_is_installed_again() -> None:

@@ -1,4 +1,4 @@
-"""Steps of a download or a build, and a folder that is filled whole or not at all."""
+"""Steps of a download or a build, and the folder in which its library is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import IO
 
 from lsmtune.engines.library import engines_folder, file_sha256
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.files import MARKER, file_lock, is_owned
+from lsmtune.machine.files import MARKER, file_lock, is_owned, temporary_folder, write_whole
 
 Progress = Callable[[str], None]
 
@@ -97,10 +97,10 @@ def open_log(folder: Path, name: str) -> IO[str]:
     return (folder / f"{name}.log").open("w", encoding="utf-8")
 
 
-# --- whole or not at all: an engine's folder is filled under another name and then renamed
+# --- whole or not at all: a library is put into its folder when all else is done
 #
 # A folder that lsmtune may delete bears the marker file. `installed.json` says what the folder
-# holds, with the library's checksum, so that a later command can tell that it is still whole.
+# holds, with the library's checksum, so that a later command can tell that it is whole.
 
 _RECORD = "installed.json"
 
@@ -163,7 +163,7 @@ def install_folder(
 ) -> Fetched:
     """The folder `name`, made by `fill` unless it is already there, whole, and promises the same.
 
-    `fill` gets an empty work folder and returns the library's path within it; only that file is
+    `fill` gets a work folder and returns the library's path within it; only that file is
     kept, and only if `accept` takes it. A second process that wants the same folder waits for the
     first. With `again` a folder that is there is made anew and replaced.
 
@@ -172,49 +172,26 @@ def install_folder(
     """
     root = engines_folder()
     root.mkdir(parents=True, exist_ok=True)
+    folder = root / name
     with file_lock(root / f".{name}.lock"):
         present = installed(name)
         if present is not None and present.compressions == compressions and not again:
             return present
-        work, staging = root / f".work-{name}", root / f".staging-{name}"
-        try:
-            library = fill(_fresh(work))
-            kept = _fresh(staging) / library.name
-            shutil.copyfile(library, kept)
-            record = {
-                "engine_name": engine_name,
-                "origin": origin,
-                "file": kept.name,
-                "sha256": file_sha256(kept),
-                "compressions": compressions,
-            }
-            text = json.dumps(record, indent=2) + "\n"
-            (staging / _RECORD).write_text(text, encoding="utf-8")
-            accept(Fetched(kept, engine_name, origin, compressions))
-            remove_owned(root / name)
-            staging.rename(root / name)
-        finally:
-            remove_owned(work)
-            remove_owned(staging)
-    whole = installed(name)
-    if whole is None:
-        raise LsmtuneError(f"{root / name}: written, but cannot be read back; next step: try again")
-    return whole
-
-
-def remove_owned(folder: Path) -> None:
-    """Delete `folder` if it exists. Raises LsmtuneError when it does not bear the marker."""
-    if not folder.exists():
-        return
-    if not is_owned(folder):
-        why = f"has no {MARKER} file, so it was not made by lsmtune and is left alone"
-        raise LsmtuneError(f"{folder}: {why}; next step: move it away")
-    shutil.rmtree(folder)
-
-
-def _fresh(folder: Path) -> Path:
-    """An empty folder that bears the marker; a leftover of a killed command is removed."""
-    remove_owned(folder)
-    folder.mkdir()
-    (folder / MARKER).touch()
-    return folder
+        if folder.exists() and not is_owned(folder):
+            why = f"has no {MARKER} file, so it was not made by lsmtune and is left alone"
+            raise LsmtuneError(f"{folder}: {why}; next step: move it away")
+        with temporary_folder("install", root) as work:
+            library = fill(work)
+            accept(Fetched(library, engine_name, origin, compressions))
+            folder.mkdir(exist_ok=True)
+            (folder / MARKER).touch()
+            kept = library.resolve().replace(folder / library.name)
+        record = {
+            "engine_name": engine_name,
+            "origin": origin,
+            "file": kept.name,
+            "sha256": file_sha256(kept),
+            "compressions": compressions,
+        }
+        write_whole(folder / _RECORD, json.dumps(record, indent=2) + "\n")
+    return Fetched(kept, engine_name, origin, compressions)

@@ -97,18 +97,18 @@ _TEMPORARY = ".lsmtune-temporary"
 
 
 @contextmanager
-def temporary_folder(purpose: str) -> Iterator[Path]:
-    """A folder among the system's temporary files, removed on the way out.
+def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
+    """A folder in `parent`, or among the system's temporary files, removed on the way out.
 
     So is what killed processes left of the same `purpose`: a folder that was made here, by its name
     and by a file in it, and that nobody has locked.
     """
-    prefix, parent = f"lsmtune-{purpose}-", Path(tempfile.gettempdir())
+    prefix, parent = f"lsmtune-{purpose}-", parent or Path(tempfile.gettempdir())
     for left in parent.glob(f"{prefix}*/{_TEMPORARY}"):
         if not left.parent.is_symlink():
             with suppress(OSError), folder_in_use(left.parent):
                 shutil.rmtree(left.parent, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=prefix) as made:
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as made:
         folder = Path(made)
         with folder_in_use(folder, refusable=False):
             (folder / _TEMPORARY).touch()  # once it is locked
