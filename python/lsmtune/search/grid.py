@@ -2,20 +2,13 @@
 
 Each choice and each special value is a value of the grid. A range gives `points` values from its
 low to its high, even on its own scale: logarithmic, or by quantiles where it has a prior. A
-parameter takes part where its conditions hold, and nowhere else. The grid is never listed, so it
-may be as large as it likes; in the shuffled order its beginning is a fair sample of all of it.
-
-A ConfigTable numbers the configurations. Conditions make a tree of the plain product: a parameter
-that is not active has no value. How many configurations hang below a node depends only on which
-later parameters are already known to be inactive, so the numbers are counted once per such set, and
-the configuration of a number is found by walking down. A table of 10**30 configurations costs no
-more than one of ten.
+parameter takes part where its conditions hold, and nowhere else. A grid of more than `LISTED_MAX`
+configurations is not listed: each trial draws one of the values of each parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, cast
 
 import numpy as np
@@ -25,96 +18,45 @@ from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.setting import Setting, whole_setting
 from lsmtune.search.plans import NO_SUCH_PARAMETER, PlanSampler
-from lsmtune.search.sampler import SamplerContext, SamplerKind, SpaceExhaustedError
+from lsmtune.search.sampler import (
+    SamplerContext,
+    SamplerKind,
+    SpaceExhaustedError,
+    generator_of_trial,
+)
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 from lsmtune.units import option_value
 
-_Off = frozenset[str]  # later parameters that are known to be inactive
 _Entry = int | tuple[OptionValue, ...]
 _Entries = Mapping[str, _Entry]
 _POINTS_MAX = 10_000
 _ENTRY_ALLOWED = f"for a parameter, a whole number from 1 to {_POINTS_MAX} or a list of its values"
-_FEISTEL_ROUNDS = 6
+LISTED_MAX = 20_000  # configurations of a grid; a larger one is drawn from at random
 
 
-# --- all configurations of some values for each parameter, numbered
+# --- all configurations of some values for each parameter
 
 
-class ConfigTable:
-    """The configurations of `space` in which each parameter has one of its `values`.
+def every_configuration(
+    space: Space, values: Mapping[str, Sequence[OptionValue]], limit: int
+) -> list[dict[str, OptionValue]] | None:
+    """The configurations in which each parameter, if active, has one of its `values`.
 
-    `values` maps every parameter's name to at least one value, none twice; a `range` will do.
+    `values` has every parameter's name. None when there are more than `limit` of them.
     """
-
-    def __init__(self, space: Space, values: Mapping[str, Sequence[OptionValue]]) -> None:
-        self._order = space.evaluation_order
-        self._dependents = {
-            parameter.name: [
-                (later.name, condition)
-                for later in self._order
-                for condition in later.conditions
-                if condition.name == parameter.name
-            ]
-            for parameter in self._order
-        }
-        self._branches = {p.name: self._branches_of(p, values[p.name]) for p in self._order}
-        self._counts: dict[tuple[int, _Off], int] = {}
-        self.size: int = self._count(0, frozenset())
-
-    def at(self, index: int) -> dict[str, OptionValue]:
-        """The configuration of number `index`, from 0 to `size` - 1."""
-        if not 0 <= index < self.size:
-            raise IndexError(index)
-        config: dict[str, OptionValue] = {}
-        off: _Off = frozenset()
-        for position, parameter in enumerate(self._order):
-            if parameter.name in off:
-                off = self._after_inactive(parameter, off)
-                continue
-            for more_off, values in self._branches[parameter.name].items():
-                below = self._count(position + 1, off | more_off)
-                if index < len(values) * below:
-                    which, index = divmod(index, below)
-                    config[parameter.name] = values[which]
-                    off |= more_off
-                    break
-                index -= len(values) * below
-        return config
-
-    def _branches_of(
-        self, parameter: Parameter, values: Sequence[OptionValue]
-    ) -> Mapping[_Off, Sequence[OptionValue]]:
-        """The values of a parameter by the later parameters that are off after them."""
-        groups: dict[_Off, list[OptionValue]] = {}
-        dependents = self._dependents[parameter.name]
-        if not dependents:
-            return {frozenset(): values}
-        for value in values:
-            known = {parameter.name: value}
-            off = frozenset(name for name, condition in dependents if not condition.holds(known))
-            groups.setdefault(off, []).append(value)
-        return groups
-
-    def _after_inactive(self, parameter: Parameter, off: _Off) -> _Off:
-        return off | {name for name, _ in self._dependents[parameter.name]}
-
-    def _count(self, position: int, off: _Off) -> int:
-        """Configurations of the parameters from `position` on; those in `off` are inactive."""
-        if position == len(self._order):
-            return 1
-        off &= frozenset(parameter.name for parameter in self._order[position:])
-        if (position, off) not in self._counts:
-            parameter = self._order[position]
-            if parameter.name in off:
-                count = self._count(position + 1, self._after_inactive(parameter, off))
+    found: list[dict[str, OptionValue]] = [{}]
+    for parameter in space.evaluation_order:
+        longer: list[dict[str, OptionValue]] = []
+        for config in found:
+            if parameter.is_active(config):
+                longer += [{**config, parameter.name: each} for each in values[parameter.name]]
             else:
-                count = sum(
-                    len(values) * self._count(position + 1, off | more_off)
-                    for more_off, values in self._branches[parameter.name].items()
-                )
-            self._counts[position, off] = count
-        return self._counts[position, off]
+                longer.append(config)
+            if len(longer) > limit:
+                return None
+        found = longer
+    return found
 
 
 def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | None:
@@ -131,50 +73,15 @@ def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | Non
     ]
 
 
-def whole_table(space: Space, limit: int) -> ConfigTable | None:
-    """The table of every configuration of `space`, or None when there are more than `limit`."""
+def whole_space(space: Space, limit: int) -> list[dict[str, OptionValue]] | None:
+    """Every configuration of `space`, or None when there are more than `limit`."""
     values: dict[str, Sequence[OptionValue]] = {}
     for parameter in space.parameters:
         listed = every_value(parameter, limit)
         if listed is None:
             return None
         values[parameter.name] = listed
-    table = ConfigTable(space, values)
-    return table if table.size <= limit else None
-
-
-# --- a seeded order of a huge range of integers, without a list
-
-
-class Permutation:
-    """The integers from 0 to `size` - 1 in an order that follows from `seed`.
-
-    A Feistel network over the next even number of bits; what falls outside the range is sent
-    through it again until it falls inside ("cycle walking", J. Black and P. Rogaway, "Ciphers with
-    arbitrary finite domains", CT-RSA 2002). At most three in four are outside, so it ends soon.
-    """
-
-    def __init__(self, size: int, seed: int) -> None:
-        self._size = size
-        self._half_bits = max(1, -(-max(1, (size - 1).bit_length()) // 2))
-        self._mask = (1 << self._half_bits) - 1
-        self._seed = str(seed).encode()
-
-    def at(self, index: int) -> int:
-        """The integer at place `index`; both from 0 to `size` - 1."""
-        if not 0 <= index < self._size:
-            raise IndexError(index)
-        value = self._once(index)
-        while value >= self._size:
-            value = self._once(value)
-        return value
-
-    def _once(self, value: int) -> int:
-        left, right = value >> self._half_bits, value & self._mask
-        for number in range(_FEISTEL_ROUNDS):
-            digest = blake2b(b"%s:%d:%d" % (self._seed, number, right), digest_size=32).digest()
-            left, right = right, left ^ (int.from_bytes(digest, "big") & self._mask)
-        return left << self._half_bits | right
+    return every_configuration(space, values, limit)
 
 
 # --- the sampler
@@ -189,26 +96,33 @@ _POINTS = whole_setting(
 
 
 class GridSampler(PlanSampler):
-    """The configurations of a `ConfigTable` in the order of a `Permutation`."""
+    """The configurations in a random order; of a grid that is too large to list, random ones."""
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         entries = cast(_Entries, context.settings["parameters"])
         default: int = context.settings["points"]
-        self._table = ConfigTable(
-            context.space,
-            {
-                p.name: _grid_values(p, entries.get(p.name, default))
-                for p in context.space.parameters
-            },
-        )
-        self._order = Permutation(self._table.size, context.seed)
+        self._values = {
+            p.name: _grid_values(p, entries.get(p.name, default)) for p in context.space.parameters
+        }
+        self._listed = every_configuration(context.space, self._values, LISTED_MAX)
+        self._order = self.rng.permutation(len(self._listed or ())).tolist()
 
     def variables_at(self, index: int) -> dict[str, Any]:
         """The variables of the grid's configuration `index` of the shuffled order."""
-        if index >= self._table.size:
-            raise SpaceExhaustedError(f"each of the {self._table.size} configurations of the grid")
-        return self.space.variables_of(self._table.at(self._order.at(index)))
+        if self._listed is None:
+            return self.space.variables_of(self._drawn(index))
+        if index >= len(self._listed):
+            raise SpaceExhaustedError(f"each of the {len(self._listed)} configurations of the grid")
+        return self.space.variables_of(self._listed[self._order[index]])
+
+    def _drawn(self, index: int) -> dict[str, OptionValue]:
+        rng, config = generator_of_trial(self.seed, index), dict[str, OptionValue]()
+        for parameter in self.space.evaluation_order:
+            if parameter.is_active(config):
+                values = self._values[parameter.name]
+                config[parameter.name] = values[int(rng.integers(len(values)))]
+        return config
 
 
 def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:

@@ -149,7 +149,7 @@ def _check_config(space: Space, config: Mapping[str, OptionValue], source: str, 
     active: dict[str, OptionValue] = {}
     for parameter in space.evaluation_order:
         dotted = f"{field}.{parameter.name}"
-        if not all(condition.holds(active) for condition in parameter.conditions):
+        if not parameter.is_active(active):
             if parameter.name in config:
                 conditions = ", ".join(condition.name for condition in parameter.conditions)
                 raise InputError(source, dotted, why=f"has no effect with this {conditions}")

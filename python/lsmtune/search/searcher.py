@@ -25,7 +25,7 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.goal import Direction
-from lsmtune.search.grid import ConfigTable, whole_table
+from lsmtune.search.grid import LISTED_MAX, whole_space
 from lsmtune.search.in_memory_study import (
     CONSTRAINT_PREFIX,
     InMemoryStudy,
@@ -58,8 +58,7 @@ PUT_BACK = "put_back"  # its value where a stored trial FAILed because it was pu
 _LEARNER_SUGGESTIONS = 20
 _PLAIN_SUGGESTIONS = 200
 _LISTED_SUGGESTIONS = 100_000
-# Then: a space of up to so many configurations is listed, any other is drawn from at random.
-_TABLE_LIMIT = 20_000
+# Then a small space is listed, and any other is drawn from at random, so often.
 _RANDOM_SUGGESTIONS = 10_000
 
 _FAILURE = {FAILED: 1.0}  # the constraints that a failed trial breaks
@@ -273,21 +272,21 @@ class Searcher:
             return
         limit = _LEARNER_SUGGESTIONS if self._kind.learns else _PLAIN_SUGGESTIONS
         yield from islice(found, limit)
-        if self._table is None:
+        if self._listed is None:
             seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
             random = proposed(RandomSampler(seed=seed), self._space, study, trial)
             yield from islice(random, _RANDOM_SUGGESTIONS)
         else:
             rng = generator_of_trial(self._context.seed, trial.number, Use.SEARCHER)
-            for index in rng.permutation(self._table.size):
-                values = self._table.at(int(index))
+            for index in rng.permutation(len(self._listed)):
+                values = self._listed[int(index)]
                 if not self.tried(values):
                     variables = self._space.variables_of(values)
                     yield suggestion_of(self._space, variables)
 
     @cached_property
-    def _table(self) -> ConfigTable | None:
-        return whole_table(self._space, _TABLE_LIMIT)
+    def _listed(self) -> list[dict[str, OptionValue]] | None:
+        return whole_space(self._space, LISTED_MAX)
 
 
 def _key(values: Mapping[str, OptionValue]) -> _Key:

@@ -87,7 +87,7 @@ def projected(
     """The point nearest to `options`, else `defaults`; None where a parameter has no value."""
     space, values = unit_space.space, dict[str, OptionValue]()
     for parameter in space.evaluation_order:
-        if not all(condition.holds(values) for condition in parameter.conditions):
+        if not parameter.is_active(values):
             continue
         wanted = [options.get(parameter.name), defaults.get(parameter.name), parameter.default]
         given = [value for value in wanted if value is not None]

@@ -176,6 +176,10 @@ class Parameter:
         """The name of the Optuna variable that picks a special value or the range, if any."""
         return f"{self.name}?" if self.specials else None
 
+    def is_active(self, values: Mapping[str, OptionValue]) -> bool:
+        """Whether all its conditions hold among the active parameters' `values`."""
+        return all(condition.holds(values) for condition in self.conditions)
+
     def distributions(self) -> dict[str, BaseDistribution]:
         """Every Optuna variable of this parameter and its distribution."""
         if self.numbers is None:

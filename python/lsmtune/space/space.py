@@ -57,7 +57,7 @@ class Space:
         """
         values: dict[str, OptionValue] = {}
         for parameter in self.evaluation_order:
-            if _active(parameter, values):
+            if parameter.is_active(values):
                 values[parameter.name] = parameter.suggest(drawn)
         return values
 
@@ -75,7 +75,7 @@ class Space:
 
     def contains(self, options: Mapping[str, OptionValue]) -> bool:
         """Whether `suggest` can return `options`: all active parameters, and nothing else."""
-        active = [p for p in self.evaluation_order if _active(p, options)]
+        active = [p for p in self.evaluation_order if p.is_active(options)]
         return options.keys() == {p.name for p in active} and all(
             parameter.contains(options[parameter.name]) for parameter in active
         )
@@ -110,7 +110,7 @@ class Space:
         """The first parameter that keeps `options` out of the space, and why; empty for none."""
         values = self._filled(options, defaults or {})
         for parameter in self.evaluation_order:
-            if not _active(parameter, values):
+            if not parameter.is_active(values):
                 continue
             if parameter.name not in values:
                 return f"{parameter.name} has no value and no default that is known"
@@ -124,17 +124,13 @@ class Space:
     ) -> dict[str, OptionValue]:
         values: dict[str, OptionValue] = {}
         for parameter in self.evaluation_order:
-            if not _active(parameter, values):
+            if not parameter.is_active(values):
                 continue
             default = defaults.get(parameter.name, parameter.default)
             value = options.get(parameter.name, default)
             if value is not None:
                 values[parameter.name] = parameter.spelled(value)
         return values
-
-
-def _active(parameter: Parameter, values: Mapping[str, OptionValue]) -> bool:
-    return all(condition.holds(values) for condition in parameter.conditions)
 
 
 def make_space(parameters: Sequence[Parameter]) -> Space:

@@ -353,7 +353,7 @@ def _program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], d
     except ValidationError:
         return dict(stated), {}
     for parameter in space.evaluation_order:
-        if not all(condition.holds(values) for condition in parameter.conditions):
+        if not parameter.is_active(values):
             continue
         value = stated.get(parameter.name)
         if value is None or not parameter.contains(value):
