@@ -1,25 +1,21 @@
-"""Sweep files: what they may say, one line for what is wrong, and the schema of it."""
+"""Sweep files: what they may say, one line for what is wrong."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import jsonschema
 import pytest
 from sweep_parts import cells_of
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.sweep import (
-    BUILT_IN,
     AxisKind,
     built_in,
     built_in_text,
     load_sweep,
     parse_sweep,
-    sweep_json_schema,
 )
-from lsmtune.model.files import parse_document
 from lsmtune.model.request import Limits
 
 pytestmark = pytest.mark.usefixtures("in_memory")
@@ -132,20 +128,6 @@ def test_what_only_the_grid_sees_has_its_line_too() -> None:
 def test_an_absent_file_is_called_what_it_should_have_been(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.yaml: no such file; allowed: a sweep file$"):
         load_sweep(tmp_path / "none.yaml")
-
-
-@pytest.mark.parametrize("text", [WHOLE, LEAST, *map(built_in_text, BUILT_IN)])
-def test_the_schema_takes_what_is_right(text: str) -> None:
-    schema = sweep_json_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(parse_document(text, "sweep.yaml").data)
-
-
-@pytest.mark.parametrize("wrong", ["repeats: 0", "nme: x", "limits: {deadlin: 1s}"])
-def test_the_schema_refuses_what_is_wrong(wrong: str) -> None:
-    data = parse_document(f"{LEAST}{wrong}\n", "sweep.yaml").data
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(sweep_json_schema()).validate(data)
 
 
 def test_rf5_is_the_study_of_record_sizes() -> None:

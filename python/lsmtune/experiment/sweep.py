@@ -13,13 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidatorFunctionWrapHandler,
-    WithJsonSchema,
-    WrapValidator,
-)
+from pydantic import BeforeValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.model.config import OptionValue
@@ -34,7 +28,7 @@ from lsmtune.model.fields import (
     found_text,
     refused,
 )
-from lsmtune.model.files import FileKind, json_schema, parse_document, read_as, read_text
+from lsmtune.model.files import FileKind, parse_document, read_as, read_text
 from lsmtune.model.request import FIRST_SEED_MAX, LIMITS_DEFAULT, DatabaseSpec, Limits
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
@@ -123,21 +117,6 @@ def _workload(value: object) -> object:
     return {"name": stated["name"], "parameters": own, "label": stated.get("label", "")}
 
 
-_PARAMETER = {"type": ["number", "string"]}
-_WORKLOAD_SCHEMA = {
-    "anyOf": [
-        {"type": "string", "minLength": 1},
-        {
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "label": {"type": "string"}},
-            "required": ["name"],
-            "additionalProperties": _PARAMETER,
-        },
-    ]
-}
-_PARAMETERS_SCHEMA = {"type": "object", "additionalProperties": _PARAMETER}
-
-
 @dataclass(frozen=True)
 class SweepEngine:
     """Which engine is measured."""
@@ -174,15 +153,11 @@ class SweepFile:
     ] = "sweep"
     engine: Annotated[SweepEngine, described("a mapping with name and, if wanted, library")]
     workloads: Annotated[
-        tuple[
-            Annotated[SweepWorkload, BeforeValidator(_workload), WithJsonSchema(_WORKLOAD_SCHEMA)],
-            ...,
-        ],
+        tuple[Annotated[SweepWorkload, BeforeValidator(_workload)], ...],
         described("a list of workloads: names, or mappings with parameters", min_length=1),
     ]
     parameters: Annotated[
         Mapping[str, Any],
-        WithJsonSchema(_PARAMETERS_SCHEMA),
         described("a mapping of workload parameters that hold in every cell", alias="workload"),
     ] = field(default_factory=dict)
     options: Annotated[
@@ -225,7 +200,7 @@ class Sweep(SweepFile):
         return None if self.engine.library is None else Path(self.engine.library)
 
 
-# --- Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
+# --- Sweep files: text to Sweep, and the sweeps that are built in.
 
 BUILT_IN = ("rf5",)
 SWEEP_FILE = FileKind("sweep")
@@ -265,8 +240,3 @@ def parse_sweep(text: str, path: Path) -> Sweep:
         return document.where(at), at
 
     return Sweep(**{**vars(stated), "engine": engine}, place=place, folder=path.parent)
-
-
-def sweep_json_schema() -> dict[str, Any]:
-    """The JSON Schema (Draft 2020-12) of sweep files; it holds what a schema can say."""
-    return json_schema(SweepFile)
