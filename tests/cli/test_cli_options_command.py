@@ -151,6 +151,7 @@ def test_json_of_spaces_and_presets(lsmtune: Any) -> None:
     space = lsmtune("options", "rocksdb", "rocksdb-gist", "--json").json()["space"]
     assert space["unsafe"] == ["compaction_style", "disable_auto_compactions"]
     buckets = next(p for p in space["parameters"] if p["name"] == "memtable_factory.bucket_count")
+    assert (buckets["type"], buckets["log"]) == ("int", True)
     assert buckets["when"] == {"memtable_factory.id": ["prefix_hash", "hash_linkedlist"]}
     preset = lsmtune("options", "rocksdb", "rocksdb-increase-parallelism", "--json").json()
     assert preset["preset"]["options"] == {"max_background_jobs": 16}

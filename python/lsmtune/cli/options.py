@@ -158,9 +158,10 @@ def _space_document(space: ReadySpace) -> dict[str, object]:
 
 def _parameter_document(parameter: Parameter) -> dict[str, object]:
     numbers = parameter.numbers
+    kind = "categorical" if numbers is None else "int" if numbers.integer else "float"
     return {
         "name": parameter.name,
-        "type": parameter.kind,
+        "type": kind,
         "unit": parameter.unit,
         "default": parameter.default,
         "low": numbers.low if numbers else None,

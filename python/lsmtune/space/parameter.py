@@ -158,13 +158,6 @@ class Parameter:
     prior: Prior | None = None
 
     @property
-    def kind(self) -> str:
-        """`int`, `float` or `categorical`."""
-        if self.numbers is None:
-            return "categorical"
-        return "int" if self.numbers.integer else "float"
-
-    @property
     def variable(self) -> str:
         """The name of the parameter's own Optuna variable."""
         if self.numbers is None:
