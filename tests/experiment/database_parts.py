@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,10 +36,9 @@ SETTLED = made_up_phase(
 
 @dataclass
 class FakeRunner:
-    """Leaves two tables and what belongs to them, in `takes_s` seconds; remembers its requests."""
+    """Leaves two tables and what belongs to them; remembers its requests."""
 
     outcome: Outcome = Outcome.OK
-    takes_s: float = 0.0
     table_bytes: int = TABLE_BYTES
     requests: list[RunRequest] = field(default_factory=list)
 
@@ -61,7 +59,6 @@ class FakeRunner:
             (database / name).touch()
         (database / "archive").mkdir()
         (request.directory / "engine.log").write_text("what the engine printed")
-        time.sleep(self.takes_s)
         outcome = Outcome.CANCELLED if cancel is not None and cancel.is_set() else self.outcome
         error = None
         if outcome is Outcome.OK:

@@ -319,7 +319,7 @@ def test_something_strange_in_its_place_is_left_alone(
     golden.rename(cache.directory / "away")
     golden.mkdir()
     (golden / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="this folder is not ours"):
+    with pytest.raises(LsmtuneError, match="not deleted: it bears no"):
         cache.prepare(make_request())
     assert (golden / "thesis.tex").read_text() == "years of work"
 

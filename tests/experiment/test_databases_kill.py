@@ -65,7 +65,7 @@ def check(directory: Path, make_request: Requests) -> None:
     assert contents(request.directory / "db") == contents(original.directory / "db")
     (golden,) = goldens_in(directory)
     names = {entry.name for entry in directory.iterdir()} - {"other"}
-    assert names == {MARKER, golden.path.name, f"{golden.path.name}.lock"}
+    assert names == {MARKER, golden.path.name}
 
 
 @pytest.mark.parametrize("evicts", [False, True])

@@ -10,11 +10,10 @@ import pytest
 from database_parts import TABLE_BYTES, FakeRunner, Requests, contents
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.experiment.database_files import goldens_in, lock_path, remove_golden
+from lsmtune.experiment.database_files import goldens_in, remove_golden
 from lsmtune.experiment.databases import DatabaseCache, make_room, sweep
 from lsmtune.experiment.files import MARKER, claim
 from lsmtune.experiment.observer import Observer
-from lsmtune.machine.files import try_lock
 
 pytestmark = pytest.mark.usefixtures("synced")
 
@@ -57,7 +56,7 @@ def test_the_one_not_used_for_longest_goes(
     assert layouts(cache) == {one, three}
     assert len(runner.requests) == 3
     names = {entry.name for entry in cache.directory.iterdir()}
-    assert len(names) == 1 + 2 * 2, "the marker, and a folder and a lock for each"
+    assert len(names) == 1 + 2, "the marker, and a folder for each"
     assert sum(golden.facts.disk_bytes for golden in goldens_in(cache.directory)) <= (
         2 * GOLDEN_BYTES
     )
@@ -71,26 +70,6 @@ def test_a_copy_outlives_its_golden_database(tmp_path: Path, make_request: Reque
     cache.prepare(make_request(write_buffer_size=LAYOUTS[1]))
     assert layouts(cache) == {LAYOUTS[1]}
     assert contents(first.directory / "db") == before
-
-
-def test_one_in_use_stays(tmp_path: Path, make_request: Requests, clock: Iterator[float]) -> None:
-    notes = Notes()
-    cache = DatabaseCache(
-        tmp_path / "databases",
-        FakeRunner(),
-        2 * GOLDEN_BYTES,
-        wall_clock=lambda: next(clock),
-        observer=notes,
-    )
-    for size in LAYOUTS[:2]:
-        cache.prepare(make_request(write_buffer_size=size))
-    oldest, newest = sorted(goldens_in(cache.directory), key=lambda g: g.used_unix_ns())
-    held = try_lock(lock_path(oldest.path))
-    assert held is not None
-    with held:
-        cache.prepare(make_request(write_buffer_size=LAYOUTS[2]))
-        assert oldest.path.exists()
-        assert not newest.path.exists()
 
 
 def test_one_larger_than_the_cache_is_given_to_its_run(
@@ -139,7 +118,6 @@ def test_leftovers_are_swept_and_all_else_stays(tmp_path: Path, make_request: Re
     strange.mkdir()
     (strange / "thesis.tex").touch()
     (directory / "notes.txt").touch()
-    lock_path(directory / ("e" * 64)).touch()
     swept = sweep(directory)
     assert {path.name[0] for path in swept} == {"a", "b", "c"}
     assert {entry.name for entry in directory.iterdir()} == {
@@ -147,22 +125,7 @@ def test_leftovers_are_swept_and_all_else_stays(tmp_path: Path, make_request: Re
         "notes.txt",
         strange.name,
         whole.path.name,
-        lock_path(whole.path).name,
     }
-
-
-def test_what_someone_works_on_is_not_swept(tmp_path: Path) -> None:
-    directory = tmp_path / "databases"
-    claim(directory, "golden databases")
-    half = directory / ("a" * 64)
-    building = half.with_name(half.name + ".x1_y.building")
-    claim(building, "golden database", directory)
-    lock = try_lock(lock_path(half))
-    assert lock is not None
-    assert sweep(directory) == []
-    assert building.is_dir()
-    lock.release()
-    assert sweep(directory) == [building]
 
 
 def test_a_folder_without_our_marker_is_never_removed(tmp_path: Path) -> None:

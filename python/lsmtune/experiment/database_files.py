@@ -137,8 +137,7 @@ def clone(database: Path, to: Path, *, link: bool = True) -> str:
 
 # --- Golden databases on the disk: where they are, what they hold, how one is removed.
 #
-# databases/                the cache; marked as ours
-#   <digest>.lock           held by whoever works on the golden database of that digest
+# databases/                the cache; marked as ours, in a folder that one process has locked
 #   <digest>.*.building/    one that is being made; left behind, it is nothing
 #   <digest>/
 #     .lsmtune-owned        the marker, written first
@@ -154,8 +153,6 @@ def clone(database: Path, to: Path, *, link: bool = True) -> str:
 FACTS = "golden.json"
 READY = "ready"
 BUILDING = ".building"
-LOCK_SUFFIX = ".lock"
-_NAME = re.compile(rf"([0-9a-f]{{64}})(\.\w+{re.escape(BUILDING)}|{re.escape(LOCK_SUFFIX)})?")
 
 
 @dataclass(frozen=True)
@@ -208,22 +205,6 @@ class Golden:
             return f"cannot be read: {error.strerror}"
 
 
-def lock_path(golden: Path) -> Path:
-    """The lock file of the golden database at `golden`, beside it; neither need exist."""
-    return golden.with_name(golden.name + LOCK_SUFFIX)
-
-
-def building_paths(golden: Path) -> list[Path]:
-    """Where the golden database at `golden` is being made, or was. Raises OSError."""
-    return sorted(golden.parent.glob(f"{golden.name}.*{BUILDING}"))
-
-
-def names_in(directory: Path) -> list[Path]:
-    """The places of golden databases of which anything is in `directory`. Raises OSError."""
-    matches = (_NAME.fullmatch(entry.name) for entry in directory.iterdir())
-    return [directory / digest for digest in sorted({m[1] for m in matches if m})]
-
-
 def find_golden(path: Path) -> Golden | None:
     """The golden database at `path`; None when there is no whole one. Raises OSError."""
     if not (is_owned(path) and (path / READY).is_file()):
@@ -236,36 +217,21 @@ def find_golden(path: Path) -> Golden | None:
         return None
 
 
-def is_strange(path: Path) -> bool:
-    """Whether something that is not ours is at `path`, where a golden database belongs."""
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
-        return True
-    return path.is_dir() and not is_owned(path) and any(path.iterdir())
-
-
 def remove_golden(path: Path) -> None:
-    """Delete the golden database at `path`, or what is left of it; its lock must be held.
+    """Delete the golden database at `path`, or what is left of it.
 
-    Raises OSError, and LsmtuneError for a folder without our marker.
+    Raises OSError, and LsmtuneError for what is not ours.
     """
     with contextlib.suppress(FileNotFoundError):
         if is_owned(path):
             (path / READY).unlink()
             sync(path)
-    remove_remains(path)
-
-
-def remove_remains(path: Path) -> None:
-    """Delete a marked folder, or an empty one, which a kill before the marker leaves."""
-    if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
-        path.rmdir()
-        return
     remove_owned(path, GOLDEN, path.parent)
 
 
 def goldens_in(directory: Path) -> Iterator[Golden]:
     """The whole golden databases in the cache `directory`. Raises OSError."""
-    for path in names_in(directory):
-        golden = find_golden(path)
+    for path in sorted(directory.iterdir()):
+        golden = None if path.suffix == BUILDING else find_golden(path)
         if golden is not None:
             yield golden

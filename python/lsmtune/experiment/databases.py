@@ -13,7 +13,6 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
-from lsmtune.errors import InputError
 from lsmtune.experiment.database_files import (
     BUILDING,
     FACTS,
@@ -21,25 +20,20 @@ from lsmtune.experiment.database_files import (
     TABLE_SUFFIXES,
     Facts,
     Golden,
-    building_paths,
     clone,
     database_files,
     find_golden,
     goldens_in,
-    is_strange,
-    lock_path,
-    names_in,
     remove_golden,
-    remove_remains,
     sync,
     take_fingerprint,
 )
 from lsmtune.experiment.database_key import LEDGER, Order, order_of
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
-from lsmtune.experiment.files import GOLDEN, claim, explained, not_ours
+from lsmtune.experiment.files import GOLDEN, claim, explained, remove_owned, why_kept
 from lsmtune.experiment.observer import Observer
 from lsmtune.machine.cgroup import memory_limit
-from lsmtune.machine.files import MARKER, Clock, is_owned, try_lock, wait_for_lock, write_whole
+from lsmtune.machine.files import MARKER, Clock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -121,9 +115,8 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     """Make `new_bytes`, on the disk already, fit into the cache `directory` of `size_bytes`.
 
     Returns why they do not fit, empty when they do. For that, twice as much must stay free on
-    the disk. Golden databases are removed, the one whose last use is longest ago first, but none
-    that someone works on. Copies that runs made keep their tables until those runs end. Raises
-    OSError and LsmtuneError.
+    the disk. Golden databases are removed, the one whose last use is longest ago first. Copies that
+    runs made keep their tables until those runs end. Raises OSError and LsmtuneError.
     """
     room = f"the {format_bytes(size_bytes)} for loaded databases"
     if new_bytes > size_bytes:
@@ -142,37 +135,22 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     for golden in goldens:
         if not lacking():
             return ""
-        lock = try_lock(lock_path(golden.path))
-        if lock is not None:
-            with lock:
-                remove_golden(golden.path)
-                lock.forget()
-            taken_bytes -= golden.facts.disk_bytes
+        remove_golden(golden.path)
+        taken_bytes -= golden.facts.disk_bytes
     return lacking()
 
 
 def sweep(directory: Path) -> list[Path]:
     """Remove from `directory` what was never finished, or half removed; returns their places.
 
-    Nothing is touched that is whole, that someone works on, or that is not ours. Raises OSError
-    and LsmtuneError.
+    Nothing is touched that is whole, or that is not ours. Raises OSError and LsmtuneError.
     """
     swept = []
-    for path in names_in(directory):
-        lock = try_lock(lock_path(path))
-        if lock is None:
-            continue
-        with lock:
-            remains = building_paths(path)
-            is_whole = find_golden(path) is not None
-            if not is_whole:
-                remains.append(path)
-            for each in remains:
-                if each.exists() and not is_strange(each):
-                    remove_golden(each)
-                    swept.append(each)
-            if not is_whole:
-                lock.forget()
+    for path in sorted(directory.iterdir()):
+        is_whole = path.suffix != BUILDING and find_golden(path) is not None
+        if not is_whole and not why_kept(path, GOLDEN, directory):
+            remove_golden(path)
+            swept.append(path)
     return swept
 
 
@@ -196,9 +174,9 @@ _SHORT_FACTOR = 4
 class DatabaseCache:
     """Golden databases in `directory`, of `size_bytes` on the disk at most, loaded by `runner`.
 
-    Several processes may use one directory at once. It should be on the file system of the runs'
-    folders, because links do not reach farther. While one is loaded, it takes space beside
-    `size_bytes`. `wall_clock` gives seconds since the epoch.
+    It is in a folder that one process has locked: of an experiment, or a host. It should be on the
+    file system of the runs' folders, because links do not reach farther. While one is loaded, it
+    takes space beside `size_bytes`. `wall_clock` gives seconds since the epoch.
     """
 
     directory: Path
@@ -247,31 +225,19 @@ class DatabaseCache:
 
     def _prepare(self, order: Order, cancel: threading.Event | None) -> _Prepared:
         if not self._swept:
-            try:
-                claim(self.directory, "golden databases")
-            except (FileExistsError, InputError):
-                if not is_owned(self.directory):  # else another tuner claimed it at this moment
-                    raise
+            claim(self.directory, "golden databases")
             sweep(self.directory)
             self._swept = True
         path = self.directory / order.digest
-        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s)
-        if lock is None:
-            return None, "another tuner was still loading the same database"
-        with lock:
-            if is_strange(path):
-                raise not_ours(path)
-            golden = find_golden(path)
-            damage = "" if golden is None else golden.damage()
-            if golden is not None and not damage:
-                age_s = self.wall_clock() - golden.facts.built_unix_s
-                if age_s <= age_max_s(order.layout, order.request.engine.name):
-                    return self._copied(order, golden)
-                damage = "compaction by age would rewrite it"
-            remove_golden(path)
-            prepared, note = self._loaded(order, path, cancel)
-            if find_golden(path) is None:
-                lock.forget()
+        golden = find_golden(path)
+        damage = "" if golden is None else golden.damage()
+        if golden is not None and not damage:
+            age_s = self.wall_clock() - golden.facts.built_unix_s
+            if age_s <= age_max_s(order.layout, order.request.engine.name):
+                return self._copied(order, golden)
+            damage = "compaction by age would rewrite it"
+        remove_golden(path)
+        prepared, note = self._loaded(order, path, cancel)
         why = f"loaded again: {damage}" if damage else ""
         return prepared, "; ".join(part for part in (why, note) if part)
 
@@ -289,23 +255,21 @@ class DatabaseCache:
         return order.run_request(own_pages=short), note
 
     def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> _Prepared:
-        """Load the golden database at `path` and copy it; its lock is held."""
+        """Load the golden database at `path` and copy it."""
         limits = order.request.limits
         why, before = self._failures.get(order.digest, ("", limits))
         # Another try would have no more to spend.
         if why and all(getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)):
             return None, why
         self.observer.database_loading(order.load, order.layout)
-        for left in building_paths(path):
-            remove_remains(left)
 
         def attempt() -> tuple[Measurement, _Prepared | None]:
             # A name that was never used before: the driver of a tuner that was killed may write on
             # for a moment, by the names of its files.
             made = tempfile.mkdtemp(prefix=f"{path.name}.", suffix=BUILDING, dir=path.parent)
             building = Path(made)
-            claim(building, GOLDEN, path.parent)
             try:
+                claim(building, GOLDEN, path.parent)
                 measurement = self.runner.run(
                     order.load_request(building), self.observer.run_message, cancel
                 )
@@ -314,7 +278,7 @@ class DatabaseCache:
                     kept = self._kept(order, path, building, measurement)
                 return measurement, kept
             finally:
-                remove_remains(building)
+                remove_owned(building, GOLDEN, path.parent)
 
         def disturbance(tried: tuple[Measurement, _Prepared | None]) -> str:
             why = "" if cancel is not None and cancel.is_set() else disturbance_of(tried[0])

@@ -18,10 +18,11 @@ from pathlib import Path
 
 import optuna
 import sqlalchemy.exc
+from filelock import FileLock, Timeout
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
-from lsmtune.machine.files import MARKER, Lock, folder_in_use, is_owned, try_lock
+from lsmtune.machine.files import MARKER, file_lock, folder_in_use, is_owned
 from lsmtune.model.text import NotPlainError, open_plain
 
 MEASUREMENTS_DB, STUDY_DB = "measurements.db", "study.db"
@@ -182,17 +183,20 @@ def sqlite_uri(path: Path, *, read_only: bool) -> str:
 LOCK = ".lock"
 
 
-def lock_folder(folder: Path) -> Lock:
+def lock_folder(folder: Path) -> FileLock:
     """The lock on `folder`. Raises InputError, naming the holder's process, when it is in use."""
-    lock = try_lock(folder / LOCK)
-    if lock is None:
-        holder = (folder / LOCK).read_text(encoding="ascii", errors="replace").strip()
+    file = folder / LOCK
+    lock = file_lock(file)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        holder = file.read_text(encoding="ascii", errors="replace").strip()
         raise InputError(
             str(folder),
             why=f"in use by another tuner (process {holder or 'unknown'})",
             allowed="wait until it ends, or use another folder (--dir DIR)",
-        )
-    lock.path.write_text(f"{os.getpid()}\n", encoding="ascii")
+        ) from None
+    file.write_text(f"{os.getpid()}\n", encoding="ascii")
     return lock
 
 

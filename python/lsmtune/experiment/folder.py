@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import optuna
+from filelock import FileLock
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
@@ -45,7 +46,7 @@ from lsmtune.experiment.files import (
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.server import SERVER_FILE, Server, server_of, use_server
 from lsmtune.experiment.store import BUSY_TIMEOUT_S, MeasurementStore, is_empty
-from lsmtune.machine.files import Lock, is_owned, write_whole
+from lsmtune.machine.files import is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
@@ -158,7 +159,7 @@ def default_folder(study_file: Path) -> Path:
 class StudyFolder:
     """One experiment on the disk. Use as a context manager; for one thread."""
 
-    def __init__(self, path: Path, *, read_only: bool, lock: Lock | None) -> None:
+    def __init__(self, path: Path, *, read_only: bool, lock: FileLock | None) -> None:
         """For `create_or_resume` and `open`, which check first."""
         self.path = path
         self._lock = lock

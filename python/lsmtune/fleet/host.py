@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from filelock import Timeout
+
 import lsmtune
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
@@ -21,7 +23,7 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import claim, run_directory
 from lsmtune.experiment.observer import Observer
-from lsmtune.machine.files import wait_for_lock
+from lsmtune.machine.files import file_lock
 from lsmtune.machine.findings import machine_facts
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement
@@ -184,10 +186,11 @@ class Worker:
         """Raises HostLostError where another worker has this host, InputError for a bad folder."""
         directory.mkdir(parents=True, exist_ok=True)
         claim(directory, _PURPOSE)
-        lock = wait_for_lock(directory / _LOCK, None, PATIENCE_S)
-        if lock is None:
-            raise HostLostError(f"{directory}: another worker measures here")
-        self._lock = lock
+        self._lock = file_lock(directory / _LOCK)
+        try:
+            self._lock.acquire(timeout=PATIENCE_S)
+        except Timeout:
+            raise HostLostError(f"{directory}: another worker measures here") from None
         self._directory = directory
         self._runner = runner
         self._caches: dict[int, DatabaseCache] = {}

@@ -8,18 +8,13 @@ import shutil
 import stat
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from lsmtune.errors import InputError, disk_trouble
-
-_RETRY_S = 0.05
 
 Clock = Callable[[], float]  # gives seconds that never go back
 
@@ -166,66 +161,11 @@ def write_output(path: Path, content: str | bytes | Iterable[str]) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Lock:
-    """An exclusive lock, held until `release`, the end of its context, or the end of the process.
-
-    The lock is the kernel's (`flock`) and not the file: what a killed process left behind locks
-    nothing. A process that is started meanwhile inherits none.
-    """
-
-    path: Path
-    held: FileLock
-
-    def forget(self) -> None:
-        """Delete the lock file, still holding the lock: nothing is there that it would guard."""
-        self.path.unlink(missing_ok=True)
-
-    def release(self) -> None:
-        """Let the next one in. May be called more than once."""
-        self.held.release()
-
-    def __enter__(self) -> Lock:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.release()
-
-
 def file_lock(path: Path) -> FileLock:
     """A lock on the file `path`, made where it is missing; a context that waits until it is free.
 
-    Raises OSError where the file system knows no `flock`.
+    The lock is the kernel's (`flock`) and not the file: what a killed process left behind locks
+    nothing. A process that is started meanwhile inherits none. Raises OSError where the file system
+    knows no `flock`.
     """
     return FileLock(path, thread_local=False, fallback_to_soft=False)
-
-
-def try_lock(path: Path) -> Lock | None:
-    """The lock on the file `path`; None while another process, or thread, holds it."""
-    while True:
-        lock = file_lock(path)
-        try:
-            lock.acquire(blocking=False)
-            return Lock(path, lock)
-        except Timeout:
-            # Its last holder may have deleted the file after it was opened here.
-            if path.exists():
-                return None
-
-
-def wait_for_lock(
-    path: Path,
-    cancel: threading.Event | None,
-    patience_s: float,
-    clock: Clock = time.monotonic,
-) -> Lock | None:
-    """As `try_lock`, waiting for it; None after `patience_s` seconds, and once `cancel` is set.
-
-    That is asked and not waited for: an event may be set by what another one says, or a clock.
-    """
-    until_s = clock() + patience_s
-    while True:
-        lock = try_lock(path)
-        if lock is not None or clock() >= until_s or (cancel is not None and cancel.is_set()):
-            return lock
-        time.sleep(_RETRY_S)
