@@ -19,10 +19,8 @@ from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Build, EngineIdentity
 
 # The stored fact: what each library said of itself in its first run, by its path, and in it the
-# SHA-256 of its file, which folders of an older lsmtune lack.
+# SHA-256 of its file.
 _ENGINES, _SHA256 = "engines", "sha256"
-
-_Known = tuple[str, Mapping[str, Any]]  # one of them, with its path
 
 
 def refuse_other(
@@ -39,42 +37,28 @@ def refuse_other(
     SHA-256 of its file a library that was moved is the same one, and one that was compiled again in
     its place is another one.
     """
-    known: Mapping[str, dict[str, Any]] = folder.measurements.fact(_ENGINES) or {}
+    known: Mapping[str, Mapping[str, Any]] = folder.measurements.fact(_ENGINES) or {}
     engine, place = answered or asked, asked.library or asked.name
+    if engine.build is Build.UNKNOWN:  # how it was built only the request may know
+        engine = replace(engine, build=asked.build)
     sha256: str | None = None
     if asked.library is not None:
         with suppress(OSError):  # of a file that is not there; the run itself says so
             sha256 = library_sha256(Path(asked.library))
     now = encode(engine) | {_SHA256: sha256}
-    if place not in known and sha256 is not None:
-        same = (moved for moved, each in known.items() if each.get(_SHA256) == sha256)
-        place = next(same, place)
-    before = known.get(place)
+    first = next(iter(known), place) if alone and place not in known else place
+    before = known.get(first)
     if before is not None and _differ(before, now):
-        raise _refusal(folder, (place, before), (place, now))
-    if before is None and known and alone:
-        raise _refusal(folder, next(iter(known.items())), (place, now))
-    if answered is None or engine.version is None:
-        return
-    if before is None:
-        # The engine's own words win; how it was built only the request knows.
-        if engine.build is Build.UNKNOWN:
-            engine = replace(engine, build=asked.build)
-        before = encode(engine)
-    elif sha256 is None or before.get(_SHA256) is not None:
-        return
-    folder.measurements.set_fact(_ENGINES, {**known, place: before | {_SHA256: sha256}})
-
-
-def _refusal(folder: StudyFolder, before: _Known, now: _Known) -> InputError:
-    first, found = _told_apart(before, now)
-    return InputError(
-        str(folder.path),
-        "engine",
-        why="measurements of two versions or builds of an engine cannot be compared",
-        found=found,
-        allowed=f"{first}, with which this study began, or another folder (--dir DIR)",
-    )
+        raise InputError(
+            str(folder.path),
+            "engine",
+            why="measurements of two versions or builds of an engine cannot be compared",
+            found=_told(place, now),
+            allowed=f"{_told(first, before)}, with which this study began, or another folder "
+            "(--dir DIR)",
+        )
+    if place not in known and answered is not None and engine.version is not None:
+        folder.measurements.set_fact(_ENGINES, {**known, place: now})
 
 
 def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -82,22 +66,15 @@ def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     one, other = decode(EngineIdentity, before), decode(EngineIdentity, now)
     if other.version is not None and (one.name, one.version) != (other.name, other.version):
         return True
-    if one.build is not other.build and Build.UNKNOWN not in (one.build, other.build):
-        return True
-    digests = before.get(_SHA256), now[_SHA256]
-    return None not in digests and digests[0] != digests[1]
+    digests = before[_SHA256], now[_SHA256]
+    if None not in digests:
+        return bool(digests[0] != digests[1])
+    return one.build is not other.build and Build.UNKNOWN not in (one.build, other.build)
 
 
-def _told_apart(*both: _Known) -> list[str]:
-    """Each of two builds in words: as much as it takes to tell one from the other."""
-    texts = []
-    for _, entry in both:
-        engine = decode(EngineIdentity, entry)
-        build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
-        texts.append(f"{engine.title}{build}")
-    if both[0][0] != both[1][0]:
-        return [f"{text} at {place}" for text, (place, _) in zip(texts, both, strict=True)]
-    if texts[0] == texts[1]:
-        digests = (str(entry.get(_SHA256))[:12] for _, entry in both)
-        texts = [f"{text}, SHA-256 {d}" for text, d in zip(texts, digests, strict=True)]
-    return texts
+def _told(place: str, entry: Mapping[str, Any]) -> str:
+    """A build in words."""
+    engine, digest = decode(EngineIdentity, entry), entry[_SHA256]
+    build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
+    file = "" if digest is None else f", SHA-256 {digest[:12]} at {place}"
+    return f"{engine.title}{build}{file}"
