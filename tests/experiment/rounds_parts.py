@@ -66,8 +66,6 @@ def run_rounds(
     seed: int = 1,
     observer: Recorder | None = None,
     databases: Databases | None = None,
-    parts: dict[str, object] | None = None,
-    source: str = "",
 ) -> tuple[StoredMeasurement, ...]:
     observer = observer or Recorder()
     return perform(
@@ -80,6 +78,4 @@ def run_rounds(
         observer,
         observer.cancel,
         databases=databases,
-        parts=parts,
-        source=source,
     )

@@ -268,7 +268,6 @@ def _rounds(
     from lsmtune.cli.live import bench_display, print_text
     from lsmtune.cli.rounds_progress import RoundsProgress, stored_runs
     from lsmtune.cli.verify import proof_folder
-    from lsmtune.experiment.contest import FILE
     from lsmtune.experiment.rounds import perform
     from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
 
@@ -280,10 +279,7 @@ def _rounds(
         bench_display(observer, lambda: observer.title, quiet=quiet),
         stop_on_interrupt(print_text) as stop,
     ):
-        runs = perform(
-            *(cells, given.rounds, folder, runner, limits, given.seed, observer, stop),
-            source=FILE,
-        )
+        runs = perform(cells, given.rounds, folder, runner, limits, given.seed, observer, stop)
     if stop.is_set() and len(runs) < len(cells) * given.rounds:
         raise interrupted(given.directory)
     return runs

@@ -293,7 +293,6 @@ def _perform(
                 progress,
                 stop,
                 databases=databases,
-                parts={"runner": "native"},
             )
 
 

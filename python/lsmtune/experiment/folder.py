@@ -43,7 +43,6 @@ from lsmtune.experiment.files import (
     readable,
     sqlite_uri,
 )
-from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.server import SERVER_FILE, Server, server_of, use_server
 from lsmtune.experiment.store import BUSY_TIMEOUT_S, MeasurementStore, is_empty
 from lsmtune.machine.files import is_owned, write_whole
@@ -57,11 +56,10 @@ from lsmtune.space.space import Space, quiet_optuna
 STUDY_NAME = "study"
 _OPTUNA_TABLES = ("studies", "trials", "trial_params", "trial_values", "trial_user_attributes")
 
-_STUDY, _ROUNDS = "study", "rounds"  # what a folder is made for, in its marker
+STUDY, ROUNDS = "study", "rounds"  # what a folder is made for, in its marker
 _COMPARABLE = "comparable"
 _ORIGIN = "study_file"
 _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-_SHOWN = 3  # of what changed in rounds, which may have thousands of cells
 
 
 def open_storage(
@@ -103,46 +101,6 @@ def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction
         )
 
 
-# --- what makes the runs of a folder comparable
-
-
-def comparable_digests(
-    parts: Mapping[str, object], cells: Sequence[Cell] = ()
-) -> dict[str, dict[str, Any]]:
-    """Digests of the comparable `parts`, and of what each cell consists of.
-
-    The number of rounds is no part: it may be raised.
-    """
-    return {
-        "parts": {name: _digest(part) for name, part in parts.items()},
-        "cells": {
-            cell.name: {
-                # A library may be moved; what it is, its version and build say.
-                "engine": _digest([cell.engine.name, cell.engine.version, cell.engine.build]),
-                "options": _digest(cell.config.engine_options()),
-                "workload": _digest(cell.workload),
-            }
-            for cell in cells
-        },
-    }
-
-
-def changes(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What of the digests differs, in words; empty where nothing does."""
-    was, is_now = stored["parts"], now["parts"]
-    lines = [name for name in {**is_now, **was} if was.get(name) != is_now.get(name)]
-    before, after = stored["cells"], now["cells"]
-    for what, has, lacks in (("new", after, before), ("gone", before, after)):
-        names = [name for name in has if name not in lacks]
-        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        lines += [f"cells that are {what} ({', '.join(names[:_SHOWN])}{rest})"] if names else []
-    for name, parts in after.items():
-        known = before.get(name, parts)
-        lines += [f"{what} of {name}" for what in parts if known[what] != parts[what]]
-    more = len(lines) - _SHOWN
-    return lines if more <= 0 or not after else [*lines[:_SHOWN], f"{more} more"]
-
-
 def _digest(part: object) -> str:
     text = json.dumps(encode(part), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -179,28 +137,26 @@ class StudyFolder:
         *,
         text: str = "",
         directions: Sequence[Direction] = (),
-        cells: Sequence[Cell] = (),
-        source: str = "",
+        purpose: str = STUDY,
         storage: str = "",
     ) -> Self:
         """The folder of an experiment at `path`, for the one tuner that works on it.
 
         `parts` are all that makes two of its runs comparable, by name: records and JSON values.
         `text` is the study file as written, and `directions` say which way each objective is
-        better: empty for an experiment without a study file, or without a search. `cells` are
-        those of an experiment in rounds; `source` names what the user wrote it in.
-        `storage` is the URL of a PostgreSQL server for the rows of a new folder, or its own.
-        An experiment of which nothing but the baseline ended well may be replaced by another.
+        better: empty for an experiment without a study file, or without a search. `purpose` is what
+        the folder is made for, STUDY or ROUNDS. `storage` is the URL of a PostgreSQL server for the
+        rows of a new folder, or its own. An experiment of which nothing but the baseline ended well
+        may be replaced by another.
 
         Raises InputError when the folder is not ours, holds something else, is in use, is of
         another lsmtune, cannot be written, or holds runs that cannot be compared with those that
         are wanted now; nothing is changed then.
         """
-        purpose = _ROUNDS if cells else _STUDY
         with explained(path):
             claim(path, purpose)
             made_for = marker_of(path).get("purpose")
-            if made_for in (_STUDY, _ROUNDS) and made_for != purpose:
+            if made_for in (STUDY, ROUNDS) and made_for != purpose:
                 why = f"holds something else: {made_for}"
                 raise InputError(str(path), why=why, allowed="another folder (--dir DIR)")
             lock = lock_folder(path)
@@ -216,7 +172,7 @@ class StudyFolder:
             lock.release()
             raise
         try:
-            folder._adopt(comparable_digests(parts, cells), text, directions, source)
+            folder._adopt(parts, text, directions)
         except BaseException:
             folder.close()
             raise
@@ -235,16 +191,18 @@ class StudyFolder:
         return cls(path, read_only=True, lock=None)
 
     def _adopt(
-        self, now: dict[str, Any], text: str, directions: Sequence[Direction], source: str
+        self, parts: Mapping[str, object], text: str, directions: Sequence[Direction]
     ) -> None:
+        now = {name: _digest(part) for name, part in parts.items()}
         stored = self.measurements.fact(_COMPARABLE)
-        changed = [] if stored is None else changes(stored, now)
+        was = now if stored is None else stored
+        changed = [name for name in {**now, **was} if was.get(name) != now.get(name)]
         is_lost = self._server is None and is_empty(self._study_db)
         if stored is not None and directions and is_lost:
             raise damaged(self._study_db, "it is empty or gone, and the study has begun")
         if changed:
             if self.measurements.any_ok():
-                raise self._incomparable(changed, text, source, searched=bool(directions))
+                raise self._incomparable(changed, text, searched=bool(directions))
             # Its file was wrong, and was corrected.
             if directions:
                 storage = self._optuna_storage()
@@ -262,15 +220,12 @@ class StudyFolder:
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
-    def _incomparable(
-        self, changed: list[str], text: str, source: str, *, searched: bool
-    ) -> InputError:
+    def _incomparable(self, changed: list[str], text: str, *, searched: bool) -> InputError:
         since = f"changed since: {', '.join(changed)}"
         allowed = "what it was begun with, or another folder (--dir DIR)"
         if not searched:
-            where = f"{self.path} holds" if source else "holds"
-            why = f"{where} runs of another plan, which cannot be compared: {since}"
-            return InputError(source or str(self.path), why=why, allowed=allowed)
+            why = f"holds runs of another plan, which cannot be compared: {since}"
+            return InputError(str(self.path), why=why, allowed=allowed)
         written = self.path / "study.yaml"
         if written.is_file() and written.read_bytes() == text.encode():
             # A newer lsmtune measures otherwise, or has another default.

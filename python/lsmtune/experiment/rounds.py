@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.experiment.files import MEASUREMENTS_DB, explained, not_ours, run_directory
-from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.folder import ROUNDS, StudyFolder
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
@@ -39,8 +39,6 @@ def perform(
     cancel: threading.Event,
     *,
     databases: Databases | None = None,
-    parts: Mapping[str, object] | None = None,
-    source: str = "",
 ) -> tuple[StoredMeasurement, ...]:
     """Measure each of `cells` once in each of `rounds` rounds; every stored run, by round.
 
@@ -51,10 +49,8 @@ def perform(
     more rounds; when the folder holds more rounds than are asked for, they are returned too.
     It ends early once `cancel` is set: the run that was cut off is not stored.
 
-    `parts` are JSON values and records, by name, that decide what a run means beside its cell (the
-    program that performs it). `source` names what the user wrote the plan in. Raises InputError
-    when the folder cannot be used for this plan, or another version of an engine answers than in
-    the rounds before; ValueError when the cells have no names of their own.
+    Raises InputError when the folder cannot be used for this plan, or another version of an engine
+    answers than in the rounds before; ValueError when the cells have no names of their own.
     """
     if not cells:
         raise ValueError("there are no cells to measure")
@@ -64,10 +60,19 @@ def perform(
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}, and at least 1 is needed")
     run_seed(seed, rounds - 1)
-    shared: dict[str, object] = {"seed": seed, "limits": limits}
-    shared |= {"databases": databases is not None, **(parts or {})}
+    ordered = sorted(cells, key=lambda cell: cell.name)
+    shared: dict[str, object] = {
+        "cells": [cell.name for cell in ordered],
+        # A library may be moved; what it is, its version and build say.
+        "engine": [[c.engine.name, c.engine.version, c.engine.build] for c in ordered],
+        "options": [cell.config.engine_options() for cell in ordered],
+        "workload": [cell.workload for cell in ordered],
+        "seed": seed,
+        "limits": limits,
+        "databases": databases is not None,
+    }
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
-    with StudyFolder.create_or_resume(folder, shared, cells=cells, source=source) as opened:
+    with StudyFolder.create_or_resume(folder, shared, purpose=ROUNDS) as opened:
         opened.sweep_leftovers()
         measurer = Measurer(
             *(opened, runner, workloads, limits, observer, cancel, time.monotonic, databases)
