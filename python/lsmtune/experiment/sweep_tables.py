@@ -12,7 +12,7 @@ import numpy as np
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import Axis, Sweep
 from lsmtune.experiment.sweep_grid import GridCell, too_short
-from lsmtune.model.config import Build, EngineIdentity, OptionValue
+from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
 from lsmtune.model.metrics import (
     BURST,
@@ -77,16 +77,15 @@ class CellSummary:
     without those that cannot be had. `outcomes` counts how the runs ended.
     """
 
-    cell: str
-    point: tuple[int, ...]
-    values: tuple[str, ...]
-    options: Mapping[str, OptionValue]
-    key_bytes: int
-    value_bytes: int
-    num: int
+    cell: GridCell
     outcomes: Mapping[str, int]
     metrics: Mapping[str, MeanInterval]
     ratios: Mapping[str, RatioInterval]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Where the cell lies on each axis, as text."""
+        return self.cell.values
 
     @property
     def runs_ok(self) -> int:
@@ -134,14 +133,9 @@ class Failure:
 class RunRow:
     """What one run observed in one measure phase; for those who want to compute themselves."""
 
-    workload: str
+    cell: GridCell
     phase: str
-    cell: str
-    values: tuple[str, ...]
-    round: int
-    seed: int
-    outcome: str
-    wall_s: float
+    run: StoredMeasurement
     metrics: Mapping[str, float]
 
 
@@ -166,8 +160,8 @@ class SweepResult:
     @property
     def varies_size(self) -> bool:
         """Whether records are of more than one size, so that MB/s and ops/s tell two tales."""
-        cells = [cell for table in self.tables for cell in table.cells]
-        return len({(cell.key_bytes, cell.value_bytes) for cell in cells}) > 1
+        workloads = [each.cell.workload for table in self.tables for each in table.cells]
+        return len({(each.key_bytes, each.value_bytes) for each in workloads}) > 1
 
 
 # --- What a table of a sweep says beside its numbers: the best cell, edges, interaction, failures.
@@ -187,7 +181,7 @@ def _notes(
     """A line for each thing to know; `values` of `metric` are those of each cell, by round."""
     if best is None:
         return ["no run of this table ended well"]
-    cell = cells[best]
+    cell = cells[best].cell
     chosen = ", ".join(f"{a.name}={text}" for a, text in zip(axes, cell.values, strict=True))
     kind = "sustained" if metric.startswith("sustained") else "without the drain"
     line = f"most operations per second, {kind}: {chosen}"
@@ -287,7 +281,7 @@ def summarise(
     for workload in dict.fromkeys(cell.told for cell in cells):
         ours = [cell for cell in cells if cell.told == workload]
         for phase in ours[0].workload.measured_names:
-            of_phase = [row for row in rows if (row.workload, row.phase) == (workload, phase)]
+            of_phase = [row for row in rows if (row.cell.told, row.phase) == (workload, phase)]
             tables.append(_table(sweep.axes, workload, phase, ours, of_phase, outcomes))
     # The engine in its own words, where it said any; how it was built only the request knows.
     engine = cells[0].engine
@@ -325,21 +319,11 @@ def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Itera
         cell = by_name.get(run.arm)
         if cell is None:
             continue
-        measurement = run.measurement
-        measured = measurement.measured_phases
+        measured = run.measurement.measured_phases
         for name in cell.workload.measured_names:
             phase = next((phase for phase in measured if phase.name == name), None)
-            yield RunRow(
-                workload=cell.told,
-                phase=name,
-                cell=run.arm,
-                values=cell.values,
-                round=run.round,
-                seed=run.seed,
-                outcome=measurement.outcome.value,
-                wall_s=run.wall_s,
-                metrics={} if phase is None else metrics_of(measurement, phase),
-            )
+            metrics = {} if phase is None else metrics_of(run.measurement, phase)
+            yield RunRow(cell, name, run, metrics)
 
 
 def _table(
@@ -353,8 +337,8 @@ def _table(
     # By cell, then by round, the metrics of a run that ended well.
     values: dict[str, dict[int, Mapping[str, float]]] = {cell.name: {} for cell in cells}
     for row in rows:
-        if row.outcome == Outcome.OK.value:
-            values[row.cell][row.round] = row.metrics
+        if row.run.measurement.outcome is Outcome.OK:
+            values[row.cell.name][row.run.round] = row.metrics
     first = values[cells[0].name]
     summaries = [
         _summary(cell, values[cell.name], None if cell is cells[0] else first, outcomes)
@@ -387,19 +371,8 @@ def _summary(
             is_ratio = metric in RATIOS and min(of_metric) > 0.0
             mean = geometric_mean_interval if is_ratio else mean_interval
             metrics[metric] = mean(of_metric, CONFIDENCE)
-    workload = cell.workload
-    return CellSummary(
-        cell=cell.name,
-        point=cell.point,
-        values=cell.values,
-        options=dict(cell.config.options),
-        key_bytes=workload.key_bytes,
-        value_bytes=workload.value_bytes,
-        num=workload.num,
-        outcomes=dict(outcomes.get(cell.name, {})),
-        metrics=metrics,
-        ratios={} if first is None else _ratios(first, values),
-    )
+    ratios = {} if first is None else _ratios(first, values)
+    return CellSummary(cell, dict(outcomes.get(cell.name, {})), metrics, ratios)
 
 
 def _ratios(

@@ -265,8 +265,8 @@ def runs_csv(result: SweepResult) -> str:
     axes = [axis.name for axis in result.axes]
     rows = (
         [
-            *(row.workload, row.phase, *row.values),
-            *(row.round, row.seed, row.outcome, row.wall_s),
+            *(row.cell.told, row.phase, *row.cell.values),
+            *(row.run.round, row.run.seed, row.run.measurement.outcome.value, row.run.wall_s),
             *(row.metrics.get(metric) for metric in METRICS),
         ]
         for row in result.rows
@@ -299,7 +299,7 @@ def document(result: SweepResult) -> dict[str, Any]:
                 "workload": table.workload,
                 "phase": table.phase,
                 "metric": table.metric,
-                "best": None if table.best is None else table.cells[table.best].cell,
+                "best": None if table.best is None else table.cells[table.best].cell.name,
                 "notes": list(table.notes),
                 "cells": [_cell_document(names, cell) for cell in table.cells],
             }
@@ -311,13 +311,14 @@ def document(result: SweepResult) -> dict[str, Any]:
 
 
 def _cell_document(axes: list[str], cell: CellSummary) -> dict[str, Any]:
+    workload = cell.cell.workload
     return {
-        "cell": cell.cell,
+        "cell": cell.cell.name,
         "values": dict(zip(axes, cell.values, strict=True)),
-        "options": dict(cell.options),
-        "num": cell.num,
-        "key_bytes": cell.key_bytes,
-        "value_bytes": cell.value_bytes,
+        "options": dict(cell.cell.config.options),
+        "num": workload.num,
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
         "outcomes": dict(cell.outcomes),
         "metrics": {name: _mean_parts(mean) for name, mean in cell.metrics.items()},
         "ratios": {name: _ratio_parts(ratio) for name, ratio in cell.ratios.items()},
