@@ -14,6 +14,7 @@ from database_parts import LOAD, READ, SETTLED, FakeRunner, Requests, contents, 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment import databases
 from lsmtune.experiment.database_files import find_golden, goldens_in
+from lsmtune.experiment.database_key import same_database
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MARKER, is_owned
 from lsmtune.experiment.observer import Observer
@@ -84,16 +85,14 @@ def test_the_first_run_loads_and_the_next_ones_copy(
     assert golden.facts.loaded_s == 1.5
 
 
-def test_requests_of_one_layout_share_a_database(
-    cache: DatabaseCache, make_request: Requests
-) -> None:
+def test_requests_of_one_layout_share_a_database(make_request: Requests) -> None:
     request = make_request(write_buffer_size=1 << 20)
     runtime = make_request(write_buffer_size=1 << 20, max_background_jobs=8)
-    assert cache.same(request, runtime)
-    assert not cache.same(request, make_request(write_buffer_size=2 << 20))
-    assert not cache.same(request, replace(request, load_seed=3))
+    assert same_database(request, runtime)
+    assert not same_database(request, make_request(write_buffer_size=2 << 20))
+    assert not same_database(request, replace(request, load_seed=3))
     reads = phases(READ)
-    assert cache.same(replace(request, workload=reads), replace(runtime, workload=reads))
+    assert same_database(replace(request, workload=reads), replace(runtime, workload=reads))
 
 
 def test_what_a_golden_database_is_loaded_with(

@@ -51,7 +51,7 @@ def test_reads_of_one_layout_share_a_load_per_round(
         1,
         Observer(),
         threading.Event(),
-        databases=databases,
+        databases=databases.prepare,
     )
     assert [run.measurement.outcome for run in runs] == [Outcome.OK] * 8
     assert {p.keys_missing for run in runs for p in run.measurement.phases} <= {0, None}

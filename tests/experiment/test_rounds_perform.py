@@ -204,7 +204,7 @@ def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> Non
             return replace(request, verify_keys=7)
 
     runner, loaded = FakeRunner(), Loaded()
-    run_rounds(tmp_path / "r", 4, runner=runner, databases=loaded, seed=5)
+    run_rounds(tmp_path / "r", 4, runner=runner, databases=loaded.prepare, seed=5)
     assert loaded.seeds == [run_seed(5, number % LOADS) for number in range(4) for _ in CELLS]
     assert {request.verify_keys for request in runner.requests} == {7}
     assert [request.load_seed for request in runner.requests] == loaded.seeds

@@ -10,6 +10,7 @@ import pytest
 from fake_runner import FakeRunner
 from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder, arm, measurer_of
 
+from lsmtune.experiment import measurer as measurer_module
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, Run
@@ -115,16 +116,11 @@ def test_after_a_stop_a_round_that_a_failed_run_has_ended_is_over(
 
 
 class Copies:
-    """Golden databases, as far as a measurer can tell; one serves both configurations or not."""
+    """Golden databases, as far as a measurer can tell."""
 
-    def __init__(self, one: bool = True) -> None:
+    def __init__(self) -> None:
         self.cancels: list[threading.Event | None] = []
         self.asked: list[int | None] = []
-        self._one = one
-
-    def same(self, first: RunRequest, second: RunRequest) -> bool:
-        assert first.config != second.config
-        return self._one
 
     def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:
         self.cancels.append(cancel)
@@ -136,7 +132,7 @@ def test_every_run_starts_from_a_copy_where_there_are_databases(
     folder: StudyFolder, observer: Recorder
 ) -> None:
     runner, copies = FakeRunner(), Copies()
-    measurer = measurer_of(folder, runner, observer, runner, databases=copies)
+    measurer = measurer_of(folder, runner, observer, runner, databases=copies.prepare)
     measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE)
     measurer.measure(arm(BASELINE), 3, Slot(Role.BASELINE, 0))
     assert [request.load_seed for request in runner.requests] == [42, 42, 42]
@@ -145,11 +141,12 @@ def test_every_run_starts_from_a_copy_where_there_are_databases(
 
 
 def test_a_tree_serves_several_pairs_only_where_both_sides_share_it(
-    folder: StudyFolder, observer: Recorder
+    folder: StudyFolder, observer: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for one, first, seeds in ((True, 0, 3), (False, 7, 7)):
-        runner, copies = FakeRunner(), Copies(one)
-        measurer = measurer_of(folder, runner, observer, runner, databases=copies)
+        monkeypatch.setattr(measurer_module, "same_database", lambda *_, same=one: same)
+        runner, copies = FakeRunner(), Copies()
+        measurer = measurer_of(folder, runner, observer, runner, databases=copies.prepare)
         for pair in range(first, first + 7):
             arms = (
                 (arm(BASELINE), Slot(Role.PROOF_BASELINE, pair, pair=pair)),
@@ -166,7 +163,7 @@ def test_a_trial_that_runs_again_does_so_on_another_tree(
 ) -> None:
     """On the tree of its first run it would have the same luck again."""
     runner, copies = FakeRunner(), Copies()
-    measurer = measurer_of(folder, runner, observer, runner, databases=copies)
+    measurer = measurer_of(folder, runner, observer, runner, databases=copies.prepare)
     for repeat in range(3):
         measurer.measure(arm(CANDIDATE), 3, Slot(Role.TRIAL, 0, trial=0, repeat=repeat))
     first, *again = copies.asked

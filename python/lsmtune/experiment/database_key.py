@@ -253,3 +253,10 @@ def order_of(request: RunRequest) -> Order | None:
 def _sha256(document: object) -> bytes:
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).digest()
+
+
+def same_database(first: RunRequest, second: RunRequest) -> bool:
+    """Whether both can start from copies of one golden database, or neither can from any."""
+    orders = (order_of(request) for request in (first, second))
+    one, other = (None if order is None else order.digest for order in orders)
+    return one == other

@@ -217,12 +217,6 @@ class DatabaseCache:
             self._warned.add(what)
             self.observer.warning(note)
 
-    def same(self, first: RunRequest, second: RunRequest) -> bool:
-        """Whether `prepare` would start both from copies of one golden database, or neither."""
-        orders = (order_of(request) for request in (first, second))
-        one, other = (None if order is None else order.digest for order in orders)
-        return one == other
-
     def _prepare(self, order: Order, cancel: threading.Event | None) -> _Prepared:
         if not self._swept:
             claim(self.directory, "golden databases")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from lsmtune.driver.collect import KILLED
 from lsmtune.driver.messages import Message
@@ -18,6 +17,7 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.scaling import scaled
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.builds import refuse_other
+from lsmtune.experiment.database_key import same_database
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
 from lsmtune.experiment.folder import StudyFolder
@@ -36,28 +36,21 @@ DATABASES = "databases"  # in the folder of an experiment
 Run = tuple[Arm, Slot]  # what is run, and where the run belongs
 After = Callable[[RunRequest, Measurement], None]
 
-
-class Databases(Protocol):
-    """Loaded databases that are kept, so that a run can start from a copy of one."""
-
-    def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:
-        """`request` with a loaded database in its folder, or as it is where none is of use."""
-
-    def same(self, first: RunRequest, second: RunRequest) -> bool:
-        """Whether both would start from copies of one database."""
+# A request with a loaded database in its folder, or as it is where none is of use.
+Databases = Callable[[RunRequest, threading.Event | None], RunRequest]
 
 
 def loaded_databases(
     folder: Path, runner: Runner, size_bytes: int, observer: Observer
-) -> DatabaseCache | None:
-    """The cache in the experiment's `folder`; None for programs that are not lsmtune's driver.
+) -> Databases | None:
+    """Those of a cache in the experiment's `folder`; None for programs but lsmtune's driver.
 
     Only lsmtune's driver knows what a database holds that an earlier run has loaded. The cache
     takes `size_bytes` at most.
     """
     if not isinstance(runner, NativeRunner):
         return None
-    return DatabaseCache(folder / DATABASES, runner, size_bytes, observer=observer)
+    return DatabaseCache(folder / DATABASES, runner, size_bytes, observer=observer).prepare
 
 
 @dataclass(eq=False)
@@ -357,9 +350,9 @@ class Measurer:
         shared = False
         if rival is not None and slot.role is not Role.CALIBRATION:
             other = replace(request, engine=rival.engine, config=self._at_scale(rival))
-            shared = self.databases.same(request, other)
+            shared = same_database(request, other)
         load_seed = load_seed_of(slot, request.seed, shared=shared)
-        return self.databases.prepare(replace(request, load_seed=load_seed), cancel)
+        return self.databases(replace(request, load_seed=load_seed), cancel)
 
     def _store(
         self, runs: Sequence[Run], measurements: Sequence[Measurement]

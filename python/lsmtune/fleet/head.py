@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 
 from lsmtune.driver.messages import Message
 from lsmtune.driver.pair import OnPairMessage
-from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
@@ -353,21 +352,6 @@ def _tell(said: Sequence[Message], on_message: Callable[[Message], None] | None)
     if on_message is not None:
         for message in said:
             on_message(message)
-
-
-@dataclass(eq=False)
-class LoadedThere:
-    """Databases that each host loads and keeps; `known` says which runs start from the same."""
-
-    known: DatabaseCache
-
-    def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:  # noqa: ARG002
-        """As it is: the host prepares it."""
-        return request
-
-    def same(self, first: RunRequest, second: RunRequest) -> bool:
-        """See `Databases`."""
-        return self.known.same(first, second)
 
 
 class HostObserver(TuneObserver):

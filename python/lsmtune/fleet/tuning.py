@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
-from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
@@ -27,7 +26,6 @@ from lsmtune.fleet.head import (
     HostObserver,
     HostRunner,
     HostStore,
-    LoadedThere,
     Member,
     Step,
     rows_by_host,
@@ -169,7 +167,8 @@ class FleetTuning(Tuning):
             folder=HostFolder(self._folder.path, store),
             runner=HostRunner(self._head, member, databases_bytes, warn),
             observer=HostObserver(warn),
-            databases=LoadedThere(cache) if isinstance(cache, DatabaseCache) else None,
+            # Each host loads and keeps its own.
+            databases=None if cache is None else lambda request, _cancel: request,
             lengths=None,  # until its baseline is known
         )
         return member
