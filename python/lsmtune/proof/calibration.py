@@ -9,7 +9,6 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import factor_wanted, run_length
@@ -193,12 +192,9 @@ def metric_noise(values: Sequence[tuple[float, float]]) -> MetricNoise:
 
 # --- what can be proved: by the sequential test, looked at after every pair, at a power of 80 %
 
-POWER = 0.8
 # An effect that can be proved is nearly a multiple of the deviation, the same for all deviations
-# (within 3 % from 0.003 to 0.4), so that one simulation of the test serves every metric; and above
-# so many pairs it falls nearly as their root (3 % too cautious at 1,000), so that it stays short.
+# (within 3 % from 0.003 to 0.4), so that one simulation of the test serves every metric.
 _REFERENCE_LOG_SD = 0.05
-_PAIRS_SIMULATED = 120
 _DEVIATIONS_MOST = 100.0  # far more than the least number of pairs needs
 
 
@@ -220,7 +216,8 @@ def smallest_effect(
     noise = calibration.metrics.get(metric)
     if noise is None or pairs < pairs_at_least(confidence):
         return None
-    return math.expm1(_deviations(pairs, confidence) * noise.pair_log_sd)
+    in_reference = detectable_effect(pairs, _REFERENCE_LOG_SD, confidence)
+    return math.expm1(math.log1p(in_reference) / _REFERENCE_LOG_SD * noise.pair_log_sd)
 
 
 def pairs_for(
@@ -233,30 +230,5 @@ def pairs_for(
     if noise.pair_log_sd == 0.0:
         return pairs_at_least(confidence)
     deviations = math.log1p(effect) / noise.pair_log_sd
-    furthest = _deviations(_PAIRS_SIMULATED, confidence)
-    if deviations < furthest:
-        return math.ceil(_PAIRS_SIMULATED * (furthest / deviations) ** 2)
-    as_reference = math.expm1(min(deviations, _DEVIATIONS_MOST) * _REFERENCE_LOG_SD)
-    return pairs_needed(as_reference, _REFERENCE_LOG_SD, confidence, POWER)
-
-
-def seconds_for(
-    calibration: Calibration, metric: str, effect: float, confidence: float = 0.95
-) -> float | None:
-    """The time in which an effect on `metric` can be proved; None where it is not known."""
-    pairs = pairs_for(calibration, metric, effect, confidence)
-    if pairs is None or calibration.seconds_per_pair is None:
-        return None
-    return pairs * calibration.seconds_per_pair
-
-
-def _deviations(pairs: int, confidence: float) -> float:
-    """The log ratio that `pairs` pairs prove, in deviations of the log ratio of one pair."""
-    simulated = min(pairs, _PAIRS_SIMULATED)
-    return _simulated(simulated, confidence) * math.sqrt(simulated / pairs)
-
-
-@cache
-def _simulated(pairs: int, confidence: float) -> float:
-    effect = detectable_effect(pairs, _REFERENCE_LOG_SD, confidence, POWER)
-    return math.log1p(effect) / _REFERENCE_LOG_SD
+    in_reference = math.expm1(min(deviations, _DEVIATIONS_MOST) * _REFERENCE_LOG_SD)
+    return pairs_needed(in_reference, _REFERENCE_LOG_SD, confidence)

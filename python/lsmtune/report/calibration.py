@@ -11,7 +11,6 @@ from lsmtune.proof.calibration import (
     Calibration,
     pairs_for,
     pairs_within,
-    seconds_for,
     smallest_effect,
 )
 from lsmtune.proof.standalone import CalibrationRequest
@@ -65,6 +64,18 @@ def _pairs_in_budgets(calibration: Calibration) -> list[tuple[float, int]]:
     return [(budget_s, pairs_within(calibration, budget_s)) for budget_s in BUDGETS_S]
 
 
+def _pairs_for_effects(
+    calibration: Calibration, metric: str
+) -> list[tuple[float, int | None, float | None]]:
+    """For each of EFFECTS, how many pairs show it and in which time; None where not known."""
+    found = [(effect, pairs_for(calibration, metric, effect, CONFIDENCE)) for effect in EFFECTS]
+    pair_s = calibration.seconds_per_pair
+    return [
+        (effect, pairs, None if pairs is None or pair_s is None else pairs * pair_s)
+        for effect, pairs in found
+    ]
+
+
 def _metric_document(calibration: Calibration, name: str) -> dict[str, object]:
     return {
         **encode(calibration.metrics[name]),
@@ -77,12 +88,8 @@ def _metric_document(calibration: Calibration, name: str) -> dict[str, object]:
             for budget_s, pairs in _pairs_in_budgets(calibration)
         ],
         "needed": [
-            {
-                "effect": effect,
-                "pairs": pairs_for(calibration, name, effect, CONFIDENCE),
-                "budget_s": seconds_for(calibration, name, effect, CONFIDENCE),
-            }
-            for effect in EFFECTS
+            {"effect": effect, "pairs": pairs, "budget_s": time_s}
+            for effect, pairs, time_s in _pairs_for_effects(calibration, name)
         ],
     }
 
@@ -139,9 +146,7 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
 def _needed(calibration: Calibration, metric: str) -> Iterator[str]:
     """How many pairs, and how long, for each of EFFECTS."""
     needed = []
-    for effect in EFFECTS:
-        pairs = pairs_for(calibration, metric, effect, CONFIDENCE)
-        time_s = seconds_for(calibration, metric, effect, CONFIDENCE)
+    for effect, pairs, time_s in _pairs_for_effects(calibration, metric):
         if pairs is not None and time_s is not None:
             unit_s = 60 if time_s > 3600 else 1
             time = format_duration(max(1, round(time_s / unit_s)) * unit_s)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import scipy
@@ -151,6 +152,7 @@ def _check(pair_log_sd: float, confidence: float, power: float) -> None:
             raise ValueError(f"{name} must lie between 0 and 1, found {share}")
 
 
+@cache
 def _detectable_size(pairs: int, log_sd: float, confidence: float, power: float) -> float:
     """The smallest log ratio that is proved within `pairs` pairs, by bisection."""
 
