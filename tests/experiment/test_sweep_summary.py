@@ -123,29 +123,6 @@ def test_two_values_have_no_middle_and_so_no_edge() -> None:
     cells = cells_of(sweep)
     (table,) = summarise(sweep, cells, runs_of(cells, 2)).tables
     assert not any("edge" in note for note in table.notes)
-    assert not any("interaction" in note for note in table.notes)
-
-
-def test_an_interaction_is_said_with_the_cell_that_shows_it() -> None:
-    def rate(cell: GridCell, number: int) -> float:
-        noise = 1.0 + 0.001 * ((7 * sum(cell.point) + 3 * number) % 5)
-        return 1e5 * noise * (3.0 if cell.point == (2, 2) else 1.0)
-
-    (table,) = summarise(SWEEP, CELLS, runs_of(CELLS, 3, rate, drain_s=0.0)).tables
-    (note,) = [note for note in table.notes if "interaction" in note]
-    assert note.startswith("interaction: key_bytes and value_bytes do not act independently")
-    assert "at key_bytes=64, value_bytes=400" in note
-
-
-def test_without_an_interaction_the_noise_is_said_to_be_all() -> None:
-    def rate(cell: GridCell, number: int) -> float:
-        noise = 1.0 + 0.02 * ((13 * cell.point[0] + 5 * cell.point[1] + 7 * number) % 11)
-        return 1e5 * noise
-
-    (table,) = summarise(SWEEP, CELLS, runs_of(CELLS, 3, rate, drain_s=0.0)).tables
-    assert any(note.startswith("no interaction of key_bytes and") for note in table.notes)
-    (table,) = summarise(SWEEP, CELLS, runs_of(CELLS, 1, rate)).tables
-    assert any("one repeat does not tell" in note for note in table.notes)
 
 
 def test_what_is_unfinished_has_the_tables_that_it_can_have() -> None:

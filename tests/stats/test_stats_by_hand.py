@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from lsmtune.stats.changepoint import segments
 from lsmtune.stats.intervals import holm_adjusted, mean_interval, paired_ratio
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed, stationarity
-from lsmtune.stats.pareto import RELATIVE_ERROR, DistinctCounter, front, interaction
+from lsmtune.stats.pareto import RELATIVE_ERROR, DistinctCounter, front
 from lsmtune.stats.ranks import adjusted_p_values, better_in_total, grubbs, outliers, proved_better
 from lsmtune.stats.sequential import evidence_of_more, sequential_ratio
 
@@ -142,48 +142,7 @@ def test_a_steady_run_says_why() -> None:
     assert stationarity([0.0] * 8).trend_per_cent == 0.0
 
 
-# --- axes, fronts and counts
-
-
-def test_the_test_of_an_interaction_is_an_analysis_of_variance() -> None:
-    """Against sums of squares of nested models, by least squares; an axis of one counts nothing."""
-    random = np.random.default_rng(4)
-    values = random.lognormal(0.0, 0.1, (3, 1, 2, 4))
-    values[2, 0, 1] *= 1.15
-    a, _, b, r = np.indices(values.shape)
-    logs = np.log(values).ravel()
-
-    def left(*factors: np.ndarray) -> float:
-        columns = [np.ones(logs.size)]
-        for factor in factors:
-            columns += [(factor.ravel() == level) for level in np.unique(factor)]
-        design = np.column_stack(columns).astype(float)
-        return float(((logs - design @ np.linalg.lstsq(design, logs, rcond=None)[0]) ** 2).sum())
-
-    full, additive = left(10 * a + b, r), left(a, b, r)
-    f = ((additive - full) / 2) / (full / 15)
-    found = interaction(values)
-    assert found is not None
-    assert found.p_value == pytest.approx(float(stats.f.sf(f, 2, 15)))
-    cells = np.log(values).mean(axis=-1)[:, 0, :]
-    beyond = cells - cells.mean(0) - cells.mean(1)[:, None] + cells.mean()
-    worst = np.unravel_index(np.abs(beyond).argmax(), beyond.shape)
-    assert found.largest == pytest.approx(math.exp(np.abs(beyond).max()))
-    assert found.cell == (worst[0], 0, worst[1])
-
-
-def test_an_interaction_without_scatter_is_sure_and_with_one_repeat_unknown() -> None:
-    grid = np.array([[1.0, 2.0], [3.0, 12.0]])[..., np.newaxis]
-    sure = interaction(np.repeat(grid, 2, axis=-1))
-    assert sure is not None
-    assert sure.p_value == 0.0
-    assert sure.largest == pytest.approx(2.0**0.25)  # log 2 in four cells, a quarter in each
-    once = interaction(grid)
-    assert once is not None
-    assert (once.p_value, once.largest) == (None, pytest.approx(2.0**0.25))
-    for bad in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match="values must be finite and above zero"):
-            interaction(np.where(grid == 3.0, bad, grid))
+# --- fronts and counts
 
 
 def test_a_front_of_what_is_infinite() -> None:

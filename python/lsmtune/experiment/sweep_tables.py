@@ -7,8 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import Axis, Sweep
 from lsmtune.experiment.sweep_grid import GridCell, too_short
@@ -32,7 +30,6 @@ from lsmtune.stats.intervals import (
     mean_interval,
     paired_ratio,
 )
-from lsmtune.stats.pareto import interaction
 
 MB = 10**6
 
@@ -164,11 +161,10 @@ class SweepResult:
         return len({(each.key_bytes, each.value_bytes) for each in workloads}) > 1
 
 
-# --- What a table of a sweep says beside its numbers: the best cell, edges, interaction, failures.
+# --- What a table of a sweep says beside its numbers: the best cell, edges, failures.
 
 # With fewer values on an axis each of them is an edge.
 _VALUES_WITH_A_MIDDLE = 3
-_SIGNIFICANT = 0.05
 
 
 def _notes(
@@ -204,7 +200,6 @@ def _notes(
                 f"edge: {axis.name}={text} is the {end} value of its axis; "
                 "what lies beyond it was not measured"
             )
-    lines += _interaction(axes, values)
     runs = sum(sum(cell.outcomes.values()) for cell in cells)
     bad = runs - sum(cell.runs_ok for cell in cells)
     if bad:
@@ -219,37 +214,6 @@ def _told_apart(best: Mapping[int, float], other: Mapping[int, float], confidenc
         return False
     sides = [best[n] for n in rounds], [other[n] for n in rounds]
     return paired_ratio(*sides, confidence).excludes_one()
-
-
-def _interaction(axes: Sequence[Axis], values: Sequence[Mapping[int, float]]) -> list[str]:
-    """Whether one axis acts the same at all values of the others; empty where that cannot be told.
-
-    Only rounds count in which every cell has a value.
-    """
-    rounds = sorted(set.intersection(*map(set, values)))
-    table = np.array([[rates[number] for number in rounds] for rates in values])
-    if not rounds or not (table > 0.0).all():
-        return []
-    effect = interaction(table.reshape(*(len(axis.values) for axis in axes), len(rounds)))
-    if effect is None:
-        return []
-    names = " and ".join(axis.name for axis in axes if len(axis.values) > 1)
-    at = ", ".join(
-        f"{axis.name}={axis.texts[index]}" for axis, index in zip(axes, effect.cell, strict=True)
-    )
-    away = f"up to {100 * (effect.largest - 1):.1f} % (at {at})"
-    if effect.p_value is None:
-        return [
-            f"a factor for each of {names} explains the cells to within {away}; one repeat "
-            "does not tell how much of that is noise"
-        ]
-    p_value = "p < 0.001" if effect.p_value < 0.001 else f"p = {effect.p_value:.2g}"
-    if effect.p_value < _SIGNIFICANT:
-        return [
-            f"interaction: {names} do not act independently: a factor for each leaves {away} "
-            f"unexplained ({p_value})"
-        ]
-    return [f"no interaction of {names} seen beyond the noise of the repeats ({p_value})"]
 
 
 # --- From the runs of a sweep to its tables: pure.
