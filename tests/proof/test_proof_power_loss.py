@@ -46,8 +46,8 @@ from lsmtune.proof.power_loss import (
     PowerViolation,
     broken,
     judged,
+    power_findings,
     power_line,
-    power_sentences,
     power_test,
 )
 from lsmtune.proof.power_model import Cut, Model
@@ -127,7 +127,6 @@ def test_only_what_was_synced_and_is_lost_on_a_usual_file_system_fails(breach: B
 def test_a_log_without_states_is_not_done() -> None:
     found = outcome_of(states=0)
     assert power_line(found) == "not done: the log has no state to look at"
-    assert power_sentences(found) == ["Power test not done: the log has no state to look at."]
 
 
 def test_the_result_in_words() -> None:
@@ -137,10 +136,7 @@ def test_the_result_in_words() -> None:
     )
     lost = violation(Breach.LOST)
     found = outcome_of(lost, replace(lost, reduced=False), violation(Breach.GAP, Model.POSIX))
-    assert power_sentences(replace(found, refused=("mmap",))) == [
-        "Power test failed: 60 states that a power loss may leave of a load of 1,000 writes under "
-        "durability sync, 25 of them such as ext4 leaves, were opened and read back; 3 broke what "
-        "the class promises.",
+    assert power_findings(replace(found, refused=("mmap",))) == [
         "7 of 1,000 acknowledged writes lost under durability sync, on ext4 and others, after a "
         "sync of MANIFEST (operation 12 of 900): missing is creation of 000008.log (2 such "
         "states).",
@@ -148,7 +144,7 @@ def test_the_result_in_words() -> None:
         "(operation 12 of 900): missing is creation of 000008.log (1 such states).",
         "Refused, because it cannot be followed: mmap.",
     ]
-    assert power_sentences(outcome_of(durability=Durability.WAL))[1] == (
+    assert power_findings(outcome_of(durability=Durability.WAL))[0] == (
         "Up to 25 % of the acknowledged writes were lost, which durability wal allows."
     )
 
@@ -367,7 +363,7 @@ class TestEngines:
         assert found.states == 12
         assert found.states_ordered >= 3
         assert found.acknowledged == (2 << 20) // 416
-        assert found.outcome is CrashOutcome.PASSED, power_sentences(found)
+        assert found.outcome is CrashOutcome.PASSED, power_findings(found)
         assert (found.lost_share_max > 0.0) == (durability is not Durability.SYNC)
 
     @pytest.mark.parametrize("durability", [Durability.SYNC, Durability.WAL])
@@ -376,7 +372,7 @@ class TestEngines:
     ) -> None:
         found = self.result(tmp_path, driver, leveldb_library, durability)
         assert found.states == 12
-        assert found.outcome is CrashOutcome.PASSED, power_sentences(found)
+        assert found.outcome is CrashOutcome.PASSED, power_findings(found)
         assert (found.lost_share_max > 0.0) or durability is Durability.SYNC
 
     @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])

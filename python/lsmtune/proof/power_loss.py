@@ -377,16 +377,9 @@ def power_line(test: PowerTest) -> str:
     return outcome_line(test.outcome, test.why, figures)
 
 
-def power_sentences(test: PowerTest) -> list[str]:
-    """What a report says: the states tried, what was lost and may be, and each violation."""
-    if test.outcome is CrashOutcome.NOT_DONE:
-        return [f"Power test not done: {test.why}."]
-    sentences = [
-        f"Power test {test.outcome.value}: {test.states:,} states that a power loss may leave of a "
-        f"load of {test.acknowledged:,} writes under durability {test.durability.value}, "
-        f"{test.states_ordered:,} of them such as ext4 leaves, were opened and read back; "
-        f"{len(test.violations):,} broke what the class promises."
-    ]
+def power_findings(test: PowerTest) -> list[str]:
+    """For a report: what was lost and may be, each sort of violation, what was refused."""
+    sentences = []
     if test.lost_share_max and test.durability is not Durability.SYNC:
         sentences.append(
             f"Up to {100 * test.lost_share_max:.3g} % of the acknowledged writes were lost, which "

@@ -10,7 +10,6 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
-from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
 from lsmtune.report.document import Answer
 from lsmtune.report.tables import (
@@ -360,16 +359,3 @@ def condition_facts(under: Conditions) -> list[tuple[str, str]]:
         told = f"{median} of a run, at most {most}" if under.steal_share_max else "none"
         facts.append(("processor time taken by the host", told))
     return facts
-
-
-def crash_words(test: CrashTest) -> str:
-    """How the tuned configuration's database stood a crash."""
-    if test.outcome is CrashOutcome.NOT_DONE:
-        return f"Crash test not done: {test.why}."
-    why = f" {text.sentence(test.why)}." if test.why else ""
-    return (
-        f"Crash test {test.outcome.value}: a load was killed after {test.acknowledged:,} "
-        f"acknowledged writes under durability {test.durability.value}, and "
-        f"{test.keys_checked:,} keys were looked up; {test.keys_lost:,} were lost and "
-        f"{test.keys_wrong:,} wrong.{why} ({text.sentence(WHAT_IT_IS)}.)"
-    )

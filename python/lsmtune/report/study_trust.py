@@ -6,8 +6,8 @@ import gzip
 from functools import partial
 
 from lsmtune.model.workload import Durability
-from lsmtune.proof.crash_test import CrashOutcome
-from lsmtune.proof.power_loss import power_sentences
+from lsmtune.proof.crash_test import CrashOutcome, crash_line
+from lsmtune.proof.power_loss import power_findings, power_line
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
@@ -47,10 +47,12 @@ def trust_section(analysis: StudyAnalysis) -> Section:
 def _survival_blocks(analysis: StudyAnalysis) -> list[Block]:
     """How the candidate stood crashes and power losses, and what nobody looked at."""
     crash, power = analysis.crash_test, analysis.power_test
-    tests = [(crash.outcome, sentences.crash_words(crash))] if crash is not None else []
+    tests: list[tuple[CrashOutcome, str]] = []
+    if crash is not None:
+        tests.append((crash.outcome, f"Crash test: {crash_line(crash)}."))
     if power is not None:
-        told = " ".join(text.sentence(each) for each in power_sentences(power))
-        tests.append((power.outcome, told))
+        told = [f"Power loss: {power_line(power)}.", *power_findings(power)]
+        tests.append((power.outcome, " ".join(map(text.sentence, told))))
     blocks: list[Block] = [
         Paragraph(words, "detail fail" if outcome is CrashOutcome.FAILED else "detail")
         for outcome, words in tests
