@@ -88,8 +88,15 @@ def test_reading_gives_what_was_stored_also_while_another_measures(tmp_path: Pat
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"cells": [*CELLS[:3], replace(CELLS[3], config=CELLS[0].config)]}, "since: options"),
-        ({"cells": [*CELLS, cell("e")]}, "since: cells, "),
+        (
+            {"cells": [*CELLS[:3], replace(CELLS[3], config=CELLS[0].config)]},
+            "since: cells, options;",
+        ),
+        # Two that change places have the same options as before, and are other cells.
+        ({"cells": [cell("a", 4), cell("b", 2), *CELLS[2:]]}, "since: cells;"),
+        # The engine and the workload of one more cell are those of the others.
+        ({"cells": [*CELLS, cell("e", 32)]}, "since: cells, options;"),
+        ({"cells": [*CELLS, cell("e")]}, "since: cells;"),
         ({"seed": 2}, "seed"),
     ],
 )

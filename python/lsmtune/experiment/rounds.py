@@ -6,6 +6,7 @@ round.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.machine.files import is_owned
+from lsmtune.model.codec import encode
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -60,13 +62,16 @@ def perform(
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}, and at least 1 is needed")
     run_seed(seed, rounds - 1)
-    ordered = sorted(cells, key=lambda cell: cell.name)
+    # A library may be moved; what it is, its version and build say.
+    engines = [[each.engine.name, each.engine.version, each.engine.build] for each in cells]
+    options = [cell.config.engine_options() for cell in cells]
+    of_cells = [[c.name, e, o, c.workload] for c, e, o in zip(cells, engines, options, strict=True)]
     shared: dict[str, object] = {
-        "cells": [cell.name for cell in ordered],
-        # A library may be moved; what it is, its version and build say.
-        "engine": [[c.engine.name, c.engine.version, c.engine.build] for c in ordered],
-        "options": [cell.config.engine_options() for cell in ordered],
-        "workload": [cell.workload for cell in ordered],
+        # The order of cells is no part. All of a cell, and then what of it may be new.
+        "cells": _in_any_order(of_cells),
+        "engine": _in_any_order(engines),
+        "options": _in_any_order(options),
+        "workload": _in_any_order([cell.workload for cell in cells]),
         "seed": seed,
         "limits": limits,
         "databases": databases is not None,
@@ -91,6 +96,10 @@ def perform(
             if cancel.is_set() or not measurer.measure(cell, run_seed(seed, number), slot):
                 break
         return _by_round(opened.measurements)
+
+
+def _in_any_order(parts: Sequence[object]) -> list[str]:
+    return sorted({json.dumps(encode(part), sort_keys=True) for part in parts})
 
 
 def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
