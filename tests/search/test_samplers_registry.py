@@ -49,10 +49,6 @@ def test_the_samplers_that_every_user_knows_are_there() -> None:
         ("nsga2", {"crossover_probability": 1.5}, "found 1.5; allowed: a number from 0 to 1"),
         ("nsga3", {"population": 1}, "found 1; allowed: a whole number from 2"),
         ("grid", {"points": 2.5}, "sampler.points: found 2.5; allowed: a whole number from 1"),
-        ("grid", {"parameters": [1]}, r"sampler.parameters: found \[1\]; allowed: a mapping"),
-        ("grid", {"parameters": {"x": "many"}}, "x is neither a number of points nor a list"),
-        ("grid", {"parameters": {"x": []}}, "x needs at least one value"),
-        ("grid", {"parameters": {"x": [1, "1"]}}, "x has the same value twice"),
         ("manual", {"configs": {}}, "configs: not a list with at least one configuration"),
         ("manual", {"configs": []}, "configs: not a list with at least one configuration"),
         ("manual", {"configs": ["default"]}, r"\[0\] is not a mapping of option to value"),
@@ -67,10 +63,6 @@ def test_wrong_settings(name: str, given: dict, line: str) -> None:
 @pytest.mark.parametrize(
     ("name", "space", "given", "line"),
     [
-        ("grid", TINY, {"parameters": {"stile": 3}}, "parameters.stile: no such.*mean style"),
-        ("grid", TINY, {"parameters": {"style": 3}}, "style: is a choice.*found 3"),
-        ("grid", TINY, {"parameters": {"style": ["z"]}}, r"style\[0\]: found 'z'; allowed: a, b"),
-        ("grid", NUMBERS, {"parameters": {"d": [5, 101]}}, r"d\[1\]: found 101; allowed: 0 to 100"),
         ("manual", TINY, {}, "sampler.configs: is missing"),
         ("manual", TINY, {"configs": [{"style": "a"}]}, r"configs\[0\].direct: is missing"),
         (

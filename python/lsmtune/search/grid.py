@@ -9,15 +9,14 @@ configurations is not listed: each trial draws one of the values of each paramet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from optuna.distributions import FloatDistribution, IntDistribution
 
-from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.setting import Setting, whole_setting
-from lsmtune.search.plans import NO_SUCH_PARAMETER, PlanSampler
+from lsmtune.model.setting import whole_setting
+from lsmtune.search.plans import PlanSampler
 from lsmtune.search.sampler import (
     SamplerContext,
     SamplerKind,
@@ -26,12 +25,7 @@ from lsmtune.search.sampler import (
 )
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
-from lsmtune.units import option_value
 
-_Entry = int | tuple[OptionValue, ...]
-_Entries = Mapping[str, _Entry]
-_POINTS_MAX = 10_000
-_ENTRY_ALLOWED = f"for a parameter, a whole number from 1 to {_POINTS_MAX} or a list of its values"
 LISTED_MAX = 20_000  # configurations of a grid; a larger one is drawn from at random
 
 
@@ -86,25 +80,14 @@ def whole_space(space: Space, limit: int) -> list[dict[str, OptionValue]] | None
 
 # --- the sampler
 
-_POINTS = whole_setting(
-    "points",
-    5,
-    "values of each numeric parameter, both ends included; special values come on top",
-    1,
-    _POINTS_MAX,
-)
-
 
 class GridSampler(PlanSampler):
     """The configurations in a random order; of a grid that is too large to list, random ones."""
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        entries = cast(_Entries, context.settings["parameters"])
-        default: int = context.settings["points"]
-        self._values = {
-            p.name: _grid_values(p, entries.get(p.name, default)) for p in context.space.parameters
-        }
+        points: int = context.settings["points"]
+        self._values = {p.name: _grid_values(p, points) for p in context.space.parameters}
         self._listed = every_configuration(context.space, self._values, LISTED_MAX)
         self._order = self.rng.permutation(len(self._listed or ())).tolist()
 
@@ -125,10 +108,8 @@ class GridSampler(PlanSampler):
         return config
 
 
-def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
-    """The values of `entry`, or so many different ones of the range; a single one is its middle."""
-    if not isinstance(entry, int):
-        return entry
+def _grid_values(parameter: Parameter, points: int) -> Sequence[OptionValue]:
+    """So many values of a range, without repetition; a single one is its middle. All choices."""
     if parameter.numbers is None:
         return parameter.choices
     distribution = parameter.distributions()[parameter.variable]
@@ -136,7 +117,7 @@ def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
         raise TypeError(f"not a range: {distribution}")
     # From low to high, evenly on the variable's scale, each on its steps.
     low, high, step = distribution.low, distribution.high, distribution.step
-    shares = np.linspace(0.0, 1.0, entry) if entry > 1 else np.array([0.5])
+    shares = np.linspace(0.0, 1.0, points) if points > 1 else np.array([0.5])
     spread = low * (high / low) ** shares if distribution.log else low + shares * (high - low)
     if step is not None:
         spread = low + np.rint((spread - low) / step) * step
@@ -148,59 +129,20 @@ def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
     return [*(special.value for special in parameter.specials), *different.values()]
 
 
-def _read_entries(value: object) -> _Entries:
-    if not isinstance(value, Mapping):
-        raise ValueError
-    return {str(name): _read_entry(str(name), entry) for name, entry in value.items()}
-
-
-def _read_entry(name: str, entry: object) -> _Entry:
-    if isinstance(entry, list | tuple):
-        if not entry or not all(isinstance(value, str | int | float | bool) for value in entry):
-            raise ValueError(f"{name} needs at least one value that an option can have")
-        values = [option_value(value) for value in entry]
-        if len({option_text(value) for value in values}) < len(values):
-            raise ValueError(f"{name} has the same value twice")
-        return tuple(values)
-    try:
-        return cast(int, _POINTS.read(entry))
-    except ValueError as error:
-        raise ValueError(f"{name} is neither a number of points nor a list of values") from error
-
-
-def _check(context: SamplerContext, source: str, field: str) -> None:
-    by_name = {parameter.name: parameter for parameter in context.space.parameters}
-    entries = cast(_Entries, context.settings["parameters"])
-    check_names(entries, by_name, source, f"{field}.parameters", why=NO_SUCH_PARAMETER)
-    for name, entry in entries.items():
-        place, parameter = f"{field}.parameters.{name}", by_name[name]
-        if isinstance(entry, int):
-            if parameter.numbers is None:
-                why, allowed = "is a choice: all its values are on the grid", "a list of choices"
-                raise InputError(source, place, why=why, found=entry, allowed=allowed)
-            continue
-        for index, value in enumerate(entry):
-            if not parameter.contains(value):
-                allowed = parameter.describe()
-                raise InputError(source, f"{place}[{index}]", found=value, allowed=allowed)
-
-
 KIND = SamplerKind(
     name="grid",
     summary="every combination of a few values for each parameter, in shuffled order",
     settings=(
-        _POINTS,
-        Setting(
-            "parameters",
-            {},
-            "the same for single parameters, or the values themselves",
-            f"a mapping; {_ENTRY_ALLOWED}",
-            _read_entries,
+        whole_setting(
+            "points",
+            5,
+            "values of each numeric parameter, both ends included; special values come on top",
+            1,
+            10_000,
         ),
     ),
     several_objectives=True,
     make=GridSampler,
     learns=False,
     listed=True,
-    check=_check,
 )

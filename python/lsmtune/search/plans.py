@@ -36,7 +36,6 @@ from lsmtune.units import option_value
 _INDEX = "lsmtune:place"
 _SOBOL_POINTS = 2**30  # how many scipy's sequence has
 
-NO_SUCH_PARAMETER = "no such parameter in space"
 Configs = tuple[Mapping[str, OptionValue], ...]
 
 
@@ -161,7 +160,7 @@ def _check_config(space: Space, config: Mapping[str, OptionValue], source: str, 
             raise InputError(source, dotted, found=value, allowed=parameter.describe())
         active[parameter.name] = value
     names = [parameter.name for parameter in space.parameters]
-    check_names(config, names, source, field, why=NO_SUCH_PARAMETER)
+    check_names(config, names, source, field, why="no such parameter in space")
 
 
 MANUAL = SamplerKind(
