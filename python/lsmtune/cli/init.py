@@ -24,10 +24,10 @@ from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import known_spaces, ready_space
 from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.machine.files import STDOUT, write_output
+from lsmtune.model.setting import Setting
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import study_text
-from lsmtune.workloads.parameter import WorkloadParameter
 from lsmtune.workloads.stated import FAMILIES
 from lsmtune.workloads.ycsb_properties import HISTOGRAM
 
@@ -113,8 +113,8 @@ def _ask_workload() -> tuple[str, list[str]]:
     for parameter in family.parameters.values():
         if parameter.name in (*family.sizes, *ASKED) and parameter.default is not None:
 
-            def check(text: str, parameter: WorkloadParameter = parameter) -> object:
-                return parameter.parse(text, name)
+            def check(text: str, parameter: Setting = parameter) -> object:
+                return parameter.domain.parse(text, name, parameter.name)
 
             default = str(parameter.default)
             answer = _ask(parameter.name, f"{parameter.description}.", default, check)

@@ -78,7 +78,7 @@ from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES, version_key
 from lsmtune.engines.option_names import parts_of, whole_size
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.model.fields import read_number
+from lsmtune.model.setting import read_number
 from lsmtune.units import UnitError, is_digits, option_value
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30

@@ -7,23 +7,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo
 
 from lsmtune.errors import FieldError, check_names
-from lsmtune.model.fields import (
-    COUNT_MAX,
-    read_count,
-    read_fraction,
-    read_number,
-    read_real,
-    read_size,
-    refusing,
-)
-from lsmtune.units import UnitError
+from lsmtune.model.fields import refusing
+from lsmtune.model.setting import Domain, above, number, read_number, real, size, whole
 
 Number = int | float
 ParameterOf: TypeAlias = "Number | tuple[tuple[Number, Number], ...] | Distribution"
@@ -53,37 +45,20 @@ class Distribution:
 SIZE_MAX = 2**30
 _LENGTH, _SIZES = "length", "sizes"
 
-
-@dataclass(frozen=True)
-class DistributionParameter:
-    """A parameter of a distribution: how it is read, and what is allowed."""
-
-    read: Callable[[object], Number]
-    allowed: str
-    needed: bool = True
-
-
-_ABOVE_ZERO = DistributionParameter(read_real(lambda number: number > 0), "a number above 0")
-_ANY = DistributionParameter(read_real(math.isfinite), "a number")
-_FRACTION = DistributionParameter(read_fraction, "a number from 0 to 1")
+_ABOVE_ZERO = above(0)
+_ANY = number("a number", math.isfinite)
+_FRACTION = real(0, 1)
 # The driver's limits (`driver/src/run/check/distributions.rs`), which it tells run by run.
-_SHARE = DistributionParameter(
-    read_real(lambda number: 0 < number <= 1), "a number above 0, at most 1"
-)
-_SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes")
+_SHARE = above(0, 1)
+_SIZE = size(0, SIZE_MAX)
 _THETA_MAX, _THETA_GAP = 10, 1e-6
-_THETA = DistributionParameter(
-    read_real(lambda number: 0 < number <= _THETA_MAX and abs(number - 1) >= _THETA_GAP),
+_THETA = number(
     f"a number above 0, at most {_THETA_MAX}, that is not 1",
+    lambda theta: 0 < theta <= _THETA_MAX and abs(theta - 1) >= _THETA_GAP,
 )
-_RANGES_MAX, _FIELDS_MAX = 2**20, 10_000
-_RANGES = DistributionParameter(read_count(1, _RANGES_MAX), f"1 to {_RANGES_MAX}")
-_FIELDS = DistributionParameter(read_count(1, _FIELDS_MAX), f"1 to {_FIELDS_MAX}")
-_SOME = DistributionParameter(read_count(1, COUNT_MAX), "a whole number above 0", needed=False)
-_PER_CENT = DistributionParameter(
-    read_real(lambda number: 0 < number < 100), "a number above 0, below 100"
-)
-KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
+_SOME = whole(1)
+_PER_CENT = number("a number above 0, below 100", lambda share: 0 < share < 100, unit="%")
+KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, Domain]] = {
     "uniform": {},
     "sequential": {},
     "zipfian": {"theta": _THETA},
@@ -93,38 +68,39 @@ KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "exponential": {"percentile": _PER_CENT, "fraction": _ABOVE_ZERO},
     "power": {"a": _SHARE, "b": _ABOVE_ZERO, "grains": _SOME},
     "ranges": {
-        "ranges": _RANGES,
+        "ranges": whole(1, 2**20),
         **dict.fromkeys("abcd", _ANY),
-        "key_a": replace(_SHARE, needed=False),
-        "key_b": replace(_ABOVE_ZERO, needed=False),
+        "key_a": _SHARE,
+        "key_b": _ABOVE_ZERO,
         "key_grains": _SOME,
     },
 }
-SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
+SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, Domain]] = {
     "constant": {"size": _SIZE},
     "uniform": {"low": _SIZE, "high": _SIZE},
     "zipfian": {"low": _SIZE, "high": _SIZE, "theta": _THETA},
     "normal": {"mean": _ANY, "sd": _ABOVE_ZERO, "low": _SIZE, "high": _SIZE},
     "pareto": {"theta": _ANY, "k": _ANY, "sigma": _ABOVE_ZERO, "low": _SIZE, "high": _SIZE},
     "row": {
-        "fields": _FIELDS,
+        "fields": whole(1, 10_000),
         "names_bytes": _SIZE,
-        _LENGTH: DistributionParameter(read_number, "a distribution of sizes"),
+        _LENGTH: Domain("a distribution of sizes", read_number),
     },
-    "table": {_SIZES: DistributionParameter(read_number, "a list of [size, weight]")},
+    "table": {_SIZES: Domain("a list of [size, weight]", read_number)},
 }
+_MAY_BE_MISSING = ("items", "grains", "key_a", "key_b", "key_grains")
 
 
 def key_distribution(value: object, field: str = "") -> Distribution:
-    """How keys are chosen, as a file states it. Raises FieldError within `field`."""
+    """How keys are chosen, as a file states it. Raises InputError within `field`."""
     return _distribution(value, KEY_DISTRIBUTIONS, field)
 
 
 def size_distribution(value: object, field: str = "") -> Distribution:
-    """How sizes are drawn, as a file states it. Raises FieldError within `field`."""
+    """How sizes are drawn, as a file states it. Raises InputError within `field`."""
     is_size = isinstance(value, int | str) and not isinstance(value, bool)
     if is_size and value not in SIZE_DISTRIBUTIONS:
-        return Distribution.of("constant", size=_read(_SIZE, value, field))
+        return Distribution.of("constant", size=_SIZE.parse(value, "", field))
     return _distribution(value, SIZE_DISTRIBUTIONS, field)
 
 
@@ -143,7 +119,7 @@ def distribution_document(distribution: Distribution) -> dict[str, Any]:
 
 
 def _distribution(
-    value: object, known: Mapping[str, Mapping[str, DistributionParameter]], field: str
+    value: object, known: Mapping[str, Mapping[str, Domain]], field: str
 ) -> Distribution:
     stated = {"distribution": value} if isinstance(value, str) else value
     if not isinstance(stated, dict):
@@ -156,7 +132,7 @@ def _distribution(
     given_parts = [part for part in stated if part != "distribution"]
     check_names(given_parts, parts, "", field, why=f"unknown parameter of {name}")
     given: dict[str, ParameterOf] = {}
-    for part, what in parts.items():
+    for part, domain in parts.items():
         place = f"{field}.{part}"
         if part in stated:
             value = stated[part]
@@ -165,19 +141,11 @@ def _distribution(
             elif part == _SIZES:
                 given[part] = _table(value, place)
             else:
-                given[part] = _read(what, value, place)
-        elif what.needed:
-            raise FieldError(place, why="missing", allowed=what.allowed)
+                given[part] = domain.parse(value, "", place)
+        elif part not in _MAY_BE_MISSING:
+            raise FieldError(place, why="missing", allowed=domain.allowed)
     _check(name, given, field)
     return Distribution(name, tuple(given.items()))
-
-
-def _read(what: DistributionParameter, value: object, place: str) -> Number:
-    try:
-        return what.read(value)
-    except ValueError as error:
-        nearest = error.nearest if isinstance(error, UnitError) else ""
-        raise FieldError(place, found=value, allowed=what.allowed, nearest=nearest) from None
 
 
 def _table(value: object, place: str) -> tuple[tuple[Number, Number], ...]:
@@ -188,8 +156,8 @@ def _table(value: object, place: str) -> tuple[tuple[Number, Number], ...]:
     for index, pair in enumerate(value):
         if not isinstance(pair, list) or len(pair) != 2:
             raise FieldError(f"{place}[{index}]", found=pair, allowed=allowed)
-        size = _read(_SIZE, pair[0], f"{place}[{index}][0]")
-        pairs.append((size, _read(_ABOVE_ZERO, pair[1], f"{place}[{index}][1]")))
+        length = _SIZE.parse(pair[0], "", f"{place}[{index}][0]")
+        pairs.append((length, _ABOVE_ZERO.parse(pair[1], "", f"{place}[{index}][1]")))
     return tuple(pairs)
 
 

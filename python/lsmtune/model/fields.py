@@ -6,7 +6,6 @@ A type here is one of Python's with pydantic's validators, which take what peopl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -280,53 +279,3 @@ class StrictModel(BaseModel):
     """No unknown fields, no conversions between types, no change after reading."""
 
     model_config = STRICT
-
-
-COUNT_MAX = 2**53  # the largest whole number that every JSON reader keeps exactly
-
-
-def read_number(value: object) -> int | float:
-    """A finite number, also as text. Raises ValueError."""
-    typed = option_value(value) if isinstance(value, str) else value
-    if isinstance(typed, bool) or not isinstance(typed, int | float) or not math.isfinite(typed):
-        raise ValueError(value)
-    return typed
-
-
-def read_count(low: int, high: int) -> Callable[[object], int]:
-    """A reader of whole numbers from `low` to `high`, which raises ValueError."""
-
-    def read(value: object) -> int:
-        number = read_number(value)
-        if number != int(number) or not low <= number <= high:
-            raise ValueError(value)
-        return int(number)
-
-    return read
-
-
-def read_size(low: int, high: int) -> Callable[[object], int]:
-    """A reader of sizes from `low` to `high` bytes, which raises ValueError."""
-
-    def read(value: object) -> int:
-        size = parse_bytes(value)
-        if not low <= size <= high:
-            raise ValueError(value)
-        return size
-
-    return read
-
-
-def read_real(holds: Callable[[float], bool]) -> Callable[[object], float]:
-    """A reader of the numbers for which `holds` is true, which raises ValueError."""
-
-    def read(value: object) -> float:
-        number = float(read_number(value))
-        if not holds(number):
-            raise ValueError(value)
-        return number
-
-    return read
-
-
-read_fraction = read_real(lambda number: 0 <= number <= 1)

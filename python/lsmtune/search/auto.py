@@ -46,7 +46,7 @@ from optuna.trial import FrozenTrial
 from threadpoolctl import threadpool_limits
 
 from lsmtune.model.goal import Direction
-from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.model.setting import Setting, real, whole
 from lsmtune.search.coordinates import Coordinates, Layouts
 from lsmtune.search.gp import (
     GaussianProcess,
@@ -396,10 +396,10 @@ KIND = SamplerKind(
     settings=(
         # What `study.start` begins with counts: those are five with the baseline.
         startup_setting("process", 5),
-        real_setting("hedge", 0.2, "share of the trials that plain TPE proposes", 0, 1),
-        whole_setting("points_max", 200, "trials that the process is fitted on", 10, 1_000),
-        whole_setting(
-            "candidates", 600, "random configurations compared for each trial", 1, 100_000
+        Setting("hedge", "share of the trials that plain TPE proposes", 0.2, real(0, 1)),
+        Setting("points_max", "trials that the process is fitted on", 200, whole(10, 1_000)),
+        Setting(
+            "candidates", "random configurations compared for each trial", 600, whole(1, 100_000)
         ),
     ),
     several_objectives=False,

@@ -30,7 +30,7 @@ import numpy as np
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from lsmtune.model.setting import AUTO, real_setting, whole_setting
+from lsmtune.model.setting import AUTO, Setting, above, whole
 from lsmtune.search.history import JUDGED, targets_of
 from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind
@@ -230,21 +230,17 @@ KIND = SamplerKind(
     name="cmaes",
     summary="CMA-ES for numbers and categoricals: local, for many cheap trials",
     settings=(
-        real_setting(
+        Setting(
             "sigma",
-            0.2,
             "first standard deviation of every number, in units of its range",
-            0,
-            1,
-            low_excluded=True,
+            0.2,
+            above(0, 1),
         ),
-        whole_setting(
+        Setting(
             "population",
-            AUTO,
             "trials per generation; auto is 4 + 3 log(variables)",
-            4,
-            1_000,
-            auto=True,
+            AUTO,
+            whole(4, 1_000, auto=True),
         ),
     ),
     several_objectives=False,

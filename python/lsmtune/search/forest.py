@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.model.setting import Setting, above, whole
 from lsmtune.search.history import History, impute_censored
 from lsmtune.search.model_based import (
     CANDIDATES,
@@ -165,20 +165,21 @@ KIND = SamplerKind(
     name="forest",
     summary="MLOS's: a random forest and its confidence bound; fast, for spaces of any kind",
     settings=(
-        whole_setting("trees", 10, "trees of the forest", 1, 256),
-        real_setting(
+        Setting("trees", "trees of the forest", 10, whole(1, 256)),
+        Setting(
             "alpha",
-            0.1,
             "one minus the confidence of the bound: smaller explores more",
-            0,
-            1,
-            low_excluded=True,
+            0.1,
+            above(0, 1),
         ),
         random_share_setting(0.1),
         startup_setting("forest"),
-        whole_setting("min_leaf", 3, "trials in the smallest leaf", 1, 32),
-        whole_setting(
-            "rows_max", 1000, "trials that one tree is fitted on, drawn anew for each", 10, 100_000
+        Setting("min_leaf", "trials in the smallest leaf", 3, whole(1, 32)),
+        Setting(
+            "rows_max",
+            "trials that one tree is fitted on, drawn anew for each",
+            1000,
+            whole(10, 100_000),
         ),
         CANDIDATES,
     ),

@@ -32,7 +32,7 @@ import numpy.typing as npt
 import scipy
 from threadpoolctl import threadpool_limits
 
-from lsmtune.model.setting import whole_setting
+from lsmtune.model.setting import Setting, whole
 from lsmtune.search.history import History, impute_censored
 from lsmtune.search.model_based import (
     CANDIDATES,
@@ -315,12 +315,11 @@ KIND = SamplerKind(
     settings=(
         startup_setting("process"),
         random_share_setting(0.0),
-        whole_setting(
+        Setting(
             "points_max",
-            300,
             "trials that the process is fitted on: half the best, half the latest",
-            10,
-            5_000,
+            300,
+            whole(10, 5_000),
         ),
         CANDIDATES,
     ),

@@ -15,7 +15,7 @@ import numpy as np
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.setting import whole_setting
+from lsmtune.model.setting import Setting, whole
 from lsmtune.search.plans import PlanSampler
 from lsmtune.search.sampler import (
     SamplerContext,
@@ -133,12 +133,11 @@ KIND = SamplerKind(
     name="grid",
     summary="every combination of a few values for each parameter, in shuffled order",
     settings=(
-        whole_setting(
+        Setting(
             "points",
-            5,
             "values of each numeric parameter, both ends included; special values come on top",
-            1,
-            10_000,
+            5,
+            whole(1, 10_000),
         ),
     ),
     several_objectives=True,

@@ -16,7 +16,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from lsmtune.model.setting import Setting, real_setting, whole_setting
+from lsmtune.model.setting import Setting, real, whole
 from lsmtune.search.history import History, HistoryReader
 from lsmtune.search.sampler import ProposingSampler, SamplerContext
 from lsmtune.search.unit_space import (
@@ -101,21 +101,21 @@ def neighbours(
 # --- a sampler with a model
 
 
-CANDIDATES = whole_setting(
-    "candidates", 1000, "random configurations compared for each trial", 1, 100_000
+CANDIDATES = Setting(
+    "candidates", "random configurations compared for each trial", 1000, whole(1, 100_000)
 )
 
 
 def startup_setting(model: str, default: int = 10) -> Setting:
     """How many trials come before the `model` guides."""
     text = f"trials drawn at random before the {model} guides"
-    return whole_setting("startup_trials", default, text, 1, 100_000)
+    return Setting("startup_trials", text, default, whole(1, 100_000))
 
 
 def random_share_setting(default: float) -> Setting:
     """How often the model is not asked."""
     text = "share of later trials that are drawn at random"
-    return real_setting("random_share", default, text, 0, 1)
+    return Setting("random_share", text, default, real(0, 1))
 
 
 class ModelSampler(UnitSpaceSampler):

@@ -34,7 +34,7 @@ from optuna.samplers import (
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.model.setting import Setting, real, whole
 from lsmtune.search.sampler import (
     ProposingSampler,
     SamplerContext,
@@ -161,8 +161,8 @@ TPE = SamplerKind(
     summary="Optuna's multivariate TPE: learns which values the good trials have in common",
     settings=(
         # Both defaults are Optuna's own.
-        whole_setting("startup_trials", 10, "trials drawn at random before it learns", 1, 100_000),
-        whole_setting("candidates", 24, "configurations compared for each trial", 1, 10_000),
+        Setting("startup_trials", "trials drawn at random before it learns", 10, whole(1, 100_000)),
+        Setting("candidates", "configurations compared for each trial", 24, whole(1, 10_000)),
     ),
     several_objectives=True,
     make=GroupedTpeSampler,
@@ -206,12 +206,13 @@ class GeneticSampler(PerTrialSampler):
 _SETTINGS = (
     # Optuna's default of 50 would leave most studies of a storage engine in their first generation,
     # which is drawn at random.
-    whole_setting(
-        "population", 20, "trials of a generation; the first one is drawn at random", 2, 10_000
+    Setting(
+        "population",
+        "trials of a generation; the first one is drawn at random",
+        20,
+        whole(2, 10_000),
     ),
-    real_setting(
-        "crossover_probability", 0.9, "share of the trials that have two parents", 0.0, 1.0
-    ),
+    Setting("crossover_probability", "share of the trials that have two parents", 0.9, real(0, 1)),
 )
 
 NSGA2 = SamplerKind(

@@ -21,7 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue
-from lsmtune.model.setting import Setting
+from lsmtune.model.setting import Domain, Setting
 from lsmtune.search.sampler import (
     ProposingSampler,
     SamplerContext,
@@ -31,7 +31,7 @@ from lsmtune.search.sampler import (
 )
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.space import Space
-from lsmtune.units import option_value
+from lsmtune.units import UnitError, option_value
 
 _INDEX = "lsmtune:place"
 _SOBOL_POINTS = 2**30  # how many scipy's sequence has
@@ -130,8 +130,10 @@ def _read_configs(value: object) -> Configs:
         for name, option in config.items():
             if not isinstance(name, str) or not isinstance(option, str | int | float | bool):
                 raise ValueError(f"[{index}]: {name} has no value that an option can have")
-    # A size such as 4MiB is read here as everywhere else.
-    return tuple({n: option_value(option) for n, option in config.items()} for config in value)
+    try:  # a size such as 4MiB is read here as everywhere else
+        return tuple({n: option_value(option) for n, option in each.items()} for each in value)
+    except UnitError as error:
+        raise ValueError(str(error)) from None
 
 
 def _check_configs(context: SamplerContext, source: str, field: str) -> None:
@@ -169,10 +171,9 @@ MANUAL = SamplerKind(
     settings=(
         Setting(
             "configs",
-            (),
             "the configurations, each with a value for every active parameter",
-            "a list of mappings of option to value",
-            _read_configs,
+            (),
+            Domain("a list of mappings of option to value", _read_configs),
         ),
     ),
     several_objectives=True,

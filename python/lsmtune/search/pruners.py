@@ -29,14 +29,7 @@ from optuna.trial import FrozenTrial
 from lsmtune import plugins
 from lsmtune.errors import InputError, by_name
 from lsmtune.model.goal import Direction
-from lsmtune.model.setting import (
-    AUTO,
-    Setting,
-    read_settings,
-    real_setting,
-    whole_setting,
-    word_setting,
-)
+from lsmtune.model.setting import AUTO, Setting, one_of, read_settings, real, whole
 
 _STEPS_MAX = 1_000_000
 
@@ -57,18 +50,17 @@ class PrunerKind:
     plain_rates: bool = False
 
 
-def _count(
-    name: str, default: int | str, description: str, low: int = 0, *, auto: bool = False
-) -> Setting:
-    return whole_setting(name, default, description, low, _STEPS_MAX, auto=auto)
+def _count(name: str, description: str, default: int | str, low: int = 0) -> Setting:
+    domain = whole(low, _STEPS_MAX, auto=default == AUTO)
+    return Setting(name, description, default, domain)
 
 
-_BOOTSTRAP = _count("bootstrap_count", 0, "trials that must reach a rung before one ends there")
+_BOOTSTRAP = _count("bootstrap_count", "trials that must reach a rung before one ends there", 0)
 _QUANTILE_SETTINGS = (
-    _count("startup_trials", 5, "trials that end by themselves before one is ended"),
-    _count("warmup_steps", 0, "steps of each trial in which it is not judged"),
-    _count("interval_steps", 1, "steps between two judgements", low=1),
-    _count("min_trials", 1, "trials that must have reported at a step before one ends there", 1),
+    _count("startup_trials", "trials that end by themselves before one is ended", 5),
+    _count("warmup_steps", "steps of each trial in which it is not judged", 0),
+    _count("interval_steps", "steps between two judgements", 1, low=1),
+    _count("min_trials", "trials that must have reported at a step before one ends there", 1, 1),
 )
 
 
@@ -145,8 +137,8 @@ FAR_BEHIND = PrunerKind(
     "far-behind",
     "ends a run at less than `ratio` of the rate that the best trial had at its slowest",
     (
-        real_setting("ratio", 0.5, "share of the best trial's slowest rate", 0.0, 1.0),
-        real_setting("warmup", 0.25, "share of the best trial's time that does not count", 0, 1),
+        Setting("ratio", "share of the best trial's slowest rate", 0.5, real(0, 1)),
+        Setting("warmup", "share of the best trial's time that does not count", 0.25, real(0, 1)),
     ),
     FarBehindPruner,
     plain_rates=True,
@@ -165,7 +157,7 @@ _KINDS = (
         "keeps the trials whose best value so far is among the best per cent at that step",
         (
             # Optuna has no default; a quarter is what its examples keep.
-            real_setting("percentile", 25.0, "per cent of the trials that go on", 0.0, 100.0),
+            Setting("percentile", "per cent of the trials that go on", 25.0, real(0, 100)),
             *_QUANTILE_SETTINGS,
         ),
         _make_percentile,
@@ -174,15 +166,9 @@ _KINDS = (
         "successive-halving",
         "at each rung, one in `reduction_factor` trials goes on (ASHA)",
         (
-            _count(
-                "min_resource",
-                AUTO,
-                "the step of the first rung; auto: from finished runs",
-                1,
-                auto=True,
-            ),
-            whole_setting("reduction_factor", 4, "how much each rung is longer", 2, 100),
-            _count("min_early_stopping_rate", 0, "rungs left out at the beginning"),
+            _count("min_resource", "the step of the first rung; auto: from finished runs", AUTO, 1),
+            Setting("reduction_factor", "how much each rung is longer", 4, whole(2, 100)),
+            _count("min_early_stopping_rate", "rungs left out at the beginning", 0),
             _BOOTSTRAP,
         ),
         SuccessiveHalvingPruner,
@@ -191,15 +177,9 @@ _KINDS = (
         "hyperband",
         "successive halving in several brackets, from hasty to patient",
         (
-            _count("min_resource", 1, "the step of the first rung of the hastiest bracket", 1),
-            _count(
-                "max_resource",
-                AUTO,
-                "the last step of a trial; auto: from finished runs",
-                1,
-                auto=True,
-            ),
-            whole_setting("reduction_factor", 3, "how much each rung is longer", 2, 100),
+            _count("min_resource", "the step of the first rung of the hastiest bracket", 1, 1),
+            _count("max_resource", "the last step of a trial; auto: from finished runs", AUTO, 1),
+            Setting("reduction_factor", "how much each rung is longer", 3, whole(2, 100)),
             _BOOTSTRAP,
         ),
         HyperbandPruner,
@@ -209,14 +189,13 @@ _KINDS = (
         "ends a trial whose values, step by step, are worse than the best trial's "
         "(signed-rank test)",
         (
-            real_setting(
+            Setting(
                 "p_threshold",
-                0.1,
                 "ends a trial below this p-value; greater ends more of them",
-                0,
-                1,
+                0.1,
+                real(0, 1),
             ),
-            _count("startup_steps", 2, "steps before the first judgement"),
+            _count("startup_steps", "steps before the first judgement", 2),
         ),
         _make_wilcoxon,
     ),
@@ -224,16 +203,19 @@ _KINDS = (
         "patient",
         "ends a trial that has been worse than its own best for a while, if another pruner agrees",
         (
-            word_setting(
+            Setting(
                 "wrapped",
-                "median",
                 "the pruner that must agree, with its defaults; none: patience alone decides",
-                ("none", "median", "percentile", "successive-halving", "wilcoxon"),
+                "median",
+                one_of("none", "median", "percentile", "successive-halving", "wilcoxon"),
             ),
             # Optuna has no default for the patience.
-            _count("patience", 5, "steps for which a trial may be worse than its own best"),
-            real_setting(
-                "min_delta", 0.0, "by how much it may be worse at any time, in the metric's unit", 0
+            _count("patience", "steps for which a trial may be worse than its own best", 5),
+            Setting(
+                "min_delta",
+                "by how much it may be worse at any time, in the metric's unit",
+                0.0,
+                real(0),
             ),
         ),
         _make_patient,

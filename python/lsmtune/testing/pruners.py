@@ -109,6 +109,6 @@ class PrunerSuite:
         assert self.kind.name == self.name
         assert self.kind.summary
         for setting in self.kind.settings:
-            assert setting.read(setting.default) == setting.default
+            assert setting.domain.read(setting.default) == setting.default
             assert setting.description
-            assert setting.allowed
+            assert setting.domain.allowed

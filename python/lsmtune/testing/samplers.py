@@ -107,9 +107,9 @@ class SamplerSuite:
         assert self.kind.summary
         for setting in self.kind.settings:
             assert setting.description
-            assert setting.allowed
+            assert setting.domain.allowed
             if setting.default != ():  # there is no default list of configurations
-                assert setting.read(setting.default) == setting.default
+                assert setting.domain.read(setting.default) == setting.default
 
     @pytest.mark.parametrize("space_name", SPACES)
     def test_stays_in_the_space_and_never_repeats_itself(self, space_name: str) -> None:

@@ -53,9 +53,9 @@ class WorkloadSuite:
         for name, parameter in family.parameters.items():
             assert parameter.name == name
             assert parameter.description
-            assert parameter.allowed
+            assert parameter.domain.allowed
             if parameter.default is not None:
-                assert parameter.parse(parameter.default, "suite") == parameter.default
+                assert parameter.domain.read(parameter.default) == parameter.default
         assert set(family.sizes) <= set(family.parameters)
         assert not family.no_effect.keys() & family.parameters.keys()
 

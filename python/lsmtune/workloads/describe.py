@@ -132,8 +132,8 @@ def show_document(stated: Stated, family: WorkloadFamily | None) -> dict[str, An
             "name": name,
             "value": stated.parameters.get(name, parameter.default),
             "default": parameter.default,
-            "unit": parameter.unit,
-            "allowed": parameter.allowed,
+            "unit": parameter.domain.unit,
+            "allowed": parameter.domain.allowed,
             "description": parameter.description,
         }
         for name, parameter in family.parameters.items()

@@ -1,7 +1,6 @@
 """The parameters of workloads, and the families of workloads that have them.
 
-A parameter says what it means, what it may be, and how what was given is read. A family has a name,
-its parameters, and how phases are made of them.
+A family has a name, its parameters, which are settings, and how phases are made of them.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.fields import COUNT_MAX, read_count, read_fraction, read_real, read_size
+from lsmtune.errors import InputError
+from lsmtune.model.setting import Setting, above, duration, one_of, size, whole
 from lsmtune.model.workload import (
     KEY_BYTES_MAX,
     KEY_BYTES_MIN,
@@ -24,102 +23,9 @@ from lsmtune.model.workload import (
     PhaseKind,
     Workload,
 )
-from lsmtune.units import UnitError, parse_duration
-
-ParameterValue = int | float | str | bool | None
 
 
-@dataclass(frozen=True)
-class WorkloadParameter:
-    """One parameter of a workload: `default` None means "not set", which `description` explains.
-
-    `names` are those of which a value is one, where it is a name. `read` raises ValueError.
-    """
-
-    name: str
-    description: str
-    default: ParameterValue
-    unit: str
-    allowed: str
-    read: Callable[[object], ParameterValue]
-    names: tuple[str, ...] = ()
-
-    def parse(self, value: object, source: str) -> ParameterValue:
-        """`value` read and checked. Raises `InputError` naming `source` and this parameter."""
-        try:
-            return self.read(value)
-        except UnitError as error:
-            allowed = error.allowed if error.nearest else self.allowed
-            nearest = error.nearest
-        except ValueError:
-            allowed, nearest = self.allowed, nearest_name(str(value), self.names)
-        raise InputError(source, self.name, found=value, allowed=allowed, nearest=nearest)
-
-
-def whole(
-    name: str, about: str, default: int | None, low: int, high: int = COUNT_MAX, unit: str = ""
-) -> WorkloadParameter:
-    """A whole number from `low` to `high`."""
-    allowed = f"a whole number from {low} to {high}"
-    return WorkloadParameter(name, about, default, unit, allowed, read_count(low, high))
-
-
-def size(name: str, about: str, default: int, low: int, high: int) -> WorkloadParameter:
-    """A size from `low` to `high` bytes."""
-    allowed = f"{low} to {high} bytes"
-    return WorkloadParameter(name, about, default, "bytes", allowed, read_size(low, high))
-
-
-def one_of(name: str, about: str, names: Sequence[str], default: str = "") -> WorkloadParameter:
-    """One of `names`; the first is the default unless `default` names another."""
-
-    def read(value: object) -> str:
-        if not isinstance(value, str) or value not in names:
-            raise ValueError(value)
-        return value
-
-    default = default or names[0]
-    return WorkloadParameter(name, about, default, "", ", ".join(names), read, tuple(names))
-
-
-def share(name: str, about: str, default: float) -> WorkloadParameter:
-    """A number from 0 to 1."""
-    return WorkloadParameter(name, about, default, "", "a number from 0 to 1", read_fraction)
-
-
-def above_zero(
-    name: str, about: str, default: float | None, high: float, unit: str = ""
-) -> WorkloadParameter:
-    """A number above 0, at most `high`."""
-    allowed = f"a number above 0, at most {high:.12g}"
-    read = read_real(lambda number: 0 < number <= high)
-    return WorkloadParameter(name, about, default, unit, allowed, read)
-
-
-def duration(name: str, about: str, allowed: str) -> WorkloadParameter:
-    """A time above 0, in seconds, that need not be set."""
-
-    def read(value: object) -> float:
-        duration_s = parse_duration(value)
-        if duration_s <= 0:
-            raise ValueError(value)
-        return duration_s
-
-    return WorkloadParameter(name, about, None, "s", allowed, read)
-
-
-def text(name: str, about: str, default: str) -> WorkloadParameter:
-    """Text of one line."""
-
-    def read(value: object) -> str:
-        if not isinstance(value, str) or not value.isprintable():
-            raise ValueError(value)
-        return value
-
-    return WorkloadParameter(name, about, default, "", "text of one line", read)
-
-
-def by_name(parameters: Sequence[WorkloadParameter]) -> Mapping[str, WorkloadParameter]:
+def by_name(parameters: Sequence[Setting]) -> Mapping[str, Setting]:
     """`parameters` by their names, in this order."""
     return {parameter.name: parameter for parameter in parameters}
 
@@ -130,46 +36,48 @@ def by_name(parameters: Sequence[WorkloadParameter]) -> Mapping[str, WorkloadPar
 # `seek_nexts`); sizes are per thread, as there.
 
 
-def compression_parameter(default: float) -> WorkloadParameter:
+def compression_parameter(default: float) -> Setting:
     """`compression_ratio` with `default`."""
     about = "compressed size of a value divided by its size"
-    return above_zero("compression_ratio", about, default, 1.0)
+    return Setting("compression_ratio", about, default, above(0, 1))
 
 
-DURATION = duration(
+DURATION = Setting(
     "duration_s",
     "length of the measure phase, in place of its number of operations",
-    "a duration above 0 (90s, 5m)",
+    None,
+    duration("a duration above 0 (90s, 5m)"),
 )
-DURABILITY = one_of(
+DURABILITY = Setting(
     "durability",
     "sync: each write is synced; wal: each write is logged; none: no write-ahead log",
-    tuple(durability.value for durability in Durability),
     Durability.WAL.value,
+    one_of(*(durability.value for durability in Durability)),
 )
-PAGE_CACHE = one_of(
+PAGE_CACHE = Setting(
     "page_cache",
     "of the database when measuring begins: warm: as it is; cold: empty; direct: not used",
-    tuple(cache.value for cache in PageCache),
+    PageCache.WARM.value,
+    one_of(*(cache.value for cache in PageCache)),
 )
-RATE = above_zero(
+RATE = Setting(
     "rate_ops_s",
     "open loop: operations per second over all threads; closed loop when not set",
     None,
-    RATE_MAX,
-    unit="ops/s",
+    above(0, RATE_MAX, unit="ops/s"),
 )
 # Every family but the db_bench-like ones has these as well.
-DATABASES = whole("databases", "databases in one process, which share the keys", 1, 1, 64)
-COLUMN_FAMILIES = whole(
-    "column_families", "column families of each database, which share its keys", 1, 1, 256
+DATABASES = Setting("databases", "databases in one process, which share the keys", 1, whole(1, 64))
+COLUMN_FAMILIES = Setting(
+    "column_families", "column families of each database, which share its keys", 1, whole(1, 256)
 )
 
 # Families of one load and one measured mix have this.
-AGING = whole(
+AGING = Setting(
     "aging",
     "overwrites of each record, on average, before measuring; 0: the tree is as it was loaded",
-    *(0, 0, 100),
+    0,
+    whole(0, 100),
 )
 
 
@@ -210,26 +118,33 @@ def aged(workload: Workload, writes_each: int) -> Workload:
 
 WORKLOAD_PARAMETERS = by_name(
     (
-        whole(
-            "num", "keys in the key space; a write phase does this many per thread", 1_000_000, 1
+        Setting(
+            "num",
+            "keys in the key space; a write phase does this many per thread",
+            1_000_000,
+            whole(1),
         ),
-        whole("reads", "reads per thread; num when not set", None, 1),
-        size("key_bytes", "bytes of a key", 16, KEY_BYTES_MIN, KEY_BYTES_MAX),
-        size("value_bytes", "bytes of a value", 100, 1, VALUE_BYTES_MAX),
+        Setting("reads", "reads per thread; num when not set", None, whole(1)),
+        Setting("key_bytes", "bytes of a key", 16, size(KEY_BYTES_MIN, KEY_BYTES_MAX)),
+        Setting("value_bytes", "bytes of a value", 100, size(1, VALUE_BYTES_MAX)),
         compression_parameter(0.5),
-        whole("threads", "threads of the measure phase", 1, 1, THREADS_MAX),
+        Setting("threads", "threads of the measure phase", 1, whole(1, THREADS_MAX)),
         DURATION,
         DURABILITY,
         PAGE_CACHE,
         RATE,
-        whole("seek_nexts", "entries read after each seek", 0, 0, 1_000_000),
-        whole(
-            "warmup_operations", "operations per thread before measuring; 0: no warmup phase", 0, 0
+        Setting("seek_nexts", "entries read after each seek", 0, whole(0, 1_000_000)),
+        Setting(
+            "warmup_operations",
+            "operations per thread before measuring; 0: no warmup phase",
+            0,
+            whole(0),
         ),
-        one_of(
+        Setting(
             "load",
             "how the database is filled first; filluniquerandom: each key once, in random order",
-            ("filluniquerandom", "fillseq", "fillrandom"),
+            "filluniquerandom",
+            one_of("filluniquerandom", "fillseq", "fillrandom"),
         ),
     )
 )
@@ -265,7 +180,7 @@ class WorkloadFamily:
 
     name: str
     description: str
-    parameters: Mapping[str, WorkloadParameter]
+    parameters: Mapping[str, Setting]
     build: Callable[[Given, str], Workload]
     no_effect: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)

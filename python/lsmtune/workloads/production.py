@@ -19,6 +19,7 @@ from functools import partial
 
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
+from lsmtune.model.setting import Setting, duration, one_of, whole
 from lsmtune.model.workload import (
     THREADS_MAX,
     Durability,
@@ -40,14 +41,10 @@ from lsmtune.workloads.parameter import (
     Figure,
     Given,
     WorkloadFamily,
-    WorkloadParameter,
     aged,
     by_name,
     compression_parameter,
-    duration,
     not_beside_duration,
-    one_of,
-    whole,
 )
 
 _WIKI = "RocksDB wiki, Trace, Replay, Analyzer, and Workload Generation: command for ZippyDB"
@@ -265,30 +262,36 @@ def _rate(published: Production, given: Given) -> SineRate | None:
     return SineRate(mean, amplitude, period_s, (phase % _FULL_TURN) / _FULL_TURN * period_s)
 
 
-_ARRIVAL = one_of(
+_ARRIVAL = Setting(
     "arrival",
     "closed: as fast as it goes; sine: at the published rate, which waves",
-    (CLOSED, SINE),
+    CLOSED,
+    one_of(CLOSED, SINE),
 )
 
 
 def _family(published: Production) -> WorkloadFamily:
-    arrival: tuple[WorkloadParameter, ...] = ()
+    arrival: tuple[Setting, ...] = ()
     if published.wave is not None:
         about = "length of the rate's wave; the published one when not set"
         period_s = round(_FULL_TURN / published.wave[1])
         allowed = f"a duration above 0; the published one is {period_s} s"
-        arrival = (_ARRIVAL, duration("period_s", about, allowed))
+        arrival = (_ARRIVAL, Setting("period_s", about, None, duration(allowed)))
     no_wave = dict.fromkeys(("arrival", "period_s"), "no rate of it is published in numbers")
     return WorkloadFamily(
         name=published.name,
         description=published.description,
         parameters=by_name(
             (
-                whole("num", "keys of the database", _COUNT, 1),
-                whole("operations", "operations of the measure phase over all threads", _COUNT, 1),
+                Setting("num", "keys of the database", _COUNT, whole(1)),
+                Setting(
+                    "operations",
+                    "operations of the measure phase over all threads",
+                    _COUNT,
+                    whole(1),
+                ),
                 DURATION,
-                whole("threads", "threads of the load and of the run", 1, 1, THREADS_MAX),
+                Setting("threads", "threads of the load and of the run", 1, whole(1, THREADS_MAX)),
                 *arrival,
                 DURABILITY,
                 PAGE_CACHE,

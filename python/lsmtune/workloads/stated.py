@@ -14,6 +14,7 @@ from typing import Any
 from lsmtune import plugins
 from lsmtune.engines.properties import SETTING, Properties, Property
 from lsmtune.errors import InputError, by_name, nearest_name
+from lsmtune.model.setting import read_settings
 from lsmtune.model.workload import Workload
 from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
 from lsmtune.workloads.parameter import WorkloadFamily
@@ -68,10 +69,7 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
                 nearest=nearest_name(key, known),
             )
     prepared = family.prepare(parameters, source)
-    complete: dict[str, Any] = {p.name: p.default for p in family.parameters.values()}
-    for key, value in prepared.items():
-        complete[key] = family.parameters[key].parse(value, source)
-    return complete
+    return dict(read_settings(family.parameters.values(), prepared, source))
 
 
 # --- What to set for a workload of another size, in the words of its family.

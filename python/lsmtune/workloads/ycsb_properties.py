@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from lsmtune.model.distribution import KEY_DISTRIBUTIONS
-from lsmtune.model.fields import read_number
+from lsmtune.model.setting import TEXT, Domain, Setting, above, one_of, real, whole
 from lsmtune.model.workload import RATE_MAX, THREADS_MAX, VALUE_BYTES_MAX
 from lsmtune.workloads.parameter import (
     AGING,
@@ -20,14 +20,8 @@ from lsmtune.workloads.parameter import (
     DURABILITY,
     PAGE_CACHE,
     Given,
-    WorkloadParameter,
-    above_zero,
     by_name,
     compression_parameter,
-    one_of,
-    share,
-    text,
-    whole,
 )
 
 # Neither program has a default that can be run; this is that of YCSB-cpp's own workload files.
@@ -36,43 +30,32 @@ HISTOGRAM = "fieldlengthhistogram"  # the property that names a file
 _THETA = 0.99  # ZipfianGenerator.java, ZIPFIAN_CONSTANT; zipfian_generator.h, kZipfianConst
 
 
-def _limit(name: str, about: str, unit: str) -> WorkloadParameter:
-    def read(value: object) -> float | None:
-        """0, which is no limit in both programs, as not set."""
-        number = float(read_number(value))
-        if not 0 <= number <= RATE_MAX:
-            raise ValueError(value)
-        return number or None
-
+def _limit(unit: str) -> Domain:
+    """0, which is no limit in both programs, is read as not set."""
     allowed = f"a number from 0 (no limit) to {RATE_MAX:.0f}"
-    return WorkloadParameter(name, about, None, unit, allowed, read)
+    return Domain(allowed, lambda value: real(0, RATE_MAX).read(value) or None, unit)
 
 
-def _of_distribution(
-    name: str, about: str, default: float, unit: str, distribution: str, parameter: str
-) -> WorkloadParameter:
-    """What `parameter` of a distribution of keys may be."""
-    known = KEY_DISTRIBUTIONS[distribution][parameter]
-    return WorkloadParameter(name, about, default, unit, known.allowed, known.read)
-
-
+_LENGTH = whole(0, VALUE_BYTES_MAX, unit="bytes")
 DATA_PROPERTIES = (
-    whole("fieldcount", "fields of a record", 10, 1, 10_000),
-    whole("fieldlength", "bytes of a field, the most of them", 100, 0, VALUE_BYTES_MAX, "bytes"),
-    whole("minfieldlength", "bytes of a field, the least of them", 1, 0, VALUE_BYTES_MAX, "bytes"),
-    one_of(
+    Setting("fieldcount", "fields of a record", 10, whole(1, 10_000)),
+    Setting("fieldlength", "bytes of a field, the most of them", 100, _LENGTH),
+    Setting("minfieldlength", "bytes of a field, the least of them", 1, _LENGTH),
+    Setting(
         "fieldlengthdistribution",
         "how the length of a field is drawn",
-        ("constant", "uniform", "zipfian", "histogram"),
+        "constant",
+        one_of("constant", "uniform", "zipfian", "histogram"),
     ),
-    text(HISTOGRAM, "file with the lengths of a histogram", "hist.txt"),
-    text("fieldnameprefix", "what the name of a field begins with", "field"),
-    one_of(
+    Setting(HISTOGRAM, "file with the lengths of a histogram", "hist.txt", TEXT),
+    Setting("fieldnameprefix", "what the name of a field begins with", "field", TEXT),
+    Setting(
         "insertorder",
         "hashed: records inserted one after another lie apart; ordered: they are neighbours",
-        ("hashed", "ordered"),
+        "hashed",
+        one_of("hashed", "ordered"),
     ),
-    whole("zeropadding", "digits of a key's number, at least", 1, 0, 1000),
+    Setting("zeropadding", "digits of a key's number, at least", 1, whole(0, 1000)),
 )
 OWN_PARAMETERS = (
     DURABILITY,
@@ -82,59 +65,89 @@ OWN_PARAMETERS = (
     DATABASES,
     COLUMN_FAMILIES,
 )
-RECORDS = whole("recordcount", "records of the database", _COUNT_DEFAULT, 1)
-OPERATIONS = whole(
-    "operationcount", "operations over all threads; 0: until maxexecutiontime", _COUNT_DEFAULT, 0
+RECORDS = Setting("recordcount", "records of the database", _COUNT_DEFAULT, whole(1))
+OPERATIONS = Setting(
+    "operationcount",
+    "operations over all threads; 0: until maxexecutiontime",
+    _COUNT_DEFAULT,
+    whole(0),
 )
-THREADS = whole("threadcount", "threads of every phase", 1, 1, THREADS_MAX)
+THREADS = Setting("threadcount", "threads of every phase", 1, whole(1, THREADS_MAX))
 # The property of each operation of a mix.
+_SHARE = real(0, 1)
 PROPORTIONS = {
-    "get": share("readproportion", "share of reads", 0.95),
-    "update": share("updateproportion", "share of updates", 0.05),
-    "insert": share("insertproportion", "share of inserts", 0.0),
-    "scan": share("scanproportion", "share of scans", 0.0),
-    "read_modify_write": share("readmodifywriteproportion", "share of read-modify-writes", 0.0),
+    "get": Setting("readproportion", "share of reads", 0.95, _SHARE),
+    "update": Setting("updateproportion", "share of updates", 0.05, _SHARE),
+    "insert": Setting("insertproportion", "share of inserts", 0.0, _SHARE),
+    "scan": Setting("scanproportion", "share of scans", 0.0, _SHARE),
+    "read_modify_write": Setting(
+        "readmodifywriteproportion", "share of read-modify-writes", 0.0, _SHARE
+    ),
 }
-YCSB_PARAMETERS: Mapping[str, WorkloadParameter] = by_name(
+_SCAN_LENGTH = whole(1, 10_000_000)
+YCSB_PARAMETERS: Mapping[str, Setting] = by_name(
     (
         RECORDS,
         OPERATIONS,
-        whole("insertstart", "number of the first record that is loaded", 0, 0),
-        whole(
-            "insertcount", "records that are loaded; recordcount - insertstart if not set", None, 1
+        Setting("insertstart", "number of the first record that is loaded", 0, whole(0)),
+        Setting(
+            "insertcount",
+            "records that are loaded; recordcount - insertstart if not set",
+            None,
+            whole(1),
         ),
         THREADS,
-        _limit("target", "operations per second over all threads; 0: as many as go", "ops/s"),
-        _limit("maxexecutiontime", "the run ends after this time at the latest; 0: never", "s"),
+        Setting(
+            "target",
+            "operations per second over all threads; 0: as many as go",
+            None,
+            _limit("ops/s"),
+        ),
+        Setting(
+            "maxexecutiontime",
+            "the run ends after this time at the latest; 0: never",
+            None,
+            _limit("s"),
+        ),
         *PROPORTIONS.values(),
-        one_of(
+        Setting(
             "requestdistribution",
             "how keys are chosen",
-            ("uniform", "zipfian", "latest", "hotspot", "exponential", "sequential"),
+            "uniform",
+            one_of("uniform", "zipfian", "latest", "hotspot", "exponential", "sequential"),
         ),
-        _of_distribution(
+        Setting(
             "zipfian_const",
             "exponent of zipfian requests; a property of YCSB-cpp",
-            *(_THETA, "", "zipfian", "theta"),
+            _THETA,
+            KEY_DISTRIBUTIONS["zipfian"]["theta"],
         ),
-        _of_distribution(
+        Setting(
             "hotspotdatafraction",
             "share of the records that is hot",
-            *(0.2, "", "hotspot", "hot_data"),
+            0.2,
+            KEY_DISTRIBUTIONS["hotspot"]["hot_data"],
         ),
-        share("hotspotopnfraction", "share of the operations on hot records", 0.8),
-        _of_distribution(
+        Setting("hotspotopnfraction", "share of the operations on hot records", 0.8, _SHARE),
+        Setting(
             "exponential.percentile",
             "per cent of exponential requests that go to the newest records",
-            *(95.0, "%", "exponential", "percentile"),
+            95.0,
+            KEY_DISTRIBUTIONS["exponential"]["percentile"],
         ),
-        above_zero(
-            "exponential.frac", "share of the records that are these newest", 0.8571428571, 1e6
+        Setting(
+            "exponential.frac",
+            "share of the records that are these newest",
+            0.8571428571,
+            above(0, 1e6),
         ),
-        whole("minscanlength", "records of a scan, the least of them", 1, 1, 10_000_000),
-        whole("maxscanlength", "records of a scan, the most of them", 1000, 1, 10_000_000),
-        one_of(
-            "scanlengthdistribution", "how the length of a scan is drawn", ("uniform", "zipfian")
+        Setting("minscanlength", "records of a scan, the least of them", 1, _SCAN_LENGTH),
+        Setting("maxscanlength", "records of a scan, the most of them", 1000, _SCAN_LENGTH),
+        Setting(
+            "scanlengthdistribution",
+            "how the length of a scan is drawn",
+            "uniform",
+            one_of("uniform", "zipfian"),
         ),
         *DATA_PROPERTIES,
         *OWN_PARAMETERS,

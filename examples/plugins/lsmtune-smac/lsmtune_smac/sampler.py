@@ -15,7 +15,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from lsmtune.errors import InputError
-from lsmtune.model.setting import whole_setting
+from lsmtune.model.setting import Setting, whole
 from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind, seed_of_trial
 from lsmtune.search.unit_space import FloatArray
@@ -103,21 +103,29 @@ KIND = SamplerKind(
     name="smac",
     summary="SMAC's random forest with expected improvement",
     settings=(
-        whole_setting(
-            "startup_trials", 10, "trials of a Sobol design before the forest guides", 1, 10_000
-        ),
-        whole_setting(
-            "retrain_after", 8, "trials between one training of the forest and the next", 1, 1_000
-        ),
-        whole_setting(
-            "challengers", 10_000, "random configurations compared for each training", 1, 100_000
-        ),
-        whole_setting(
-            "local_searches",
+        Setting(
+            "startup_trials",
+            "trials of a Sobol design before the forest guides",
             10,
+            whole(1, 10_000),
+        ),
+        Setting(
+            "retrain_after",
+            "trials between one training of the forest and the next",
+            8,
+            whole(1, 1_000),
+        ),
+        Setting(
+            "challengers",
+            "random configurations compared for each training",
+            10_000,
+            whole(1, 100_000),
+        ),
+        Setting(
+            "local_searches",
             "local searches for each training, at least retrain_after: each ends in a proposal",
-            1,
-            100,
+            10,
+            whole(1, 100),
         ),
     ),
     several_objectives=False,
