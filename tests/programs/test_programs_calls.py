@@ -131,7 +131,7 @@ def test_the_writes_beside_reads_are_no_operations_of_theirs(
     request = RunRequest(EngineIdentity("rocksdb"), Config(), workload, 1, Path("/r"), LIMITS)
     found = FoundProgram("rocksdb-db_bench", Path("/db_bench"))
     step = ROCKSDB_PROGRAM.plan(request, found).steps[-1]
-    assert step.followed == followed
+    assert list(step.follow) == ([followed] if followed else [])
     assert ("report_file" in flags(step.arguments)) == (followed is not None)
 
 

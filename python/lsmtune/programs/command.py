@@ -11,20 +11,17 @@ import math
 import os
 import re
 import threading
-import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NoReturn
 
 from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
-from lsmtune.driver.collect import Judgement, died, judge_death
-from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
-from lsmtune.driver.process import tail_of
-from lsmtune.driver.runner import check_directory, check_free_space
-from lsmtune.driver.watch import Ending, watch
+from lsmtune.driver.conversation import OnMessage
 from lsmtune.errors import nearest_name
 from lsmtune.model.command import (
     CommandSpec,
@@ -35,17 +32,19 @@ from lsmtune.model.command import (
     filled,
     placeholders,
 )
-from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome, RunError
+from lsmtune.model.measurement import IntermediateReport, Measurement
 from lsmtune.model.request import RunRequest
 from lsmtune.model.text import NotPlainError, open_plain
-from lsmtune.programs.command_process import CommandProcess, ResultError, Usage
+from lsmtune.programs.command_process import ResultError
+from lsmtune.programs.program import STDOUT, Follow, Observed, Plan, Step, StepOutput
+from lsmtune.programs.runner import perform
 
 STEP = "step"
 
 _TEXT_BYTES_MAX = 64 << 20  # of a result; more is no result but a log
 
 
-def read_line(line: bytes, where: str) -> IntermediateReport | dict[str, float]:
+def read_line(line: bytes | str, where: str) -> IntermediateReport | dict[str, float]:
     """One line of results: intermediate where it has a step, else final metrics.
 
     Raises ResultError that begins with `where` and names the field.
@@ -167,27 +166,16 @@ def _shown(value: object) -> str:
     return repr(text[:80]) if isinstance(value, str) else text[:80]
 
 
-# --- the surroundings of one run of a program: its arguments, environment and files
+# --- the one process of a run: its arguments, environment and files, and what it says
 
 PARAMETERS = "trial.json"
 RESULTS = "results.jsonl"
-STDOUT = "stdout.log"
 WORK = "work"
 
 _NO_TRIAL = "-"  # the trial of a run that belongs to none, where a text has to say something
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What a program is started with. `directory` is the one that it may write into."""
-
-    arguments: tuple[str, ...]
-    environment: Mapping[str, str]
-    directory: Path
-    followed: tuple[Path, ...]
-
-
-def make_setting(spec: CommandSpec, request: RunRequest, environment: Mapping[str, str]) -> Setting:
+def command_plan(spec: CommandSpec, environment: Mapping[str, str], request: RunRequest) -> Plan:
     """Writes the files of the run into `request.directory` and says what to start.
 
     `environment` is what the program inherits. Raises ResultError for a parameter that is
@@ -234,9 +222,38 @@ def make_setting(spec: CommandSpec, request: RunRequest, environment: Mapping[st
     own = {f"LSMTUNE_{name.upper()}": value for name, value in run_values.items()}
     own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
     own["LSMTUNE_RESULTS"] = str(results)
-    listens = isinstance(spec.results, JsonLines) and spec.results.stdout
-    followed = (results, request.directory / STDOUT) if listens else (results,)
-    return Setting(tuple(arguments), {**environment, **added, **own}, directory, followed)
+    follow: dict[str, Callable[[], Follow]] = {RESULTS: partial(_follow, "LSMTUNE_RESULTS")}
+    if isinstance(spec.results, JsonLines) and spec.results.stdout:
+        follow[STDOUT] = partial(_follow, "standard output", "{")
+    step = Step(
+        arguments=tuple(arguments),
+        phases=(),
+        read=partial(_read, spec, directory),
+        follow=follow,
+        start_in=spec.folder,
+        environment={**environment, **added, **own},
+    )
+    return Plan((step,))
+
+
+def _follow(where: str, begin: str = "") -> Follow:
+    """Reads the lines that begin with `begin`; others are free text."""
+    numbers = count(1)
+
+    def follow(line: str) -> IntermediateReport | dict[str, float] | None:
+        number = next(numbers)
+        if not line or not line.startswith(begin):
+            return None
+        return read_line(line, f"{where}, line {number}")
+
+    return follow
+
+
+def _read(spec: CommandSpec, directory: Path, output: StepOutput) -> Observed:
+    """Raises ResultError for what the program reported that is useless."""
+    results = final_results(spec.results, directory, output.stdout)
+    check_complete({**output.reported, **results}, spec.metrics)
+    return Observed({}, reported=results)
 
 
 def _has_all(text: str, values: Mapping[str, str]) -> bool:
@@ -249,11 +266,6 @@ def _filled(text: str, values: Mapping[str, str], where: str) -> str:
     except KeyError as error:
         name = error.args[0]
         raise ResultError(f"{where}: {{{name}}} has no value in this configuration") from None
-
-
-# --- the command runner: a program of the user's own performs the run and says what it measured
-
-_PLACES = ("LSMTUNE_RESULTS", "standard output")
 
 
 @dataclass(eq=False)
@@ -276,102 +288,7 @@ class CommandRunner:
         """One run; intermediate results come to `on_message` as `IntermediateReport`.
 
         A program that exits with another status than 0 has crashed, whatever it reported. One that
-        reports something useless, or lacks a metric, is `invalid`. Raises InputError when the
-        program or the folder cannot be used, LsmtuneError when the disk has no space for a run.
+        reports something useless, or lacks a metric, is `invalid`. Raises what `perform` raises.
         """
-        check_directory(request.directory)
-        check_free_space(request.directory)
-        # The program starts in the folder of its study file: a path from here means nothing there.
-        request = replace(request, directory=request.directory.absolute())
-        reports = _Reports(on_message)
-        started, started_unix_s = time.monotonic(), time.time()
-        try:
-            setting = make_setting(self.spec, request, self.environment)
-            judgement = self._perform(request, setting, reports, cancel)
-        except ResultError as error:
-            judgement = Judgement(Outcome.INVALID, RunError("result", str(error)))
-        return Measurement(
-            outcome=judgement.outcome,
-            engine=request.engine,
-            options=request.config.engine_options(),
-            workload=request.workload.name,
-            seed=request.seed,
-            started_unix_s=started_unix_s,
-            elapsed_s=time.monotonic() - started,
-            cpu_s=reports.usage.cpu_s,
-            rss_bytes_max=reports.usage.rss_bytes_max or None,
-            error=judgement.error,
-            warnings=judgement.warnings,
-            reported=reports.metrics,
-            intermediate=tuple(reports.intermediate),
-        )
-
-    def _perform(
-        self,
-        request: RunRequest,
-        setting: Setting,
-        reports: _Reports,
-        cancel: threading.Event | None,
-    ) -> Judgement:
-        """Raises ResultError for what the program reported that is useless."""
-        stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
-        process = CommandProcess(
-            setting.arguments,
-            setting.environment,
-            self.spec.folder,
-            stdout,
-            stderr,
-            setting.followed,
-        )
-        try:
-            with process:
-                ending = watch(
-                    process, request.directory, request.limits, reports.take, cancel, time.monotonic
-                )
-        finally:
-            reports.usage = process.usage
-        log_tail = tail_of(stderr, stdout)
-        judgement = judge_program(ending, setting.arguments[0], log_tail)
-        if judgement.outcome is Outcome.OK:
-            results = final_results(self.spec.results, setting.directory, stdout)
-            reports.metrics.update(results)
-            check_complete(reports.metrics, self.spec.metrics)
-        return judgement
-
-
-@dataclass
-class _Reports:
-    """What a program has said so far."""
-
-    on_message: OnMessage | None
-    usage: Usage = field(default_factory=Usage)
-    metrics: dict[str, float] = field(default_factory=dict)
-    intermediate: list[IntermediateReport] = field(default_factory=list)
-    lines: list[int] = field(default_factory=lambda: [0] * len(_PLACES))
-
-    def take(self, line: tuple[int, bytes]) -> bool:
-        """Takes a line of one of the followed files; none of them is ever known to be the last."""
-        source, text = line
-        self.lines[source] += 1
-        if not text.strip() or (source == 1 and not text.lstrip().startswith(b"{")):
-            return False  # standard output is free for other text
-        report = read_line(text, f"{_PLACES[source]}, line {self.lines[source]}")
-        if not isinstance(report, IntermediateReport):
-            self.metrics.update(report)
-            return False
-        self.intermediate.append(report)
-        if self.on_message is not None:
-            self.on_message(report)
-        return False
-
-
-def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
-    """How `program` ended: what lsmtune did to it counts more than how it died of that."""
-    if ending.outcome is not None:
-        why = f"{program}: {ending.why}"
-        return died(ending.outcome, why, log_tail)
-    if ending.exit_status == 0:
-        return Judgement(Outcome.OK)
-    if ending.exit_status > 0:
-        return died(Outcome.CRASHED, f"{program} exited with status {ending.exit_status}", log_tail)
-    return judge_death(ending, f"in {program}", log_tail)
+        plan = partial(command_plan, self.spec, self.environment)
+        return perform(request, plan, on_message, cancel)

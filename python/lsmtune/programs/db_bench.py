@@ -255,8 +255,7 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
             phases=(index,),  # when settling begins and ends, nobody says
             read=partial(read_result, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
             files={_OPTIONS: lambda: iter((text,)), _REPORT: lambda: iter(())},
-            followed=_REPORT if reports else None,
-            follow=follow_report if reports else None,
+            follow={_REPORT: follow_report} if reports else {},
         )
         steps.append(step)
     return Plan(tuple(steps), rocksdb_differences(workload))

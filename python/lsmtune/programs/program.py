@@ -6,6 +6,7 @@ spelling, by the exporters; their errors are put in the words of a run.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,13 @@ from pathlib import Path
 from lsmtune.engines.formats import export
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, OptionValue
-from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
+from lsmtune.model.measurement import (
+    IntermediateReport,
+    Interval,
+    Latency,
+    PhaseMeasurement,
+    RunError,
+)
 from lsmtune.model.metrics import LATENCIES, METRICS, REGISTRY
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
@@ -113,6 +120,7 @@ class StepOutput:
     rss_bytes_max: int | None
     database_bytes: int
     intervals: tuple[Interval, ...] = ()
+    reported: Mapping[str, float] = field(default_factory=dict)
 
     def text(self) -> str:
         """All of stdout."""
@@ -131,6 +139,7 @@ class Observed:
     warnings: tuple[str, ...] = ()
     version: str | None = None
     build: Build | None = None
+    reported: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,8 +153,11 @@ class Introduction:
     read: Callable[[str], Observed]
 
 
-# Takes a line of the followed file; an interval where the line tells one.
-Follow = Callable[[str], Interval | None]
+STDOUT = "stdout.log"  # what a process prints, in its folder
+
+# Takes a line of a followed file, which tells nothing, an interval of the first phase, or what a
+# program of the user's own measured: so far, or in the end.
+Follow = Callable[[str], Interval | IntermediateReport | Mapping[str, float] | None]
 
 
 def follow_totals(read: Callable[[str], tuple[float, int] | None]) -> Follow:
@@ -169,9 +181,13 @@ class Step:
     """One process of a run, in a folder of its own, from which paths are named.
 
     `arguments` follow the program; `phases` are the places of those that it performs. `files` are
-    written into the folder before it starts, piece by piece; `stdin` is one of them.
-    `followed` is a file, there or standard output (""), whose lines are read while it runs by what
-    `follow` makes. `read` understands what it left, and raises InputError where it cannot.
+    written into the folder before it starts, piece by piece; `stdin` is one of them. `follow` has
+    the files there, STDOUT among them, whose lines are read while it runs, and what makes the
+    Follow of each. `read` understands what it left, and raises InputError where it cannot.
+
+    A runner puts the program before the arguments and says the rest: the `folder`, the run's own
+    where empty; the folder to `start_in`, if another; the `environment`; and `refusal`, what it
+    means where this was printed to stderr, None unless the command line was refused.
     """
 
     arguments: tuple[str, ...]
@@ -179,8 +195,11 @@ class Step:
     read: Callable[[StepOutput], Observed]
     files: Mapping[str, Callable[[], Iterator[str]]] = field(default_factory=dict)
     stdin: str | None = None
-    followed: str | None = None
-    follow: Callable[[], Follow] | None = None
+    follow: Mapping[str, Callable[[], Follow]] = field(default_factory=dict)
+    folder: str = ""
+    start_in: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    refusal: Callable[[str], RunError | None] | None = None
 
 
 @dataclass(frozen=True)

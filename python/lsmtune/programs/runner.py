@@ -1,16 +1,16 @@
-"""The runner of programs that people trust: a run as one or several of their processes."""
+"""Runs as one or several processes of a program, and the runner of programs that people trust."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lsmtune.driver.collect import Judgement, last_output
-from lsmtune.driver.conversation import OnMessage
-from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
+from lsmtune.driver.collect import Judgement, died, judge_death, last_output
+from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
+from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
 from lsmtune.driver.watch import Ending, watch
@@ -18,15 +18,220 @@ from lsmtune.errors import InputError
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.measurement import (
+    IntermediateReport,
+    Interval,
+    Measurement,
+    Outcome,
+    PhaseMeasurement,
+    RunError,
+)
 from lsmtune.model.request import RunRequest
-from lsmtune.programs.command import judge_program
 from lsmtune.programs.command_process import CommandProcess, ResultError
 from lsmtune.programs.find import PROGRAM_FLAG, check_arguments, find_program, introduced
 from lsmtune.programs.output import nearest_flag, refused_flag
-from lsmtune.programs.program import FoundProgram, Observed, Plan, Program, Step, StepOutput
+from lsmtune.programs.program import STDOUT, FoundProgram, Observed, Plan, Program, Step, StepOutput
 
 _PER_S = 1_000_000
+
+
+def perform(
+    request: RunRequest,
+    make_plan: Callable[[RunRequest], Plan],
+    on_message: OnMessage | None,
+    cancel: threading.Event | None,
+    clock: Clock = time.monotonic,
+) -> Measurement:
+    """The run of `request` by the processes of the plan that `make_plan` has for it.
+
+    What a process tells while it runs comes to `on_message`. A request without a plan, a command
+    line that the program refuses, and output that cannot be understood make a run `invalid`.
+    `clock` gives seconds of a monotonic clock; time in which this process sleeps counts for
+    nothing. Raises InputError when the program or the folder cannot be used, LsmtuneError when the
+    disk has no space for a run.
+    """
+    check_directory(request.directory)
+    check_free_space(request.directory)
+    # Processes start in folders of their own: a path from here means nothing there.
+    request = replace(request, directory=request.directory.absolute())
+    awake = AwakeClock(clock)
+    with awake.beating():
+        run = _Run(request, on_message, cancel, awake, request.engine)
+        started_unix_s, judgement = time.time(), Judgement(Outcome.OK)
+        try:
+            plan = make_plan(request)
+        except (InputError, ResultError) as error:
+            plan, judgement = Plan(()), _invalid(error, "options")
+        run.warnings = plan.warnings
+        for step in plan.steps:
+            judgement = run.perform(step)
+            if judgement.outcome is not Outcome.OK:
+                break
+        return Measurement(
+            outcome=judgement.outcome,
+            engine=run.engine,
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=started_unix_s,
+            elapsed_s=run.elapsed_s,
+            phases=tuple(run.phases),
+            cpu_s=run.cpu_s,
+            rss_bytes_max=run.rss_bytes_max or None,
+            database_bytes=run.phases[-1].database_bytes if run.phases else None,
+            intervals_unfinished=tuple(run.intervals),
+            phase_unfinished=run.phase,
+            error=judgement.error,
+            warnings=(*run.warnings, *judgement.warnings),
+            reported=run.reported,
+            intermediate=tuple(run.intermediate),
+        )
+
+
+@dataclass
+class _Run:
+    """A run, and what it has come to so far."""
+
+    request: RunRequest
+    on_message: OnMessage | None
+    cancel: threading.Event | None
+    clock: Clock
+    engine: EngineIdentity
+    phases: list[PhaseMeasurement] = field(default_factory=list)
+    intervals: list[Interval] = field(default_factory=list)
+    phase: str = ""  # in which they passed
+    reported: dict[str, float] = field(default_factory=dict)
+    intermediate: list[IntermediateReport] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+    cpu_s: float = 0.0
+    rss_bytes_max: int = 0
+
+    def __post_init__(self) -> None:
+        self._started_s = self.clock()
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.clock() - self._started_s
+
+    def perform(self, step: Step) -> Judgement:
+        request, limits = self.request, self.request.limits
+        folder = request.directory / step.folder
+        folder.mkdir(exist_ok=True)
+        for name, pieces in step.files.items():
+            with (folder / name).open("w", encoding="utf-8") as file:
+                file.writelines(pieces())
+        self._begin(step.phases)
+        stdout, stderr = folder / STDOUT, folder / ENGINE_LOG
+        follows = [make() for make in step.follow.values()]
+        spent_s, started_us = self.elapsed_s, round(time.time() * _PER_S)
+        process = CommandProcess(
+            step.arguments,
+            step.environment,
+            step.start_in or folder,
+            stdout,
+            stderr,
+            [folder / name for name in step.follow],
+            folder / step.stdin if step.stdin is not None else None,
+        )
+
+        def take(line: tuple[int, bytes]) -> bool:
+            """Takes a line of a followed file; none of them is ever known to be the last."""
+            index, text = line
+            told = follows[index](text.decode(errors="replace").strip())
+            if isinstance(told, Interval):
+                rss_bytes = process.resident_bytes(limits.memory_bytes) or None
+                self._passed(step.phases[0], replace(told, rss_bytes=rss_bytes))
+            elif isinstance(told, IntermediateReport):
+                self.intermediate.append(told)
+                self._say(told)
+            elif told is not None:
+                self.reported.update(told)
+            return False
+
+        try:
+            with process:
+                ending = watch(
+                    process, request.directory, limits, take, self.cancel, time.monotonic, spent_s
+                )
+        except (InputError, ResultError) as error:
+            return _invalid(error, "output", tail_of(stderr, stdout))
+        finally:
+            self.cpu_s += process.usage.cpu_s
+            self.rss_bytes_max = max(self.rss_bytes_max, process.usage.rss_bytes_max)
+        output = StepOutput(
+            stdout=stdout,
+            stderr=stderr,
+            started_unix_us=started_us,
+            finished_unix_us=round(time.time() * _PER_S),
+            cpu_s=process.usage.cpu_s,
+            rss_bytes_max=process.usage.rss_bytes_max or None,
+            database_bytes=database_bytes(request.directory / DATABASE),
+            intervals=tuple(self.intervals),
+            reported=self.reported,
+        )
+        return self._judge(step, output, ending)
+
+    def _judge(self, step: Step, output: StepOutput, ending: Ending) -> Judgement:
+        """What lsmtune did to the program counts more than how it died of that."""
+        program, tail = step.arguments[0], tail_of(output.stderr, output.stdout)
+        if ending.outcome is not None:
+            return died(ending.outcome, f"{program}: {ending.why}", tail)
+        if step.refusal is not None and (refused := step.refusal(output.errors())) is not None:
+            return Judgement(Outcome.INVALID, refused)
+        if ending.exit_status > 0:
+            return died(Outcome.CRASHED, f"{program} exited with status {ending.exit_status}", tail)
+        if ending.exit_status < 0:
+            return judge_death(ending, f"in {program}", tail)
+        try:
+            self._finish(step.phases, step.read(output))
+        except (InputError, ResultError) as error:
+            return _invalid(error, "output", tail)
+        return Judgement(Outcome.OK)
+
+    def _begin(self, phases: tuple[int, ...]) -> None:
+        self.intervals = []
+        for index in phases:
+            phase = self.request.workload.phases[index]
+            self._say(PhaseStarted(index, phase.name, phase.kind.value))
+
+    def _passed(self, index: int, interval: Interval) -> None:
+        self.intervals.append(interval)
+        self.phase = self.request.workload.phases[index].name
+        self._say(IntervalPassed(**vars(interval), index=index))
+
+    def _finish(self, phases: tuple[int, ...], observed: Observed) -> None:
+        self.warnings += observed.warnings
+        version, build = observed.version or self.engine.version, observed.build
+        self.engine = replace(self.engine, version=version, build=build or self.engine.build)
+        self.reported.update(observed.reported)
+        for index in phases:
+            measured = observed.phases.get(index)
+            if measured is not None:
+                self.phases.append(measured)
+                self._say(PhaseFinished(index, measured))
+        self.intervals, self.phase = [], ""
+
+    def _say(self, message: Message) -> None:
+        if self.on_message is not None:
+            self.on_message(message)
+
+
+def _invalid(error: InputError | ResultError, kind: str, tail: str = "") -> Judgement:
+    if isinstance(error, ResultError):
+        return Judgement(Outcome.INVALID, RunError("result", str(error)))
+    message = f"{error}{last_output(tail)}"
+    shown = None if error.found is None else str(error.found)
+    field, allowed = error.field or None, error.allowed or None
+    return Judgement(Outcome.INVALID, RunError(kind, message, field, found=shown, allowed=allowed))
+
+
+def database_bytes(directory: Path) -> int:
+    """Bytes of the files under `directory`, as the driver counts them: lengths, not blocks."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+# --- the runner of programs that people trust
+
 ARGUMENT_FLAG = "--program-argument"
 
 
@@ -70,8 +275,7 @@ class ProgramRunner:
     """Performs runs with `program`, found at `executable`; see `Runner` for its obligations.
 
     `arguments` are added to every call. A run's directory holds `db`, the database, and a
-    folder for each process, with what it was given and printed. `clock` gives seconds of a
-    monotonic clock; time in which this process sleeps counts for nothing.
+    folder for each process, with what it was given and printed. `clock` is as in `perform`.
     """
 
     program: Program
@@ -88,190 +292,40 @@ class ProgramRunner:
         """One run; the beginning and end of phases, and intervals where the program tells them,
         come to `on_message`.
 
-        A configuration that the program has no spelling of, a flag that it refuses, and output
-        that is none of its own make a run `invalid`. Raises InputError when the program or the
-        folder cannot be used, or the workload not be performed; LsmtuneError when the disk has no
-        space for a run.
+        A configuration that the program has no spelling of makes a run `invalid`. Raises what
+        `perform` raises, and InputError when the workload cannot be performed.
         """
-        clock = AwakeClock(self.clock)
-        with clock.beating():
-            return self._performed(request, on_message, cancel, clock)
-
-    def _performed(
-        self,
-        request: RunRequest,
-        on_message: OnMessage | None,
-        cancel: threading.Event | None,
-        clock: Clock,
-    ) -> Measurement:
-        check_directory(request.directory)
-        check_free_space(request.directory)
-        self.program.check_engine(request.engine.name)
-        self.program.check(request.workload, request.engine.name)
-        # Its processes start in folders of their own: a path from here means nothing there.
-        request = replace(request, directory=request.directory.absolute())
-        state = _State(request, on_message, clock)
-        started_unix_s = time.time()
-        judgement = Judgement(Outcome.OK)
-        try:
-            plan = self.program.plan(request, self.executable)
-        except InputError as error:
-            plan, judgement = Plan(()), _invalid(error, "options")
-        state.warnings += plan.warnings
-        for number, step in enumerate(plan.steps, start=1):
-            folder = request.directory / f"step-{number}"
-            folder.mkdir()
-            judgement = self._step(state, step, folder, cancel)
-            if judgement.outcome is not Outcome.OK:
-                break
+        name, executable = request.engine.name, self.executable
+        self.program.check_engine(name)
+        self.program.check(request.workload, name)
         # The engine is the one that the program carries, as far as it says which.
-        engine = EngineIdentity(
-            name=request.engine.name,
-            version=state.version or self.executable.version,
-            library=str(self.executable.path),
-            build=state.build or Build.UNKNOWN,
-        )
-        warnings = (*dict.fromkeys(_worded(self.program, state.warnings)), *judgement.warnings)
-        return Measurement(
-            outcome=judgement.outcome,
-            engine=engine,
-            options=request.config.engine_options(),
-            workload=request.workload.name,
-            seed=request.seed,
-            started_unix_s=started_unix_s,
-            elapsed_s=state.elapsed_s,
-            phases=tuple(state.phases),
-            cpu_s=state.cpu_s,
-            rss_bytes_max=state.rss_bytes_max or None,
-            database_bytes=state.phases[-1].database_bytes if state.phases else None,
-            intervals_unfinished=tuple(state.intervals),
-            phase_unfinished=state.phase,
-            error=judgement.error,
-            warnings=warnings,
+        engine = EngineIdentity(name, executable.version, str(executable.path))
+        request = replace(request, engine=engine)
+        measurement = perform(request, self._plan, on_message, cancel, self.clock)
+        return replace(
+            measurement,
+            warnings=tuple(dict.fromkeys(_worded(self.program, measurement.warnings))),
             memory_limited_by="watch",
             runner=self.program.name,
         )
 
-    def _step(
-        self, state: _State, step: Step, folder: Path, cancel: threading.Event | None
-    ) -> Judgement:
-        request = state.request
-        for name, pieces in step.files.items():
-            with (folder / name).open("w", encoding="utf-8") as file:
-                file.writelines(pieces())
-        state.begin(step.phases)
-        stdout, stderr = folder / "stdout.log", folder / "stderr.log"
-        follow = step.follow() if step.follow is not None else None
-        limits, spent_s = request.limits, state.elapsed_s
-        started_us = round(time.time() * _PER_S)
-        process = CommandProcess(
-            [str(self.executable.path), *step.arguments, *self.arguments],
-            os.environ,
-            folder,
-            stdout,
-            stderr,
-            () if step.followed is None else (folder / (step.followed or stdout.name),),
-            folder / step.stdin if step.stdin is not None else None,
-        )
+    def _plan(self, request: RunRequest) -> Plan:
+        plan = self.program.plan(request, self.executable)
+        path = str(self.executable.path)
+        steps = []
+        for number, step in enumerate(plan.steps, start=1):
+            called, folder = (path, *step.arguments, *self.arguments), f"step-{number}"
+            steps.append(replace(step, arguments=called, folder=folder, refusal=self._refusal))
+        return replace(plan, steps=tuple(steps))
 
-        def take(line: tuple[int, bytes]) -> bool:
-            """Takes a line of the followed file; none of them is ever known to be the last."""
-            text = line[1].decode(errors="replace").strip()
-            interval = follow(text) if follow is not None else None
-            if interval is not None:
-                rss_bytes = process.resident_bytes(limits.memory_bytes) or None
-                state.passed(step.phases[0], replace(interval, rss_bytes=rss_bytes))
-            return False
-
-        try:
-            with process:
-                ending = watch(
-                    process, request.directory, limits, take, cancel, time.monotonic, spent_s
-                )
-        except (InputError, ResultError) as error:
-            return _invalid(error, "output", tail_of(stderr, stdout))
-        finally:
-            state.cpu_s += process.usage.cpu_s
-            state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
-        output = StepOutput(
-            stdout=stdout,
-            stderr=stderr,
-            started_unix_us=started_us,
-            finished_unix_us=round(time.time() * _PER_S),
-            cpu_s=process.usage.cpu_s,
-            rss_bytes_max=process.usage.rss_bytes_max or None,
-            database_bytes=database_bytes(request.directory / DATABASE),
-            intervals=tuple(state.intervals),
-        )
-        return self._judge(state, step, output, ending)
-
-    def _judge(self, state: _State, step: Step, output: StepOutput, ending: Ending) -> Judgement:
-        flag = refused_flag(output.errors())
-        if flag is not None and ending.outcome is None:
-            near = nearest_flag(flag, self.executable.flags or self.program.known_flags)
-            hint = f"; did you mean {near}?" if near else ""
-            why = f"{self.program.name} refused its command line: unknown flag {flag}{hint}"
-            nearest = (near,) if near else ()
-            return Judgement(Outcome.INVALID, RunError("flag", why, flag, nearest=nearest))
-        tail = tail_of(output.stderr, output.stdout)
-        judgement = judge_program(ending, str(self.executable.path), tail)
-        if judgement.outcome is not Outcome.OK:
-            return judgement
-        try:
-            state.finish(step.phases, step.read(output))
-        except InputError as error:
-            return _invalid(error, "output", tail)
-        return judgement
-
-
-@dataclass
-class _State:
-    """What a run has come to so far."""
-
-    request: RunRequest
-    on_message: OnMessage | None
-    clock: Clock
-    phases: list[PhaseMeasurement] = field(default_factory=list)
-    intervals: list[Interval] = field(default_factory=list)
-    phase: str = ""  # in which they passed
-    warnings: tuple[str, ...] = ()
-    version: str | None = None
-    build: Build | None = None
-    cpu_s: float = 0.0
-    rss_bytes_max: int = 0
-
-    def __post_init__(self) -> None:
-        self._started_s = self.clock()
-
-    @property
-    def elapsed_s(self) -> float:
-        return self.clock() - self._started_s
-
-    def begin(self, phases: tuple[int, ...]) -> None:
-        self.intervals = []
-        for index in phases:
-            phase = self.request.workload.phases[index]
-            self._say(PhaseStarted(index, phase.name, phase.kind.value))
-
-    def passed(self, index: int, interval: Interval) -> None:
-        self.intervals.append(interval)
-        self.phase = self.request.workload.phases[index].name
-        self._say(IntervalPassed(**vars(interval), index=index))
-
-    def finish(self, phases: tuple[int, ...], observed: Observed) -> None:
-        self.warnings += observed.warnings
-        self.version = observed.version or self.version
-        self.build = observed.build or self.build
-        for index in phases:
-            measured = observed.phases.get(index)
-            if measured is not None:
-                self.phases.append(measured)
-                self._say(PhaseFinished(index, measured))
-        self.intervals, self.phase = [], ""
-
-    def _say(self, message: PhaseStarted | IntervalPassed | PhaseFinished) -> None:
-        if self.on_message is not None:
-            self.on_message(message)
+    def _refusal(self, printed: str) -> RunError | None:
+        flag = refused_flag(printed)
+        if flag is None:
+            return None
+        near = nearest_flag(flag, self.executable.flags or self.program.known_flags)
+        hint = f"; did you mean {near}?" if near else ""
+        why = f"{self.program.name} refused its command line: unknown flag {flag}{hint}"
+        return RunError("flag", why, flag, nearest=(near,) if near else ())
 
 
 def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
@@ -282,17 +336,3 @@ def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
         else f"{program.name}: {line}"
         for line in warnings
     ]
-
-
-def _invalid(error: InputError | ResultError, kind: str, tail: str = "") -> Judgement:
-    message = f"{error}{last_output(tail)}"
-    if isinstance(error, ResultError):
-        return Judgement(Outcome.INVALID, RunError(kind, message))
-    shown = None if error.found is None else str(error.found)
-    field, allowed = error.field or None, error.allowed or None
-    return Judgement(Outcome.INVALID, RunError(kind, message, field, found=shown, allowed=allowed))
-
-
-def database_bytes(directory: Path) -> int:
-    """Bytes of the files under `directory`, as the driver counts them: lengths, not blocks."""
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

@@ -22,6 +22,7 @@ from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, Mix, Phase, Workload, YcsbKeys
 from lsmtune.programs.output import cannot, check_performable, performing
 from lsmtune.programs.program import (
+    STDOUT,
     FoundProgram,
     Observed,
     Plan,
@@ -230,8 +231,7 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             phases=(index,),
             read=partial(_read, index, phase),
             files={name: partial(iter, (text,)) for name, text in texts.items()},
-            followed=None if rewrites else "",
-            follow=None if rewrites else partial(follow_totals, _told),
+            follow={} if rewrites else {STDOUT: partial(follow_totals, _told)},
         )
         steps.append(step)
     warnings = unsettled(workload, NO_SEED, NO_SETTLE) + incompressible(workload, VALUES)
