@@ -10,7 +10,7 @@ from fake_runner import ENGINE, phase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.experiment.run_length import factor_advised, length_warnings, scaled_num
 from lsmtune.model.measurement import Interval, LevelWork, Measurement, Outcome, PhaseMeasurement
 
 LONG = replace(
@@ -37,8 +37,8 @@ def intervals(*throughputs: float, last_s: float = 1.0) -> tuple[Interval, ...]:
 
 
 def test_a_long_run_is_not_warned_of() -> None:
-    assert run_length(measured(LONG)) == []
-    assert factor_wanted(measured(LONG)) == 1.0
+    assert length_warnings(measured(LONG)) == []
+    assert factor_advised(measured(LONG)) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_long_run_is_not_warned_of() -> None:
     ],
 )
 def test_each_sign_of_a_short_run_is_told(change: dict[str, object], said: str) -> None:
-    lines = run_length(measured(replace(LONG, **change)))
+    lines = length_warnings(measured(replace(LONG, **change)))
     assert len(lines) == 1
     assert lines[0].startswith("fillrandom: ")
     assert said in lines[0]
@@ -67,36 +67,36 @@ def test_each_sign_of_a_short_run_is_told(change: dict[str, object], said: str) 
 
 def test_keys_in_order_need_no_compaction() -> None:
     moved = replace(LONG, compactions=0, levels=())
-    assert run_length(measured(moved)) == []
-    assert factor_wanted(measured(moved)) == 1.0
+    assert length_warnings(measured(moved)) == []
+    assert factor_advised(measured(moved)) == 1.0
 
 
 def test_only_measure_phases_that_write_and_say_so_are_judged() -> None:
     short = replace(LONG, flushes=1)
     for change in ({"kind": "load"}, {"user_bytes_written": 0}, {"flushes": None}):
         silent = measured(replace(short, **change))
-        assert run_length(silent) == []
-        assert factor_wanted(silent) is None
+        assert length_warnings(silent) == []
+        assert factor_advised(silent) is None
 
 
 def test_an_unknown_tree_is_not_guessed_at() -> None:
     unknown = replace(LONG, bytes_per_level=None, levels=None)
-    assert run_length(measured(unknown)) == []
+    assert length_warnings(measured(unknown)) == []
 
 
 def test_a_falling_throughput_is_told() -> None:
     falling = [1e5 * (1.0 - k / 40) for k in range(30)]
-    lines = run_length(measured(replace(LONG, intervals=intervals(*falling))))
+    lines = length_warnings(measured(replace(LONG, intervals=intervals(*falling))))
     assert len(lines) == 1
     assert lines[0].startswith("fillrandom: not steady: ")
     few = replace(LONG, intervals=intervals(*falling[::5]))
-    assert run_length(measured(few)) == []
+    assert length_warnings(measured(few)) == []
 
 
 def test_a_last_interval_that_was_cut_off_does_not_count() -> None:
     steady = [1e5 + 100 * (-1) ** k for k in range(30)]
     cut = replace(LONG, intervals=intervals(*steady, 10.0, last_s=0.01))
-    assert run_length(measured(cut)) == []
+    assert length_warnings(measured(cut)) == []
 
 
 # What RocksDB 10.10.1 had pending in MiB, at its most in each tenth of 2,000,000 overwrites of 1 KB
@@ -116,16 +116,16 @@ def test_compactions_that_still_fall_behind_are_told(
     steps = zip(intervals(*(1e5 for _ in pending_mib)), pending_mib, strict=True)
     series = tuple(replace(step, pending_compaction_bytes=mib << 20) for step, mib in steps)
     ran = replace(LONG, intervals=series, user_bytes_written=written_bytes)
-    lines = run_length(measured(ran))
+    lines = length_warnings(measured(ran))
     assert [behind in line for line in lines] == ([True] if behind else [])
 
 
 def test_the_factor_makes_enough_flushes_and_compactions() -> None:
-    assert factor_wanted(measured(replace(LONG, flushes=4))) == 5.0
+    assert factor_advised(measured(replace(LONG, flushes=4))) == 5.0
     levels = (LevelWork(1, 20, 1), LevelWork(2, 1, 1))
-    assert factor_wanted(measured(replace(LONG, flushes=10, levels=levels))) == 3.0
-    assert factor_wanted(measured(LONG, replace(LONG, flushes=8))) == 2.5
-    assert factor_wanted(measured(replace(LONG, flushes=0))) is None
+    assert factor_advised(measured(replace(LONG, flushes=10, levels=levels))) == 3.0
+    assert factor_advised(measured(LONG, replace(LONG, flushes=8))) == 2.5
+    assert factor_advised(measured(replace(LONG, flushes=0))) is None
 
 
 @given(st.integers(1, 10**9), st.floats(1.0, 1e4))

@@ -11,6 +11,7 @@ from fake_runner import ENGINE, phase
 from lsmtune.experiment.run_length import (
     flushes_for,
     flushes_missing,
+    length_warnings,
     longer_by,
     steady_factor,
     unsteady,
@@ -127,6 +128,7 @@ def test_what_is_not_better_anyway_is_told_beside_the_verdict() -> None:
         ("overwrite", wrote(5, 0), False),
         ("fillseq", wrote(20, 0), True),  # files of keys in order are only moved down
         ("overwrite", wrote(None, None), True),  # not known is not held against a run
+        ("overwrite", wrote(None, None, elapsed_s=5.0, drain_s=6.0), False),
         ("readrandom", wrote(0, 0, user_bytes_written=0), True),
         ("readrandom", wrote(0, 0, user_bytes_written=0, intervals=FALLING), False),
         ("fillrandom", wrote(9, intervals=FALLING), True),  # a job slows down as the tree grows
@@ -136,6 +138,7 @@ def test_what_makes_a_run_steady(operation: str, observed: PhaseMeasurement, ste
     run, work = measured(observed), workload(operation)
     assert (unsteady(run, work, GOAL) == []) is steady
     assert (steady_factor(run, work, GOAL, flushes_missing(run, GOAL)) == 1.0) is steady
+    assert steady or length_warnings(run), "what may not decide is warned of, too"
 
 
 @pytest.mark.parametrize(
@@ -186,3 +189,10 @@ def test_a_run_that_is_long_enough_by_its_options_is_so_by_what_it_did(trigger: 
     wanted = flushes_for(trigger)
     assert flushes_missing(measured(wrote(wanted, int(wanted > trigger))), GOAL) == 0.0
     assert flushes_missing(measured(wrote(4, 1)), GOAL) == 0.5
+
+
+def test_keys_in_order_need_no_cycles_of_level_0() -> None:
+    """With a trigger of 16 files a fill ran four times more, each time `1 times as long`."""
+    run = measured(wrote(25, 0))
+    assert unsteady(run, workload("fillseq"), GOAL, 32) == []
+    assert flushes_missing(run, GOAL, flushes_least=32) == 0.0

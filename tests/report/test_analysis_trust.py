@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sample_study import BEST, STUDY, SampleStudy, analysed, fill, speed_of
 
-from lsmtune.experiment.run_length import run_length
+from lsmtune.experiment.run_length import length_warnings
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.measurement import LevelWork, Measurement, Outcome
@@ -261,7 +261,7 @@ def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleS
     study.add_trial(0, BEST, run)
     ((severity, text),) = notices(analysed(study), "run_length")
     assert severity is Severity.WARNING
-    for line in run_length(run):
+    for line in length_warnings(run):
         assert text.count(line) == 1
     assert "(baseline and tuned)" in text
     assert "at least num: 4000000" in text

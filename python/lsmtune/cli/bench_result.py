@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from lsmtune.cli.output import failure_line
-from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.experiment.run_length import factor_advised, length_warnings, scaled_num
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
@@ -162,8 +162,8 @@ def _notices(
     last = next((m for m in reversed(measurements) if m.outcome is Outcome.OK), None)
     if last is None:
         return lines
-    lines += run_length(last)
-    num = scaled_num(workload.num, factor_wanted(last) or 1.0)
+    lines += length_warnings(last)
+    num = scaled_num(workload.num, factor_advised(last) or 1.0)
     if num > workload.num:
         larger = size_advice(workload, num, parameters)
         lines.append(f"too short to say what is sustained; {larger} would do")

@@ -1,7 +1,24 @@
 """Whether one run was long enough to say what an engine sustains, and how long would be.
 
 An LSM-tree takes writes into memory and pays for them later, so that the length of a run counts in
-flushes and in compactions into each level that holds data, not in seconds. All functions are pure.
+flushes and in compactions into each level that holds data, not in seconds. There are two rules, and
+what breaks the first one breaks the second, too:
+
+- To decide, a run has to be *steady* (`unsteady`). Of the phases that the goal looks at, those that
+  write made `FLUSHES_LEAST` flushes together and a compaction, or `FLUSHES_WANTED` flushes and
+  none. Those that are no whole jobs put off no more than they did, and their rate has no trend.
+  Studies make their runs longer until they are steady (`flushes_missing`, `steady_factor`), and no
+  verdict on others is `better`.
+- To be quoted, a run has to be longer (`length_warnings`). Each measure phase that writes made
+  `FLUSHES_WANTED` flushes by itself, and `COMPACTIONS_WANTED` compactions into each level that
+  holds data; the last level has most of the data; and compactions kept up. What holds of debts and
+  trends holds of whole jobs, too. `bench`, sweeps, calibrations and reports warn of other runs, and
+  refuse nothing. They say how many times as long would do (`factor_advised`).
+
+One threshold for both would not do. With the lower one, rates of five flushes would stand there
+without a word; with the higher one, a study of minutes could prove nothing.
+
+All functions are pure.
 """
 
 from __future__ import annotations
@@ -36,25 +53,7 @@ CYCLES_WANTED = 2
 FACTOR_BLIND, TREND_FACTOR = 8.0, 2.0
 
 
-def run_length(measurement: Measurement) -> list[str]:
-    """What makes the measure phases of a run too short, or not steady; a line each."""
-    phases = measurement.measured_phases
-    return [f"{phase.name}: {line}" for phase in phases for line in _of_phase(phase)]
-
-
-def factor_wanted(measurement: Measurement) -> float | None:
-    """How many times as long the run should be for enough flushes and compactions, at least 1.
-
-    By a linear scale, which is all that one run tells; a larger tree has more levels, so that it
-    is worth asking again of the longer run. None where no measure phase says how often it flushed.
-    """
-    factors = []
-    for phase in measurement.measured_phases:
-        if phase.user_bytes_written and phase.flushes:
-            done = _compactions(phase).values() if phase.compactions else ()
-            factors += [1.0, FLUSHES_WANTED / phase.flushes]
-            factors += [COMPACTIONS_WANTED / count for count in done if count > 0]
-    return max(factors, default=None)
+# --- Whether a run is steady, so that it may decide: for studies and verdicts.
 
 
 def unsteady(
@@ -69,26 +68,12 @@ def unsteady(
     """
     phases = judged_phases(measurement, goal)
     lines = []
-    flushes, compactions = _writes(phases)
-    if flushes is not None and flushes < flushes_least:
-        lines.append(f"flushed {_times(flushes)}, at least {flushes_least} are wanted")
-    elif flushes is not None and compactions == 0 and flushes < FLUSHES_WANTED:
-        # Files of keys in order are only moved down, however many there are.
-        lines.append(f"flushed {_times(flushes)} and compacted nothing")
+    if flushes_missing(measurement, goal, flushes_least=flushes_least):
+        made = _writes(phases)[0] or 0
+        few = f", at least {flushes_least} are wanted"
+        lacks = few if made < flushes_least else " and compacted nothing"
+        lines.append(f"flushed {_times(made)}{lacks}")
     return lines + _moving(phases, workload)
-
-
-def can_last(workload: Workload) -> bool:
-    """Whether longer runs of it are of the same data: not those that fill, or replay a trace."""
-    return not any(phase.is_job or phase.replay is not None for phase in workload.measured_phases)
-
-
-def can_change(workload: Workload) -> bool:
-    """Whether its length is its own: a trace, or a mix beside a fill, has another."""
-    measured = workload.measured_phases
-    mixed = any(phase.mix is not None for phase in measured)
-    jobs = any(phase.is_job for phase in measured)
-    return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
 
 
 def flushes_missing(
@@ -106,6 +91,7 @@ def flushes_missing(
     """
     phases = judged_phases(measurement, goal)
     flushes, compactions = _writes(phases)
+    # Files of keys in order are only moved down, however many there are.
     enough = FLUSHES_WANTED if compactions == 0 else flushes_least
     if flushes is None:
         return None
@@ -215,6 +201,134 @@ def judged_phases(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement
     return list({phase.name: phase for phase in looked_at if phase is not None}.values())
 
 
+# --- Whether a run may be quoted: what `bench`, sweeps, calibrations and reports warn of.
+
+
+def length_warnings(measurement: Measurement) -> list[str]:
+    """Why the figures of a run are not those of a long one, by measure phase; a line each."""
+    return [
+        f"{phase.name}: {line}"
+        for phase in measurement.measured_phases
+        for line in (*_young(phase), *_debt(phase), *_put_off(phase), *_trend(phase))
+    ]
+
+
+def factor_advised(measurement: Measurement) -> float | None:
+    """How many times as long the run should be for enough flushes and compactions, at least 1.
+
+    By a linear scale, which is all that one run tells; a larger tree has more levels, so that it
+    is worth asking again of the longer run. None where no measure phase says how often it flushed.
+    """
+    factors = []
+    for phase in measurement.measured_phases:
+        if phase.user_bytes_written and phase.flushes:
+            done = _compactions(phase).values() if phase.compactions else ()
+            factors += [1.0, FLUSHES_WANTED / phase.flushes]
+            factors += [COMPACTIONS_WANTED / count for count in done if count > 0]
+    return max(factors, default=None)
+
+
+def _young(phase: PhaseMeasurement) -> Iterator[str]:
+    """What a phase that wrote did too seldom, and whether its tree still grows."""
+    if phase.user_bytes_written and phase.flushes is not None:
+        if phase.flushes < FLUSHES_WANTED:
+            yield f"flushed {_times(phase.flushes)}; {FLUSHES_WANTED} make a rate of writing"
+        # A phase without any compaction may need none: files of keys in order are only moved down.
+        few = [
+            f"level {level} {_times(count)}"
+            for level, count in _compactions(phase).items()
+            if count < COMPACTIONS_WANTED
+        ]
+        if few and phase.compactions:
+            levels = ", ".join(few)
+            yield f"compacted into {levels}; {COMPACTIONS_WANTED} into each that holds data"
+        yield from _growing(phase.bytes_per_level)
+
+
+def _debt(phase: PhaseMeasurement) -> Iterator[str]:
+    """Whether more was put off than was done: at length, writers wait for it instead."""
+    if phase.user_bytes_written and (phase.drain_s or 0.0) > phase.elapsed_s:
+        yield (
+            "what it left to flush and compact took longer than the phase itself "
+            f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
+        )
+
+
+def _put_off(phase: PhaseMeasurement) -> Iterator[str]:
+    """Whether compactions still fell behind when the phase ended.
+
+    The price of that comes later: the files of level 0 take more and more space, up to the number
+    at which RocksDB slows writers down. What is pending is by its own estimate, at its most in
+    either half.
+    """
+    series = [step.pending_compaction_bytes for step in phase.intervals]
+    pending_bytes = [each for each in series if each is not None]
+    if len(pending_bytes) < INTERVALS_LEAST or not phase.user_bytes_written:
+        return
+    half = len(pending_bytes) // 2
+    more_bytes = max(pending_bytes[half:]) - max(pending_bytes[:half])
+    share = more_bytes / (phase.user_bytes_written / 2)
+    if share > PUT_OFF_MOST:
+        yield (
+            f"compactions fell behind by {share:.0%} of what its second half wrote; at length they "
+            "take more space, and writers wait for them"
+        )
+
+
+def _trend(phase: PhaseMeasurement) -> Iterator[str]:
+    intervals = list(phase.intervals)
+    if len(intervals) > 1 and intervals[-1].interval_s < intervals[-2].interval_s / 2:
+        intervals.pop()  # cut off so early that its rate says little
+    if len(intervals) >= INTERVALS_LEAST:
+        steadiness = stationarity([interval.throughput_ops_s for interval in intervals])
+        if not steadiness.steady:
+            yield f"not steady: {steadiness.why}"
+
+
+def _times(count: int) -> str:
+    return f"{count} {'time' if count == 1 else 'times'}"
+
+
+def _compactions(phase: PhaseMeasurement) -> dict[int, int]:
+    """Compactions into each level below the first that holds data; empty where not known."""
+    if phase.levels is None or phase.bytes_per_level is None:
+        return {}
+    done = {work.level: work.compactions for work in phase.levels}
+    held = range(1, len(phase.bytes_per_level))
+    return {level: done.get(level, 0) for level in held if phase.bytes_per_level[level] > 0}
+
+
+def _growing(bytes_per_level: Sequence[int] | None) -> Iterator[str]:
+    """Whether the deepest level is still being built: less in it than in those above it.
+
+    A full tree has most of its data in its last level, as each may hold several times what the
+    one above it may (10 times by the default of both engines). Until then writes pay for fewer
+    levels than they will.
+    """
+    held = [(level, size) for level, size in enumerate(bytes_per_level or ()) if size > 0]
+    last, size = held[-1] if held else (0, 0)
+    above = sum(size for _, size in held[:-1])
+    if last > 0 and size < above:
+        share = f"{size / (size + above):.0%}"
+        yield f"the tree still grows: level {last}, its last one, holds {share} of the data"
+
+
+# --- Longer runs of a workload.
+
+
+def can_last(workload: Workload) -> bool:
+    """Whether longer runs of it are of the same data: not those that fill, or replay a trace."""
+    return not any(phase.is_job or phase.replay is not None for phase in workload.measured_phases)
+
+
+def can_change(workload: Workload) -> bool:
+    """Whether its length is its own: a trace, or a mix beside a fill, has another."""
+    measured = workload.measured_phases
+    mixed = any(phase.mix is not None for phase in measured)
+    jobs = any(phase.is_job for phase in measured)
+    return not any(phase.replay is not None for phase in measured) and not (mixed and jobs)
+
+
 def longer_by(workload: Workload, factor: float) -> Workload:
     """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
     if factor <= 1.0:
@@ -301,90 +415,3 @@ def scaled_num(num: int, factor: float) -> int:
 def _multiple(number: int, of: int) -> int:
     """The least multiple of `of` that is not below `number`."""
     return -(-number // of) * of
-
-
-def _of_phase(phase: PhaseMeasurement) -> Iterator[str]:
-    if phase.user_bytes_written and phase.flushes is not None:
-        if phase.flushes < FLUSHES_WANTED:
-            yield f"flushed {_times(phase.flushes)}; {FLUSHES_WANTED} make a rate of writing"
-        # A phase without any compaction may need none: files of keys in order are only moved down.
-        few = [
-            f"level {level} {_times(count)}"
-            for level, count in _compactions(phase).items()
-            if count < COMPACTIONS_WANTED
-        ]
-        if few and phase.compactions:
-            levels = ", ".join(few)
-            yield f"compacted into {levels}; {COMPACTIONS_WANTED} into each that holds data"
-        yield from _growing(phase.bytes_per_level)
-        yield from _debt(phase)
-        yield from _put_off(phase)
-    yield from _trend(phase)
-
-
-def _debt(phase: PhaseMeasurement) -> Iterator[str]:
-    """Whether more was put off than was done: at length, writers wait for it instead."""
-    if phase.user_bytes_written and (phase.drain_s or 0.0) > phase.elapsed_s:
-        yield (
-            "what it left to flush and compact took longer than the phase itself "
-            f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
-        )
-
-
-def _put_off(phase: PhaseMeasurement) -> Iterator[str]:
-    """Whether compactions still fell behind when the phase ended.
-
-    The price of that comes later: the files of level 0 take more and more space, up to the number
-    at which RocksDB slows writers down. What is pending is by its own estimate, at its most in
-    either half.
-    """
-    series = [step.pending_compaction_bytes for step in phase.intervals]
-    pending_bytes = [each for each in series if each is not None]
-    if len(pending_bytes) < INTERVALS_LEAST or not phase.user_bytes_written:
-        return
-    half = len(pending_bytes) // 2
-    more_bytes = max(pending_bytes[half:]) - max(pending_bytes[:half])
-    share = more_bytes / (phase.user_bytes_written / 2)
-    if share > PUT_OFF_MOST:
-        yield (
-            f"compactions fell behind by {share:.0%} of what its second half wrote; at length they "
-            "take more space, and writers wait for them"
-        )
-
-
-def _trend(phase: PhaseMeasurement) -> Iterator[str]:
-    intervals = list(phase.intervals)
-    if len(intervals) > 1 and intervals[-1].interval_s < intervals[-2].interval_s / 2:
-        intervals.pop()  # cut off so early that its rate says little
-    if len(intervals) >= INTERVALS_LEAST:
-        steadiness = stationarity([interval.throughput_ops_s for interval in intervals])
-        if not steadiness.steady:
-            yield f"not steady: {steadiness.why}"
-
-
-def _times(count: int) -> str:
-    return f"{count} {'time' if count == 1 else 'times'}"
-
-
-def _compactions(phase: PhaseMeasurement) -> dict[int, int]:
-    """Compactions into each level below the first that holds data; empty where not known."""
-    if phase.levels is None or phase.bytes_per_level is None:
-        return {}
-    done = {work.level: work.compactions for work in phase.levels}
-    held = range(1, len(phase.bytes_per_level))
-    return {level: done.get(level, 0) for level in held if phase.bytes_per_level[level] > 0}
-
-
-def _growing(bytes_per_level: Sequence[int] | None) -> Iterator[str]:
-    """Whether the deepest level is still being built: less in it than in those above it.
-
-    A full tree has most of its data in its last level, as each may hold several times what the
-    one above it may (10 times by the default of both engines). Until then writes pay for fewer
-    levels than they will.
-    """
-    held = [(level, size) for level, size in enumerate(bytes_per_level or ()) if size > 0]
-    last, size = held[-1] if held else (0, 0)
-    above = sum(size for _, size in held[:-1])
-    if last > 0 and size < above:
-        share = f"{size / (size + above):.0%}"
-        yield f"the tree still grows: level {last}, its last one, holds {share} of the data"

@@ -13,7 +13,7 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.workload_options import check_workload, with_merge_operator, with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.experiment.run_length import factor_advised, length_warnings, scaled_num
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import CELLS_MAX, Axis, AxisKind, Sweep
@@ -263,10 +263,10 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
     lines = []
     for workload in dict.fromkeys(cell.told for cell in cells):
         known = [c for c in cells if c.told == workload and c.name in last]
-        short = [cell for cell in known if run_length(last[cell.name])]
+        short = [cell for cell in known if length_warnings(last[cell.name])]
         if not short:
             continue
-        factors = [factor_wanted(last[each.name]) or 1.0 for each in short]
+        factors = [factor_advised(last[each.name]) or 1.0 for each in short]
         worst = max(range(len(short)), key=factors.__getitem__)
         name, its = short[worst].name, short[worst].workload
         wanted = scaled_num(its.num, factors[worst])
@@ -274,6 +274,6 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
         advice = f"; {larger} may do" if wanted > its.num else ""
         lines.append(
             f"in {len(short)} of {len(known)} cells of {workload} the runs may be too short to "
-            f"say what is sustained ({name}: {run_length(last[name])[0]}{advice})"
+            f"say what is sustained ({name}: {length_warnings(last[name])[0]}{advice})"
         )
     return lines

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.run_length import factor_wanted, run_length
+from lsmtune.experiment.run_length import factor_advised, length_warnings
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
@@ -125,7 +125,7 @@ def calibration_of(
     """What stored pairs by `method`, in the order in which they were run, show."""
     good = [pair for pair in pairs if not failed(pair.runs)]
     last = measurements(good[-1].baseline) if good else []
-    factors = [factor for run in last if (factor := factor_wanted(run)) is not None]
+    factors = [factor for run in last if (factor := factor_advised(run)) is not None]
     return Calibration(
         method=method,
         pairs=len(good),
@@ -133,7 +133,7 @@ def calibration_of(
         seconds_per_pair=statistics.median(pair.wall_s for pair in good) if good else None,
         metrics=dict(_noises(good, goal)) if len(good) >= PAIRS_LEAST else {},
         factor=max(factors, default=None),
-        warnings=tuple(dict.fromkeys(line for run in last for line in run_length(run))),
+        warnings=tuple(dict.fromkeys(line for run in last for line in length_warnings(run))),
         why=why,
     )
 

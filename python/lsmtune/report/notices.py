@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lsmtune.engines.safety import unsafe_uses
-from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.experiment.run_length import factor_advised, length_warnings, scaled_num
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Build, OptionValue, option_text
 from lsmtune.model.measurement import Outcome
@@ -138,9 +138,9 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
     wanted: dict[int, int] = {}
     for (arm, index), stored in last.items():
         label = workload_label(records, stored)
-        for line in run_length(stored.measurement):
+        for line in length_warnings(stored.measurement):
             said.setdefault(f"under {label} {line}" if label else line, []).append(arm.value)
-        factor = factor_wanted(stored.measurement)
+        factor = factor_advised(stored.measurement)
         if factor is not None and factor > 1.0:
             num = scaled_num(records.spec.workloads[index].workload.num, factor)
             wanted[index] = max(wanted.get(index, 0), num)
