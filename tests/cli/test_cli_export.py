@@ -172,7 +172,7 @@ def test_two_configurations_are_told_apart_with_both_values(study: Path, lsmtune
     said = lsmtune("export", f"{study}#2", "--diff", "write_buffer_size=4MiB,num_levels=7")
     head, row = said.out.splitlines()
     assert head.split() == ["option", f"{study}#2", "write_buffer_size=4MiB,num_levels=7"]
-    assert row.split() == ["write_buffer_size", "300,000B", "4MiB"]
+    assert row.split() == ["write_buffer_size", "300000", "(~292.97KiB)", "4MiB"]
     document = lsmtune("export", f"{study}#2", "--diff=default", "--json").json()
     assert document["differences"] == [
         {
@@ -213,5 +213,5 @@ def test_options_of_a_program_of_ones_own_are_json_and_differ(tmp_path: Path, ls
     document = json.loads(lsmtune("export", f"{study}#0", "--format=json").out)
     assert (document["engine"], document["options"]) == ("mine", {"write_buffer_size": 100_000})
     said = lsmtune("export", f"{study}#0", "--diff", f"{study}#1")
-    assert said.out.splitlines()[1].split() == ["write_buffer_size", "100,000", "200,000"]
+    assert said.out.splitlines()[1].split() == ["write_buffer_size", "100000", "200000"]
     assert "cannot be written for mine" in lsmtune("export", f"{study}#0", "--format=java").refusal

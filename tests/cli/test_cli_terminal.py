@@ -21,6 +21,7 @@ import pytest
 from lsmtune.cli.commands import COMMANDS, load_command
 from lsmtune.cli.live import _print_line
 from lsmtune.cli.tune_progress import Plan, RunLine
+from lsmtune.engines.differences import Difference
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
 from patience import PATIENCE_S
@@ -158,10 +159,11 @@ def test_a_line_says_better_or_worse_in_words_with_the_unit(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`trial 6: ok 18.67 latency_us_p99 1.36x` had no unit, and 1.36x meant worse."""
-    differs = {"write_buffer_size": 4 << 20}
+    differs = [Difference("write_buffer_size", 4 << 20, True, 64 << 20, False, "bytes")]
     worse = RunLine("trial 6", "ok", 18670.0, 1.36, differs, 2.1)
     better = RunLine("trial 7", "ok", 10.0, 0.7, differs, 2.0, best=True)
-    bad = RunLine("trial 8", "crashed", None, None, {"max_background_jobs": 4}, 2.0, why="killed")
+    jobs = [Difference("max_background_jobs", 4, True, None, False)]
+    bad = RunLine("trial 8", "crashed", None, None, jobs, 2.0, why="killed")
     assert line_of(capsys, worse, better, bad) == [
         "trial 6: 18.67 ms, 1.36x the baseline's p99 latency, worse (2.1s); write_buffer_size=4MiB",
         "trial 7: 10 µs, 0.70x the baseline's p99 latency, better, best so far (2s)",
@@ -170,7 +172,7 @@ def test_a_line_says_better_or_worse_in_words_with_the_unit(
 
 
 def test_a_line_in_a_log_does_not_repeat_all_options(capsys: pytest.CaptureFixture[str]) -> None:
-    many = {f"some_option_of_many_{number}": 1 << 30 for number in range(30)}
+    many = [Difference(f"some_option_of_many_{n}", 1 << 30, True, 0, True) for n in range(30)]
     (line,) = line_of(capsys, RunLine("trial 0", "ok", 1.0, 1.0, many, 1.0))
     assert len(line) < 2 * COLUMNS
     assert line.endswith(" more")

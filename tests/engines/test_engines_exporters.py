@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.differences import Difference
 from lsmtune.engines.formats import EXPORTERS, export, exported
-from lsmtune.engines.formats.base import Difference, Exported, ExportRequest, differences
+from lsmtune.engines.formats.base import Exported, ExportRequest
 from lsmtune.engines.option_names import (
     TABLE_OPTION,
     TABLE_SECTION,
@@ -436,7 +437,8 @@ def test_only_what_differs_is_a_difference() -> None:
     block = f"{TABLE_OPTION}.block_size"
     here: dict[str, OptionValue] = {"write_buffer_size": 64 << 20, block: 8192, "ttl": 60}
     there: dict[str, OptionValue] = {TABLE_OPTION: "{block_size=8192;}", "num_levels": 5, "ttl": 9}
-    found = {each.option: each for each in differences("rocksdb", NEWEST, here, there)}
+    request = ExportRequest("rocksdb", here, NEWEST, other=there)
+    found = {each.option: each for each in request.differences()}
     assert found.keys() == {"num_levels", "ttl"}  # 64 MiB is the default
     assert found["ttl"] == Difference("ttl", 60, True, 9, True, "s")
     assert found["num_levels"] == Difference("num_levels", 7, False, 5, True)
@@ -452,16 +454,6 @@ def test_no_option_is_ever_left_out_in_silence(options: dict[str, OptionValue]) 
             continue
         values = {str(v) for n, v in options.items() if n != "compression"}
         assert values <= set(re.findall(r"=(\S+)", text))
-
-
-def test_a_size_in_rocksdbs_own_spelling_differs_from_its_number_elsewhere_only() -> None:
-    def told(engine: str) -> list[str]:
-        here: dict[str, OptionValue] = {"write_buffer_size": "16M"}
-        found = differences(engine, None, here, {"write_buffer_size": 16 << 20})
-        return [each.option for each in found]
-
-    assert told("rocksdb") == []
-    assert told("own-program") == ["write_buffer_size"]
 
 
 def test_unknown_formats_and_engines_are_refused() -> None:

@@ -194,19 +194,24 @@ def test_options_show_both_arms(tmp_path: Path) -> None:
     assert next(iter(rows.values()))["tuned_by_study"]
 
 
+@pytest.mark.parametrize(
+    ("name", "stated", "default"),
+    [("level0_slowdown_writes_trigger", 20, 20), ("max_bytes_for_level_base", "256M", 256 << 20)],
+)
 def test_an_option_that_the_baseline_sets_to_the_default_is_as_in_the_baseline(
-    tmp_path: Path,
+    tmp_path: Path, name: str, stated: OptionValue, default: OptionValue
 ) -> None:
     """`show` took it for the same, and the report listed it under what differs."""
-    text = STUDY.replace("space:", "baseline: {level0_slowdown_writes_trigger: 20}\nspace:")
+    text = STUDY.replace("space:", f"baseline: {{{name}: {stated}}}\nspace:")
     sample = SampleStudy(tmp_path, text)
     sample.add_trial(0, BEST, sample.measured(BEST))
     found = analysed(sample)
     sample.close()
-    (row,) = (row for row in found.options if row["name"] == "level0_slowdown_writes_trigger")
-    assert (row["baseline"], row["tuned"], row["engine_default"]) == (20, None, 20)
+    (row,) = (row for row in found.options if row["name"] == name)
+    assert (row["baseline"], row["tuned"], row["engine_default"]) == (stated, None, default)
+    assert not row["differs"]
     tables = [block for block in deploy_section(found, False).blocks if isinstance(block, Table)]
-    listed = [row["name"] in [first for first, *_ in table.rows] for table in tables]
+    listed = [name in [first for first, *_ in table.rows] for table in tables]
     assert [table.label for table in tables] == ["Options that differ", "The other options"]
     assert listed == [False, True]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +11,7 @@ from lsmtune.cli.choices import ALLOWED, NamedConfig, resolve_named
 from lsmtune.cli.flags import ForceOption, JsonOption, command, option
 from lsmtune.cli.output import new_file, note, print_json, print_view, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
-from lsmtune.engines.formats.base import Difference, ExportRequest, differences
+from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
 from lsmtune.errors import InputError, check_name
 from lsmtune.model.codec import encode
@@ -62,19 +60,21 @@ def _export(
     if engine_name is None:
         raise InputError("export", "--engine", why="missing", allowed=", ".join(ENGINES))
     version = next((each.engine.version for each in (named, other) if each.engine), None)
-    request = ExportRequest(engine_name, named.config.options, version, named.config.label)
+    back = named.baseline if diff is None else other.config
+    request = ExportRequest(
+        engine_name, named.config.options, version, named.config.label, back.options
+    )
     if format_name is None:
         if output is not None:
             raise InputError(
                 "export", "--output", why="a difference is no file", allowed="--format"
             )
-        _show_differences(request, other, as_json=json)
+        _show_differences(request, back.label, as_json=json)
         return
     if diff is not None and format_name != SET_OPTIONS:
         why = f"{format_name} says one configuration"
         raise InputError("export", "--diff", why=why, allowed=f"--format {SET_OPTIONS}, or none")
-    back = named.baseline if diff is None else other.config
-    _write(format_name, replace(request, other=back.options), output, force, as_json=json)
+    _write(format_name, request, output, force, as_json=json)
 
 
 def _write(
@@ -102,32 +102,12 @@ def _about(request: ExportRequest) -> dict[str, object]:
     }
 
 
-def _show_differences(request: ExportRequest, other: NamedConfig, *, as_json: bool) -> None:
-    """What differs, with both values: as people read them, or as JSON."""
-    label = other.config.label
-    found = differences(request.engine_name, request.version, request.options, other.config.options)
+def _show_differences(request: ExportRequest, there: str, *, as_json: bool) -> None:
+    """What differs from the configuration `there`: as people read it, or as JSON."""
+    from lsmtune.report.differences import difference_table
+
+    found = request.differences()
     if as_json:
-        print_json({**_about(request), "other": label, "differences": encode(found)})
-    elif not found:
-        typer.echo(f"{request.label} and {label} set the same options")
+        print_json({**_about(request), "other": there, "differences": encode(found)})
     else:
-        _print_table(found, request.label, label)
-
-
-def _print_table(found: Iterable[Difference], here: str, there: str) -> None:
-    from lsmtune.report.document import Table, words
-    from lsmtune.report.options import value_text
-
-    def shown(value: str | int | float | bool | None, unit: str, is_set: bool) -> str:
-        text = value_text(value, unit)
-        return text if is_set else f"{text} (default)" if value is not None else "default"
-
-    rows = [
-        (
-            each.option,
-            shown(each.value, each.unit, each.is_set),
-            shown(each.other_value, each.unit, each.other_is_set),
-        )
-        for each in found
-    ]
-    print_view([Table(words("option", here, there), rows)])
+        print_view([difference_table(found, request.label, there)])

@@ -18,7 +18,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lsmtune.cli.config_text import Differences, differences_text
 from lsmtune.cli.tune_progress import (
     PhaseProgress,
     Plan,
@@ -27,8 +26,10 @@ from lsmtune.cli.tune_progress import (
     TuneProgress,
     better_or_worse,
 )
+from lsmtune.engines.differences import Difference
 from lsmtune.machine.files import Clock
 from lsmtune.model.workload import PhaseKind
+from lsmtune.report.differences import differences_text
 from lsmtune.report.words import metric_label, quantity
 from lsmtune.units import format_bytes, format_duration
 
@@ -153,12 +154,12 @@ def tune_view(progress: TuneProgress, now: datetime, width: int) -> RenderableTy
     parts: list[RenderableType] = [bar, _line(_status(progress))]
     if progress.best:
         parts.append(_line(f"{_LABEL.format('best so far')}{progress.best}", "green"))
-        parts += _below(progress, progress.best_differs)
+        parts += _below(progress.best_differs)
     if progress.run_name:
         phase = progress.current
         run = f"{progress.run_name}{'' if phase is None else _phase_text(phase)}"
         parts.append(_line(f"{_LABEL.format('now')}{run}"))
-        parts += _below(progress, progress.run_differs)
+        parts += _below(progress.run_differs)
     if progress.proof_so_far:
         parts.append(_line(progress.proof_so_far, "bold"))
     parts += [_line(note) for note in progress.notes[-_NOTES:] if not note.startswith(_WARNING)]
@@ -182,9 +183,9 @@ def _status(progress: TuneProgress) -> str:
     return f"{trials}{spent}{runs if progress.proving else ''}"
 
 
-def _below(progress: TuneProgress, differs: Differences) -> list[RenderableType]:
+def _below(differs: Sequence[Difference]) -> list[RenderableType]:
     """A line of what a configuration differs in; none for the baseline."""
-    told = differences_text(differs, progress.plan.engine.name, _BESIDE_LABEL)
+    told = differences_text(differs, _BESIDE_LABEL)
     return [_line(f"{_LABEL.format('')}{told}", "dim")] if told else []
 
 
@@ -217,7 +218,7 @@ def _lines_table(progress: TuneProgress, width: int) -> Table:
     for line, cells in zip(progress.lines, rows[1:], strict=True):
         good = line.outcome == "ok"
         why = line.why if good else f"{line.outcome}: {line.why}".removesuffix(": ")
-        told = why or differences_text(line.differs, progress.plan.engine.name, left)
+        told = why or differences_text(line.differs, left)
         table.add_row(*cells, told, style="green" if line.best else "" if good else "red")
     return table
 
@@ -235,7 +236,7 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
             facts.append(f"{line.ratio:.2f}x the baseline's {label}, {word}")
         facts += ["best so far"] if line.best else []
         facts += [line.why] if line.outcome == "ok" and line.why else []
-        options = differences_text(line.differs, plan.engine.name, _IN_A_LOG)
+        options = differences_text(line.differs, _IN_A_LOG)
         of = f"; {options}" if options and options not in told else ""
         told.add(options)
         print_text(f"{line.name}: {', '.join(facts)} ({format_duration(line.wall_s)}){of}")

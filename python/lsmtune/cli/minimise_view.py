@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from functools import partial
 
-from lsmtune.cli.config_text import config_document, config_text, value_text
+from lsmtune.cli.config_text import config_document, config_text
 from lsmtune.cli.verify_result import OPT_IN
-from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.engines.differences import differences, known_defaults
 from lsmtune.engines.formats import export, own_format
 from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
@@ -16,6 +15,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.minimise import Minimisation, OptionEffect
 from lsmtune.proof.standalone import Verification
+from lsmtune.report.differences import here_cell, there_cell
 from lsmtune.report.document import (
     NOT_KNOWN,
     Block,
@@ -89,6 +89,10 @@ def _options(asked: Minimising, result: Minimisation) -> list[Block]:
     effects, verification = result.effects, asked.verification
     if not effects:
         return []
+    engine = verification.engine
+    before, after = verification.baseline.config.options, verification.candidate.config.options
+    differ = differences(engine.name, after, before, known_defaults(engine))
+    found = {each.option: each for each in differ}
     level, together = effects[0].verdict.confidence, verification.plan.confidence
     about = (
         f"with the option over without it, {direction_words(verification.objective.direction)}; "
@@ -96,8 +100,8 @@ def _options(asked: Minimising, result: Minimisation) -> list[Block]:
     )
     columns = (
         Column("option", key="option", number=False),
-        Column("value", partial(_value, verification, "value"), number=False),
-        Column("baseline", partial(_value, verification, "baseline_value"), number=False),
+        Column("value", lambda effect: here_cell(found[effect.option]), number=False),
+        Column("baseline", lambda effect: there_cell(found[effect.option]), number=False),
         *(
             Column(f"effect on {verification.objective.metric}", _effect, "verdict", number=False),
             Column("result", _became, number=False),
@@ -105,14 +109,6 @@ def _options(asked: Minimising, result: Minimisation) -> list[Block]:
     )
     gone = {number: "same" for number, effect in enumerate(effects) if not effect.kept}
     return [Table.of(columns, effects, marks=gone), Paragraph(about, "quiet")]
-
-
-def _value(verification: Verification, side: str, effect: OptionEffect) -> str:
-    """A value for people; the engine's default where the configuration sets none."""
-    engine, value = verification.engine, getattr(effect, side)
-    if value is None and engine.version:
-        value = catalogue_defaults(engine.name, engine.version).get(effect.option)
-    return value_text(engine.name, effect.option, value)
 
 
 def _effect(verdict: Verdict) -> str:

@@ -165,7 +165,7 @@ def _next(of: Overview) -> list[str]:
 
 
 def _document(of: Overview) -> dict[str, object]:
-    from lsmtune.cli.config_text import differences
+    from lsmtune.engines.differences import differences, known_defaults
     from lsmtune.report.proof import survival
     from lsmtune.report.source import metric_of
     from lsmtune.study.observer import verdict_document
@@ -175,14 +175,15 @@ def _document(of: Overview) -> dict[str, object]:
     best = None
     if tuned is not None:
         row = next((row for row in of.history.trials if row.trial == tuned.trial), None)
-        differs = differences(tuned.config, baseline_config(spec), of.engine)
+        baseline, known = baseline_config(spec).options, known_defaults(of.engine)
+        found = differences(spec.engine_name, tuned.config.options, baseline, known)
         best = {
             "trial": tuned.trial,
             "metric": metric_of(of.records),
             "value": None if row is None else row.value,
             "ratio_to_baseline": None if row is None else row.ratio_to_baseline,
             "options": dict(tuned.config.options),
-            "differs": dict(differs),
+            "differs": {each.option: each.value for each in found},
         }
     return {
         "study": {"name": spec.name, "file": str(spec.path), "folder": str(of.records.path)},

@@ -231,6 +231,7 @@ def _search_and_prove(
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.tune_progress import Plan, TuneProgress
     from lsmtune.machine.interrupts import stop_on_interrupt
+    from lsmtune.study.feasible import engine_defaults
     from lsmtune.study.loop import tune
     from lsmtune.study.session import time_spent_s
     from lsmtune.study.start import baseline_config
@@ -239,6 +240,7 @@ def _search_and_prove(
     plan = Plan(
         *(baseline, chosen.engine, spec.goal, spec.workloads),
         *(budget.trials, budget.time_s, spec.proof.pairs),
+        defaults=engine_defaults(spec, chosen.engine.version),
     )
     spent_s = time_spent_s(folder.measurements)
     with (

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lsmtune.cli.config_text import Differences, differences
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
+from lsmtune.engines.differences import Difference, differences, known_defaults
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
@@ -116,7 +116,7 @@ class Plan:
     """What is done, and how much: `trials` or `time_s` may be open; `pairs` follow.
 
     A trial, and each side of a pair, takes one run per workload. Of a configuration is shown what
-    differs from the `baseline` on the `engine`.
+    differs from the `baseline` on the `engine`, by its `defaults` where a study states some.
     """
 
     baseline: Config
@@ -126,6 +126,7 @@ class Plan:
     trials: int | None
     time_s: float | None
     pairs: int
+    defaults: Mapping[str, OptionValue] = field(default_factory=dict)
 
     @property
     def objective(self) -> Objective:
@@ -150,7 +151,7 @@ class RunLine:
     outcome: str
     value: float | None
     ratio: float | None
-    differs: Differences
+    differs: Sequence[Difference]
     wall_s: float
     best: bool = False
     why: str = ""
@@ -170,11 +171,11 @@ class TuneProgress(RunProgress, TuneObserver):
         super().__init__(plan.workloads[0].workload)
         self.plan = plan
         self.run_name = ""
-        self.run_differs: Differences = {}
+        self.run_differs: tuple[Difference, ...] = ()
         self.trials = 0
         self.counts: Counter[str] = Counter()
         self.best: str = ""
-        self.best_differs: Differences = {}
+        self.best_differs: tuple[Difference, ...] = ()
         self.proof_runs = 0
         self.proving = False
         self.proof_so_far = ""
@@ -188,7 +189,7 @@ class TuneProgress(RunProgress, TuneObserver):
         # Both runs of a pair may be on at the same time; by role, pair and workload.
         self._names: dict[tuple[Role, int | None, int], str] = {}
         self._held: RunLine | None = None
-        self._tried: dict[int, Differences] = {}  # by the trial's number
+        self._tried: dict[int, tuple[Difference, ...]] = {}  # by the trial's number
         self._on_line = on_line
         self._on_text = on_text
 
@@ -270,7 +271,7 @@ class TuneProgress(RunProgress, TuneObserver):
             against = f", {ratio_to_baseline:.2f}x the baseline's, {word}"
         shown = quantity(self.plan.goal.metric, value)
         self.best = f"trial {trial}: {shown}{against} (not yet proved)"
-        self.best_differs = self._tried.get(trial, {})  # of an earlier session they are not known
+        self.best_differs = self._tried.get(trial, ())  # of an earlier session they are not known
 
     def calibrated(self, line: str) -> None:
         """What the baseline against itself says of the machine."""
@@ -335,8 +336,10 @@ class TuneProgress(RunProgress, TuneObserver):
 
     # --- inside
 
-    def _differs(self, config: Config) -> Differences:
-        return differences(config, self.plan.baseline, self.plan.engine)
+    def _differs(self, config: Config) -> tuple[Difference, ...]:
+        plan, engine = self.plan, self.plan.engine
+        defaults = {**known_defaults(engine), **plan.defaults}
+        return differences(engine.name, config.options, plan.baseline.options, defaults)
 
     def _release(self, *, best: bool = False, why: str = "") -> None:
         if self._held is None:

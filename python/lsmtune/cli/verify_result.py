@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lsmtune.cli.config_text import config_document, differences, value_text
+from lsmtune.cli.config_text import config_document
 from lsmtune.cli.gate import History
+from lsmtune.engines.differences import differences, known_defaults
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.standalone import Verification
 from lsmtune.proof.survival import Survived
-from lsmtune.report.document import (
-    Block,
-    Document,
-    Notice,
-    Notices,
-    Paragraph,
-    Section,
-    Table,
-    paragraphs,
-    words,
-)
+from lsmtune.report.differences import difference_table
+from lsmtune.report.document import Block, Document, Notice, Notices, Section, paragraphs
 from lsmtune.report.render import to_markdown
 from lsmtune.report.verdict import price_blocks, size_lines, verdict_blocks, verdict_line
 from lsmtune.study.observer import verdict_document
@@ -91,16 +83,10 @@ def markdown(told: Told) -> str:
 
 
 def _differs(asked: Verification) -> Block:
-    engine, baseline = asked.engine, asked.baseline.config
-    here = differences(asked.candidate.config, baseline, engine)
-    there = differences(baseline, asked.candidate.config, engine)
-    rows = [
-        (name, value_text(engine.name, name, there.get(name)), value_text(engine.name, name, value))
-        for name, value in here.items()
-    ]
-    if not rows:
-        return Paragraph("No option differs.")
-    return Table(words("option", "baseline", "candidate"), rows)
+    engine = asked.engine
+    before, after = asked.baseline.config.options, asked.candidate.config.options
+    found = differences(engine.name, before, after, known_defaults(engine))
+    return difference_table(found, "baseline", "candidate")
 
 
 def _trust(told: Told) -> Iterator[str]:

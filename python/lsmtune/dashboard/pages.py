@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lsmtune.engines.differences import differences
 from lsmtune.errors import InputError
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue
 from lsmtune.report import sentences, study_proof
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Axis, Form, Point, Series
+from lsmtune.report.differences import difference_table
 from lsmtune.report.document import (
     Block,
     Cell,
@@ -141,9 +143,12 @@ def compared_document(one: Shown, other: Shown) -> Document:
         section = study_proof.verdict_section(analysis, sentences.headline(analysis))
         title = f"{analysis.name}: {section.title}"
         sections.append(replace(section, id=place, title=title, short=analysis.name))
-    values = [{row["name"]: row["tuned"] for row in analysis.options} for analysis in both]
+    sides = [
+        {row["name"]: row["tuned"] for row in analysis.options if row["tuned"] is not None}
+        for analysis in both
+    ]
     names = [analysis.name for analysis in both]
-    blocks: list[Block] = [_options_table(values[0], values[1], names)]
+    blocks: list[Block] = [_options_table(both, sides, names)]
     asked = [(analysis.metric, analysis.workloads) for analysis in both]
     if asked[0] != asked[1]:
         line = "These studies ask different questions: another workload, size or objective."
@@ -168,7 +173,7 @@ def diff_document(shown: Shown, one: int, other: int) -> Document:
         ("took", *(text.seconds(row.elapsed_s) for row in both)),
     ]
     table = Table(words("", *names), facts, "Both trials")
-    options = _options_table(both[0].options, both[1].options, names)
+    options = _options_table([analysis], [row.options for row in both], names)
     errors = [Notice(row.error, f"trial {row.trial}") for row in both if row.error]
     blocks: list[Block] = [table, *([Notices(errors)] if errors else [])]
     sections = [Section("both", "Both trials", blocks), Section("options", "Options", [options])]
@@ -176,18 +181,14 @@ def diff_document(shown: Shown, one: int, other: int) -> Document:
 
 
 def _options_table(
-    one: Mapping[str, OptionValue | None],
-    other: Mapping[str, OptionValue | None],
+    studies: Sequence[StudyAnalysis],
+    sides: Sequence[Mapping[str, OptionValue]],
     names: Sequence[str],
 ) -> Table | Paragraph:
-    def told(value: OptionValue | None) -> str:
-        return "default" if value is None else option_text(value)
-
-    rows = [
-        (name, told(one.get(name)), told(other.get(name)))
-        for name in sorted({*one, *other})
-        if told(one.get(name)) != told(other.get(name))
-    ]
-    if not rows:
-        return Paragraph("No option differs.", "quiet")
-    return Table(words("option", *names), rows, "Options that differ", style="options")
+    """What two configurations of `studies` differ in; defaults count where one version ran all."""
+    engines = {engine.title: engine.name for study in studies for engine in study.engines}
+    rows = [row for study in studies for row in study.options] if len(engines) == 1 else []
+    known = {row["name"]: row["engine_default"] for row in rows}
+    one, other = sides
+    found = differences(next(iter(engines.values()), ""), one, other, known)
+    return difference_table(found, *names)

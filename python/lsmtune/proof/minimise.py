@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
-from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
-from lsmtune.engines.option_names import same_to
+from lsmtune.engines.catalogue import has_catalogue, option_catalogue
+from lsmtune.engines.differences import differences, known_defaults
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
@@ -342,19 +342,12 @@ def told_apart(
 
     An option that only one of the two sets makes none where it is set to the engine's default.
     """
-    # Of an engine of unknown version nothing is known to be at its default.
-    defaults = catalogue_defaults(engine.name, engine.version) if engine.version else {}
-
-    def value(config: Config, option: str) -> OptionValue | None:
-        return config.options.get(option, defaults.get(option))
-
-    same = []
-    for option in differing_options(baseline, candidate):
-        one, other = value(baseline, option), value(candidate, option)
-        if one is not None and other is not None and same_to(engine.name, one, other):
-            same.append(option)
-            candidate = without(candidate, option, baseline)
-    return candidate, tuple(same)
+    found = differences(engine.name, candidate.options, baseline.options, known_defaults(engine))
+    differ = {each.option for each in found}
+    same = tuple(name for name in differing_options(baseline, candidate) if name not in differ)
+    for option in same:
+        candidate = without(candidate, option, baseline)
+    return candidate, same
 
 
 @dataclass(eq=False)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from lsmtune.engines.differences import differences, option_unit
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
@@ -30,6 +31,7 @@ from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of
 from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.spec import DataRungs, TimeRungs
+from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import Round, time_reports
 
 
@@ -328,7 +330,7 @@ def repeat_rows(measurements: Sequence[Measurement]) -> tuple[RepeatRow, ...]:
 
 
 def option_rows(records: StudyRecords) -> list[Row]:
-    """Every option that either arm sets: those of the space first, the changed before the others.
+    """Every option that either arm sets: those of the space first, what differs before the others.
 
     Empty while the study has no Config to put forward. A value that is None: the engine's default
     holds. `tuned_by_study` tells an option of the space from one that the study fixed;
@@ -337,21 +339,24 @@ def option_rows(records: StudyRecords) -> list[Row]:
     tuned, spec = chosen(records), records.spec
     if tuned is None:
         return []
-    space = {parameter.name: parameter for parameter in spec.space.parameters}
+    units = {parameter.name: parameter.unit for parameter in spec.space.parameters}
     runs = records.measurements
     defaults = engine_defaults(spec, runs[-1].measurement.engine.version if runs else None)
-    baseline = {**spec.fixed, **spec.baseline.options}
+    baseline = baseline_config(spec).options
     candidate = {**spec.fixed, **tuned.config.options}
+    found = differences(spec.engine_name, candidate, baseline, defaults)
+    differ = {each.option for each in found}
     rows = [
         {
             "name": name,
             "baseline": baseline.get(name),
             "tuned": candidate.get(name),
-            "tuned_by_study": name in space,
-            "unit": space[name].unit if name in space else "",
+            "differs": name in differ,
+            "tuned_by_study": name in units,
+            "unit": units.get(name) or option_unit(spec.engine_name, name),
             "engine_default": defaults.get(name),
         }
         for name in sorted({*baseline, *candidate})
     ]
-    rows.sort(key=lambda row: (not row["tuned_by_study"], row["baseline"] == row["tuned"]))
+    rows.sort(key=lambda row: (not row["tuned_by_study"], not row["differs"]))
     return rows

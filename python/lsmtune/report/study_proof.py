@@ -11,6 +11,7 @@ from lsmtune.model.verdict import Verdict
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.differences import option_cell
 from lsmtune.report.document import (
     Answer,
     Beside,
@@ -68,8 +69,8 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     of = "Options of the candidate" if number is None else f"Options of trial {number}"
     end = "." if proven else "; not proven to be better."
     note = f"{of} that differ from the baseline's{end}"
-    differ = [row for row in options if _differs(row)]
-    same = [row for row in options if not _differs(row)]
+    differ = [row for row in options if row["differs"]]
+    same = [row for row in options if not row["differs"]]
     if not differ:
         note = f"{of}: no option differs from the baseline's."
     shares = analysis.importances[0].rows if len(analysis.importances) == 1 else ()
@@ -94,15 +95,6 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     return Section("deploy", title, [*blocks, *files, export], top=True)
 
 
-def _differs(row: Row) -> bool:
-    """Whether the candidate has another value; what is not set has the engine's default."""
-    default = row["engine_default"]
-    sides = (default if row[side] is None else row[side] for side in ("baseline", "tuned"))
-    return len({option_text(value) for value in sides if value is not None}) > 1 or (
-        default is None and (row["baseline"] is None) != (row["tuned"] is None)
-    )
-
-
 def _mattered(row: ImportanceRow | None) -> Cell:
     if row is None:
         return Cell("not assessed", tone="sys")
@@ -112,11 +104,8 @@ def _mattered(row: ImportanceRow | None) -> Cell:
 
 
 def _option_cell(side: str, row: Row) -> Cell:
-    value, default = row[side], row["engine_default"]
-    if value is not None:
-        return Cell(text.option_told(value, row["unit"]))
-    known = "" if default is None else f" {text.option_told(default, row['unit'])}"
-    return Cell(f"default{known}", tone="sys")
+    is_set = row[side] is not None
+    return option_cell(row[side if is_set else "engine_default"], row["unit"], is_set=is_set)
 
 
 _OPTIONS = (

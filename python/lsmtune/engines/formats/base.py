@@ -15,19 +15,10 @@ from typing import Any, NoReturn
 
 import yaml
 
-from lsmtune.engines.catalogue import (
-    OptionInfo,
-    catalogue_defaults,
-    has_catalogue,
-    option_catalogue,
-)
+from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.differences import Difference, differences
 from lsmtune.engines.formats.spelling import SOURCE, Spelling
-from lsmtune.engines.option_names import (
-    find_written,
-    same_to,
-    settings,
-    split_structure,
-)
+from lsmtune.engines.option_names import find_written, settings, split_structure
 from lsmtune.errors import InputError, check_names, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.files import Document, FileKind, lines_of, parse_document
@@ -268,6 +259,21 @@ class ExportRequest:
         """Values as text by dotted name, structures taken apart. InputError for unknown options."""
         return values_of(self.engine_name, self.options)
 
+    def differences(self) -> tuple[Difference, ...]:
+        """What differs from the configuration to go back to, structures taken apart.
+
+        Defaults are those of the engine's `version`, or of the newest one known. Raises InputError
+        for an unknown option.
+        """
+        engine = self.engine_name
+        here, there = (
+            {name: option_value(text) for name, text in values_of(engine, options).items()}
+            for options in (self.options, self.other)
+        )
+        known = {name: default_of(engine, self.version, name) for name in {*here, *there}}
+        defaults = {name: value for name, value in known.items() if value is not None}
+        return differences(engine, here, there, defaults)
+
 
 def values_of(engine_name: str, options: Mapping[str, OptionValue]) -> dict[str, str]:
     """As `ExportRequest.values`, of any options; an engine without a catalogue takes any name."""
@@ -342,49 +348,6 @@ def spelled(
         except InputError as error:
             left_out.append(LeftOut.of(value, error))
     return said, tuple(left_out)
-
-
-# --- what differs between two configurations of an engine, with both values
-
-
-@dataclass(frozen=True)
-class Difference:
-    """An option that two configurations give different values.
-
-    A value is None where a configuration leaves the engine's default, and that is not known;
-    `is_set` tells whether a configuration states its value. `unit` is the catalogue's.
-    """
-
-    option: str
-    value: OptionValue | None
-    is_set: bool
-    other_value: OptionValue | None
-    other_is_set: bool
-    unit: str = ""
-
-
-def differences(
-    engine: str,
-    version: str | None,
-    here: Mapping[str, OptionValue],
-    there: Mapping[str, OptionValue],
-) -> tuple[Difference, ...]:
-    """The options that `here` and `there` leave or set to different values, in order of names.
-
-    Defaults are those of the engine's `version`, or of the newest one known. Raises InputError for
-    an unknown option.
-    """
-    ours, theirs = values_of(engine, here), values_of(engine, there)
-    infos: Mapping[str, OptionInfo] = option_catalogue(engine) if has_catalogue(engine) else {}
-    found = []
-    for name in sorted({*ours, *theirs}):
-        default = default_of(engine, version, name)
-        one = option_value(ours[name]) if name in ours else default
-        other = option_value(theirs[name]) if name in theirs else default
-        if one is None or other is None or not same_to(engine, one, other):
-            unit = infos[name].unit if name in infos else ""
-            found.append(Difference(name, one, name in ours, other, name in theirs, unit))
-    return tuple(found)
 
 
 def default_of(engine: str, version: str | None, name: str) -> OptionValue | None:

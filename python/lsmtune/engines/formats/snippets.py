@@ -15,14 +15,13 @@ from dataclasses import replace
 from string import Template
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.differences import Difference
 from lsmtune.engines.formats.base import (
-    Difference,
     Exported,
     ExportFormat,
     ExportRequest,
     LeftOut,
     default_of,
-    differences,
     spelled,
 )
 from lsmtune.engines.formats.rocksdb_options import options_text, sayable, stated_in, structure
@@ -345,7 +344,7 @@ def _set_options(request: ExportRequest) -> Exported:
     forward: dict[str, str] = {}
     back: dict[str, str] = {}
     left_out: list[LeftOut] = []
-    for each in differences("rocksdb", request.version, request.options, request.other):
+    for each in request.differences():
         why = _why_not(each, request.version)
         if each.value is None or each.other_value is None or why:
             value = "(default)" if each.value is None else option_text(each.value)

@@ -1,0 +1,59 @@
+"""What differs between two configurations, as a table and in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lsmtune.engines.differences import Difference
+from lsmtune.model.config import OptionValue
+from lsmtune.report import words as text
+from lsmtune.report.document import Cell, Column, Paragraph, Table
+
+NOT_SET = "not set"  # and nothing is known of what the engine does then
+
+
+def option_cell(value: OptionValue | None, unit: str, *, is_set: bool) -> Cell:
+    """What a configuration has of an option: what it sets, or else the engine's default."""
+    if is_set:
+        return Cell(text.option_told(value, unit))
+    default = NOT_SET if value is None else f"{text.option_told(value, unit)} (default)"
+    return Cell(default, tone="sys")
+
+
+def here_cell(each: Difference) -> Cell:
+    """What the one configuration has of the option."""
+    return option_cell(each.value, each.unit, is_set=each.is_set)
+
+
+def there_cell(each: Difference) -> Cell:
+    """What the other configuration has of it."""
+    return option_cell(each.other_value, each.unit, is_set=each.other_is_set)
+
+
+def difference_table(found: Sequence[Difference], here: str, there: str) -> Table | Paragraph:
+    """Each option with what the configurations `here` and `there` have of it."""
+    if not found:
+        return Paragraph("No option differs.", "quiet")
+    columns = (
+        Column("option", key="option", number=False),
+        Column(here, here_cell, number=False),
+        Column(there, there_cell, number=False),
+    )
+    return Table.of(columns, found, "Options that differ", style="options")
+
+
+def differences_text(found: Sequence[Difference], width: int) -> str:
+    """`write_buffer_size=4MiB, max_background_jobs=6, 14 more`: as many as `width` characters hold.
+
+    At least one; the last part of a dotted name stands for the whole.
+    """
+    told = []
+    for each in found:
+        value = NOT_SET if each.value is None else text.option(each.value, each.unit)
+        told.append(f"{each.option.rpartition('.')[2]}={value}")
+    for count in range(len(told), 0, -1):
+        more = [f"{len(told) - count} more"] if count < len(told) else []
+        line = ", ".join([*told[:count], *more])
+        if len(line) <= width or count == 1:
+            return line
+    return ""
