@@ -64,7 +64,8 @@ fn steps_start_s(steps: &[(f64, f64)], count: f64) -> f64 {
         .map(|(duration_s, ops_s)| duration_s * ops_s)
         .sum();
     let cycles = (count / cycle).floor();
-    let (mut rest, mut begun_s) = (count - cycles * cycle, cycles * cycle_s);
+    // Rounding may leave less than nothing, which a step without operations would divide by zero.
+    let (mut rest, mut begun_s) = ((count - cycles * cycle).max(0.0), cycles * cycle_s);
     for (duration_s, ops_s) in steps {
         let operations = duration_s * ops_s;
         if rest < operations {
@@ -294,6 +295,18 @@ mod tests {
         });
         let starts = per_second(pace, 8);
         assert_eq!(starts, [100, 100, 0, 1000, 100, 100, 0, 1000]);
+    }
+
+    /// 170 cycles of 1.1 operations come to a little more than 187 where they are rounded. What was
+    /// left was below 0, and the pause divided it by its rate of 0: operation 187 was due before
+    /// the phase began, and had waited for 340 s when it was performed.
+    #[test]
+    fn an_operation_on_the_edge_of_a_cycle_waits_for_the_end_of_the_pause() {
+        let steps = [(0.9, 0.0), (1.1, 1.0)];
+        for (count, due_s) in [(0.0, 0.9), (187.0, 340.9)] {
+            let start_s = steps_start_s(&steps, count);
+            assert!((start_s - due_s).abs() < 1e-9, "{count}: {start_s}");
+        }
     }
 
     #[test]
