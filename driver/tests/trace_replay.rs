@@ -134,6 +134,26 @@ fn a_recorded_trace_is_performed_at_its_own_pace_or_faster() {
     within(Value::Null, 0.0, 0.2);
 }
 
+/// Whoever reads ahead slept through the pause with what the queue of the worker had no room for:
+/// it was performed after the pause, and filed with the wait.
+#[test]
+fn records_that_are_due_before_a_pause_are_performed_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), |trace, _| {
+        for number in 0..80 {
+            trace.get(1000 + number * 10_000, 0, b"key").unwrap();
+        }
+        trace.get(3_000_000, 0, b"key").unwrap();
+    });
+    let phase = json!({"replay": {"path": path, "speed": 1.0}});
+    in_time(|| {
+        let messages = run(&memory(), json!([replay(&path, phase.clone())]));
+        finished(&messages);
+        assert_eq!(last_phase(&messages).operations, 81);
+        last_phase(&messages).latency.latency_us_p50.unwrap() < 500_000.0
+    });
+}
+
 #[test]
 fn a_size_ends_a_replay_early() {
     let folder = tempfile::tempdir().unwrap();

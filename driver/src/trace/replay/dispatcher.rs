@@ -115,9 +115,8 @@ impl<R: Read> Dispatcher<'_, R> {
             }
             if due_ns >= flushed_ns + CHUNK_NS {
                 flushed_ns = due_ns;
-                let (lanes, time, stop) = (&mut self.lanes, &self.time, self.stop);
-                let flushed = lanes.iter_mut().all(Lane::try_flush);
-                if !flushed || !time.wait(due_ns.saturating_sub(AHEAD_NS), stop) {
+                let until_ns = due_ns.saturating_sub(AHEAD_NS);
+                if !wait(&mut self.lanes, &self.time, until_ns, self.stop) {
                     break;
                 }
             }
@@ -136,6 +135,26 @@ impl<R: Read> Dispatcher<'_, R> {
         }
         Ok(reply)
     }
+}
+
+/// Waits until `until_ns`. Workers that have no room yet get their chunks meanwhile, because these
+/// may be due before. Returns false if a worker is gone, or if somebody stops the phase.
+fn wait(lanes: &mut [Lane], time: &PhaseTime, until_ns: u64, stop: &dyn Fn() -> bool) -> bool {
+    let holds = |lane: &Lane| lane.filling.first_due_ns().is_some();
+    while lanes.iter_mut().all(Lane::try_flush) {
+        let next_ns = if lanes.iter().any(holds) {
+            until_ns.min(time.now_ns() + CHUNK_NS)
+        } else {
+            until_ns
+        };
+        if !time.wait(next_ns, stop) {
+            return false;
+        }
+        if next_ns == until_ns {
+            return true;
+        }
+    }
+    false
 }
 
 /// Sends the full chunk of `worker`. While it waits for room, the other workers still get theirs.
