@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::scratch::Scratch;
-use super::{Database, Durability, Engine, Identity, Options, Result};
+use super::{Durability, Engine, EngineError, Identity, OpenResult, Options, Result};
 
 /// What an engine states about itself, and what trying it showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +19,25 @@ pub struct Probe {
 /// Tries `engine` with throw-away databases in a directory of its own inside `scratch`.
 pub fn probe(engine: &dyn Engine, scratch: &Path) -> Result<Probe> {
     let own = Scratch::inside(scratch)?;
-    let directory = own.database("probe");
-    let database: Box<dyn Database> = engine.open(&directory, &Options::new(), Durability::Wal)?;
+    let database = open(engine, &own.database("probe"))?;
     Ok(Probe {
         identity: database.identity(),
         compressions: engine.compressions(scratch)?,
         options: engine.known_options(scratch)?,
     })
+}
+
+/// Opens a database in `directory`, under a durability that the engine has.
+fn open(engine: &dyn Engine, directory: &Path) -> OpenResult {
+    let lacks = |opened: &OpenResult| match opened {
+        Err(EngineError::BadOptionValue { name, .. }) => name == "durability",
+        _ => false,
+    };
+    let mut opened = engine.open(directory, &Options::new(), Durability::Wal);
+    for other in [Durability::Sync, Durability::None] {
+        if lacks(&opened) {
+            opened = engine.open(directory, &Options::new(), other);
+        }
+    }
+    opened
 }

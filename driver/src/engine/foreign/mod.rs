@@ -341,6 +341,30 @@ mod tests {
         assert_eq!(error.to_string(), "no cursor, and no error given");
     }
 
+    /// It was opened with a write-ahead log, whatever it has: one without could not be used at all.
+    #[test]
+    fn a_library_is_probed_under_a_durability_that_it_has() {
+        let others: String = FUNCTIONS
+            .iter()
+            .filter(|name| **name != "open")
+            .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
+            .collect();
+        for durabilities in [1, 2, 4] {
+            let engine = load(&format!(
+                "{others}
+                void *lsmtune_engine_open(void) {{ static int here; return &here; }}
+                const unsigned lsmtune_engine_interface = 1;
+                const unsigned lsmtune_engine_durabilities = {durabilities};
+                const char lsmtune_engine_name[] = \"mine\", lsmtune_engine_release[] = \"1\",
+                lsmtune_engine_options[] = \"{{}}\";"
+            ))
+            .unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let probed = crate::engine::probe(&engine, folder.path());
+            assert_eq!(probed.map(|probe| probe.identity), Ok(engine.identity()));
+        }
+    }
+
     #[test]
     fn a_library_that_speaks_otherwise_is_refused_in_a_line_and_runs_nothing() {
         let interface =
