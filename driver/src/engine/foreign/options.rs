@@ -86,7 +86,7 @@ impl Known {
     /// What is allowed, for a value that is not.
     fn refusal(&self, value: &str) -> Option<String> {
         let within = |number: f64| (self.least..=self.most).contains(&number);
-        let whole = value.parse::<i64>().is_ok();
+        let whole = value.parse::<i128>().is_ok();
         let bounds = match (self.least.is_finite(), self.most.is_finite()) {
             (true, true) => format!(" from {} to {}", self.least, self.most),
             (true, false) => format!(" from {}", self.least),
@@ -122,6 +122,7 @@ mod tests {
     fn values_are_checked_by_the_list_of_the_library() {
         let options = ListedOptions::parse(
             r#"{"i": {"type": "int", "default": 4, "least": 2, "most": 8},
+                "u": {"type": "int", "default": 18446744073709551615},
                 "f": {"type": "float", "default": 0.5, "least": 0},
                 "b": {"type": "bool", "default": true},
                 "e": {"type": "enum", "default": "x", "choices": ["x", 7]}}"#,
@@ -134,6 +135,7 @@ mod tests {
                 vec!["9", "1", "2.5", "x", ""],
                 "a whole number from 2 to 8",
             ),
+            ("u", "18446744073709551615", vec!["1.5"], "a whole number"),
             ("f", "1e3", vec!["-1", "inf", "NaN", "x"], "a number from 0"),
             ("b", "false", vec!["1", "True"], "true, false"),
             ("e", "7", vec!["y", ""], "x, 7"),
