@@ -148,7 +148,8 @@ static void give_up(const char *why) {
 
 static void append(struct iovec *parts, int count) {
     while (count > 0) {
-        ssize_t done = CALL(SYS_writev, log_fd, parts, count);
+        /* No call takes more, and the head and the paths stand before the parts of a full one. */
+        ssize_t done = CALL(SYS_writev, log_fd, parts, count < IOV_MAX ? count : IOV_MAX);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) give_up("the log of what happens to files cannot be written");
         while (count > 0 && (size_t)done >= parts->iov_len) {
@@ -421,7 +422,7 @@ static void note_mark(int fd, const struct iovec *parts, int count) {
 
 static ssize_t write_to(int fd, const struct iovec *parts, int count) {
     if (is_watched(fd)) return write_parts(fd, parts, count, -1, 0);
-    if (is_pipe(fd)) note_mark(fd, parts, count);
+    if (count <= IOV_MAX && is_pipe(fd)) note_mark(fd, parts, count);
     return CALL(SYS_writev, fd, parts, count);
 }
 

@@ -38,6 +38,9 @@ def real(folder: Path) -> dict[str, bytes]:
     [
         ("os.write(fd, b'abc'); os.write(fd, b'd')", [Kind.WRITTEN, Kind.WRITTEN]),
         ("os.writev(fd, [b'abc', b'', b'd'])", [Kind.WRITTEN]),
+        # As many parts as a call takes, and more: the program was ended, or its stack overwritten.
+        ("os.writev(fd, [b'ab'] * 1024)", [Kind.WRITTEN]),
+        ("try: os.writev(os.pipe()[1], [b'a'] * 5000)\nexcept OSError: pass", []),
         ("os.pwrite(fd, b'abc', 700)", [Kind.WRITTEN]),
         ("os.pwritev(fd, [b'abc', b'd'], 5)", [Kind.WRITTEN]),
         ("os.pwritev(fd, [b'abc'], 5, os.RWF_DSYNC)", [Kind.WRITTEN]),
