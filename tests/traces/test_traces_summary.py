@@ -37,3 +37,10 @@ def test_every_field_must_be_there_and_no_other(field: str) -> None:
         trace_summary(document)
     with pytest.raises(ProtocolError, match=f"{field}x"):
         trace_summary(golden() | {f"{field}x": 1})
+
+
+def test_a_trace_without_records_has_a_summary() -> None:
+    """Its windows begin at no time, by which the driver "broke the protocol"."""
+    windows = {"window_s": 0.001, "started_unix_us": None, "steps": []}
+    summary = trace_summary(golden() | {"windows": windows})
+    assert (summary.windows.started_unix_us, summary.windows.steps) == (None, ())

@@ -84,13 +84,13 @@ class SeekBounds:
 
 @dataclass(frozen=True)
 class Windows:
-    """Equal windows of time from `started_unix_us` on.
+    """Equal windows of time from `started_unix_us` on; None of a trace without records.
 
     `steps` are (gets, writes, seeks, distinct keys, distinct keys since the beginning).
     """
 
     window_s: float
-    started_unix_us: int
+    started_unix_us: int | None
     steps: Rows
 
 
