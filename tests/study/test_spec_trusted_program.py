@@ -69,6 +69,11 @@ def test_without_a_path_it_is_looked_for(tmp_path: Path) -> None:
             "budget: {trials: 2}\nconstraints: ['fillrandom.write_amplification < 20']",
             "found 'fillrandom.write_amplification'; allowed: ",
         ),
+        (
+            "path: bin/db_bench",
+            'path: "~no-such-user/db_bench"',  # it was a traceback
+            "study.yaml:4: runner.path: found '~no-such-user/db_bench'; allowed: the path of a p",
+        ),
         ("path: bin/db_bench", "command: [x]", "runner.command: stands beside program"),
         ("path: bin/db_bench", "results: {json_lines: stdout}", "runner.results: stands beside"),
         ("program: rocksdb-db_bench", "program: ", "runner"),

@@ -42,6 +42,7 @@ from lsmtune.study.build_goal import (
     make_program,
     make_workloads,
     own_command,
+    path_from,
     reported_metrics,
 )
 from lsmtune.study.build_space import (
@@ -183,12 +184,7 @@ def _library(study: StudyModel, path: Path) -> Path | None:
     """The library's path, which a study file states from where it lies itself."""
     if study.engine is None or study.engine.library is None:
         return None
-    named = study.engine.library
-    try:
-        return path.parent.absolute() / Path(named).expanduser()
-    except RuntimeError:  # ~ of a user that is none
-        allowed = "the path of a library"
-        raise FieldError("engine.library", found=named, allowed=allowed) from None
+    return path_from(path, study.engine.library, "engine.library", "the path of a library")
 
 
 # --- Constraints.

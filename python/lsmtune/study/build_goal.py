@@ -87,8 +87,21 @@ def make_program(
         field = f"objectives[{index}].metric" if goal.several else "objective.metric"
         for weighted in workloads:
             info.check_told(objective.metric, objective.phase, weighted.workload, "", field)
-    file = None if runner.path is None else path.parent.absolute() / Path(runner.path).expanduser()
+    file = None
+    if runner.path is not None:
+        file = path_from(path, runner.path, "runner.path", "the path of a program")
     return ProgramSpec(info.name, file, tuple(runner.arguments))
+
+
+def path_from(study: Path, named: str, field: str, allowed: str) -> Path:
+    """The path that `field` of the study file at `study` names, from where that file lies itself.
+
+    Raises FieldError, which says what is `allowed`, for the ~ of a user that is none.
+    """
+    try:
+        return study.parent.absolute() / Path(named).expanduser()
+    except RuntimeError:
+        raise FieldError(field, found=named, allowed=allowed) from None
 
 
 def check_constraints_told(
