@@ -64,9 +64,11 @@ def test_a_level_0_without_bound_is_unsafe(value: str) -> None:
     assert study(rest="options: {level0_stop_writes_trigger: 999}").unsafe_options == {}
 
 
-def test_a_space_that_reaches_an_unbounded_level_0_is_seen() -> None:
+@pytest.mark.parametrize("bounds", ["low: 8, high: 4096", "low: -1, high: 64"])
+def test_a_space_that_reaches_an_unbounded_level_0_is_seen(bounds: str) -> None:
+    """At -1 it has no bound either: a range that begins there was searched without a word."""
     text = study().text.replace("write_buffer_size", "level0_slowdown_writes_trigger")
-    reaching = text.replace("low: 1MiB, high: 64MiB", "low: 8, high: 4096")
+    reaching = text.replace("low: 1MiB, high: 64MiB", bounds)
     with pytest.raises(InputError, match=r"space\.level0_slowdown_writes_trigger: unsafe"):
         parse_spec(reaching, Path("study.yaml"))
     parse_spec(text.replace("low: 1MiB, high: 64MiB", "low: 8, high: 64"), Path("study.yaml"))

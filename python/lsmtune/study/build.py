@@ -311,7 +311,7 @@ def _unsafe_options(
 def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionValue]]:
     """Field, option and value of every value that any run of the study may use.
 
-    Of a range those that could be unsafe: the values with a name, 0, 1 and the largest.
+    Of a range those that could be unsafe: the values with a name, -1, 0, 1 and the largest.
     """
     used = [
         (f"{field}.{name}", name, value)
@@ -322,7 +322,7 @@ def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionVal
         values: list[OptionValue] = list(parameter.choices)
         if parameter.numbers is not None:
             values = [special.value for special in parameter.specials]
-            values += [flag for flag in (0, 1) if parameter.numbers.contains(flag)]
+            values += [flag for flag in (-1, 0, 1) if parameter.numbers.contains(flag)]
             values.append(parameter.numbers.high)
         for value in values:
             for name, inner in flattened({parameter.name: value}):

@@ -332,7 +332,7 @@ def _possible_values(raw: Mapping[str, Any]) -> dict[str, list[OptionValue]]:
         searched += parameter.get("choices", [])
         searched += [special["value"] for special in parameter.get("special", [])]
         if "low" in parameter:
-            searched += [n for n in (0, 1) if parameter["low"] <= n <= parameter["high"]]
+            searched += [n for n in (-1, 0, 1) if parameter["low"] <= n <= parameter["high"]]
             searched.append(parameter["high"])
     return values
 
