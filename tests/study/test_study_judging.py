@@ -137,6 +137,13 @@ def test_what_a_pruner_was_told_is_seen_as_the_machine_was(changed: list[Round])
     assert told.state is TrialState.PRUNED
 
 
+def test_how_far_a_repeat_came_is_seen_as_the_machine_was_when_it_ran(changed: list[Round]) -> None:
+    """It was converted by the speed of the first run, which had the machine to itself."""
+    slow = Round(35, 35, Outcome.TIMEOUT, reached=30.0)
+    told = judge([trial(0, ok(5, 80.0), slow)], changed, GOAL).told(0)
+    assert (told.state, told.reports) == (TrialState.PRUNED, pytest.approx({1: 60.0}))
+
+
 def test_the_searcher_hears_how_sure_a_value_is() -> None:
     found = judge([trial(0, ok(1, 100.0)), trial(1, *(ok(n, 100.0) for n in (2, 3)))], [], GOAL)
     once, twice = (found.told(n).noise for n in (0, 1))

@@ -259,7 +259,9 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
     first = trial.rounds[0]
     cut_off = next((r for r in trial.rounds if r.outcome is not Outcome.OK), None)
     failed = None if cut_off is None else cut_off.outcome
-    reached = None if cut_off is None else cut_off.reached
+    reached = None
+    if cut_off is not None and cut_off.reached is not None:
+        reached = cut_off.reached * drift.factor(cut_off.first, cut_off.host)
     all_placed = _placed(trial.rounds, drift)
     placed = [] if failed is not None else all_placed
     counted = placed or trial.rounds
@@ -292,7 +294,7 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
         wall_s=first.wall_s,
         run_s=first.run_s,
         reports={step: value * factor for step, value in trial.reports.items()},
-        reached=None if reached is None else reached * factor,
+        reached=reached,
         value=value,
         standing=standing,
         # Most trials have one round.
