@@ -266,6 +266,14 @@ def test_numbers_without_logarithms_are_not_believed() -> None:
     assert found.best == 1
 
 
+def test_where_one_has_no_logarithm_at_a_larger_size_none_is_ranked_by_it() -> None:
+    """No stall at all was ranked, as 0, beside the logarithm of half a second, and lost."""
+    goal = Goal((Objective("stall_s", Direction.MINIMIZE),))
+    trials = [trial(n, ok(n, v)) for n, v in enumerate((2.0, 3.0))]
+    found = judge(trials, [], goal, Promotion(1.0, {0: 0.5, 1: 0.0}))
+    assert found.best == found.best_of_promotion == 1
+
+
 def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
     seen = Observations(GOAL)
     for number in range(10):

@@ -192,9 +192,12 @@ class Judgement:
         return 0.0 if standing is None else standing.log_odds
 
     def _by_value(self, values: Mapping[int, float]) -> list[int]:
+        # At a larger size one may be zero, where none was in the search.
+        in_logs = self._in_logs and all(value > 0 for value in values.values())
+
         def rank(number: int) -> tuple[float, int]:
             value = self._sign * values[number]
-            if self._in_logs and values[number] > 0:
+            if in_logs:
                 value = self._sign * math.log(values[number]) + self._log_odds(number)
             return value, -number
 
