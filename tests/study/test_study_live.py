@@ -87,6 +87,23 @@ def test_what_lies_outside_the_space_is_told_and_not_tried(tmp_path: Path) -> No
     assert live.notes.count(told) == 1
 
 
+def test_what_is_no_parameter_of_the_space_is_told_and_not_left_out_of_a_trial(
+    tmp_path: Path,
+) -> None:
+    """The rest was tried in its place, or the baseline once more, without a word."""
+    folder = tmp_path / "s"
+    asked = {"write_buffer_size": 13 * MIB, "max_open_files": 500}
+    observer = Asking(folder, 2, Requests(add=(asked,)))
+    tuned(make_spec(tmp_path), folder, FakeRunner(), observer)
+    told = "is outside the space, which has no active parameter max_open_files, and is not tried"
+    assert [line for line in observer.warnings if line.endswith(told)] == [
+        f"write_buffer_size=13631488, max_open_files=500 {told}"
+    ]
+    plain = tmp_path / "plain"
+    tuned(make_spec(tmp_path), plain, FakeRunner())
+    assert configurations(folder) == configurations(plain)
+
+
 def test_more_trials_than_the_study_file_says(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     result = tuned(

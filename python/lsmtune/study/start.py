@@ -209,7 +209,12 @@ def points_by_hand(
     points = []
     for options in wanted:
         point = spec.space.point_of({**spec.baseline.options, **options}, defaults)
-        refusal = "is outside the space" if point is None else feasibility.refusal(point)
+        known = options if point is None else point
+        left = [n for n, v in options.items() if n not in known and spec.fixed.get(n) != v]
+        if left:
+            refusal = f"is outside the space, which has no active parameter {', '.join(left)},"
+        else:
+            refusal = "is outside the space" if point is None else feasibility.refusal(point)
         if point is None or refusal:
             told = ", ".join(f"{name}={option_text(value)}" for name, value in options.items())
             observer.warning(f"{told} {refusal} and is not tried")
