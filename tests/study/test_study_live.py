@@ -22,7 +22,16 @@ from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.study.build import parse_spec
-from lsmtune.study.live import REQUESTS_FILE, LiveRun, Requests, State, ask, read_live
+from lsmtune.study.live import (
+    REQUESTS_FILE,
+    LiveRun,
+    Requests,
+    State,
+    ask,
+    begin_live,
+    read_live,
+)
+from lsmtune.study.spec import Budget
 from lsmtune.study.trials import TrialEnd
 from patience import wait_until
 
@@ -223,6 +232,28 @@ def test_requests_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
     assert sum("requests.json: cannot be read" in note for note in live.notes) == 1
     with pytest.raises(InputError, match=r"requests\.json: cannot be read"):
         ask(folder, lambda requests: requests)
+
+
+def test_what_was_asked_holds_while_the_file_cannot_be_read(tmp_path: Path) -> None:
+    """A pause ended, and what had been tried was tried again once the file was whole."""
+    live = begin_live(tmp_path, time.monotonic, threading.Event(), Budget(trials=5))
+
+    def new() -> list[dict[str, object]]:
+        return [dict(options) for options in live.attend(lambda _: None).add]
+
+    size = {"write_buffer_size": 13 * MIB}
+    ask(tmp_path, lambda _: Requests(add=(size,), trials=7))
+    assert new() == [size]
+    whole = (tmp_path / REQUESTS_FILE).read_text()
+    (tmp_path / REQUESTS_FILE).write_text(whole[:-5])
+    assert new() == []
+    (tmp_path / REQUESTS_FILE).write_text(whole)
+    assert new() == []
+    live.stop.set()  # so that the pause ends
+    ask(tmp_path, lambda asked: replace(asked, pause=True))
+    assert live.attend(lambda _: None).pause
+    (tmp_path / REQUESTS_FILE).write_text(whole[:-5])
+    assert live.attend(lambda _: None).pause
 
 
 class OutOfTime(FakeRunner):

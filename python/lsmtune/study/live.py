@@ -100,6 +100,9 @@ class Requests:
     trials: int | None = None
 
 
+_NOTHING = Requests()
+
+
 def read_live(folder: Path) -> Live | None:
     """What the tuner of `folder` said last; None where it said nothing."""
     live: Live | None = _read(folder / LIVE_FILE, Live)
@@ -161,6 +164,7 @@ class LiveFile(TuneObserver):
     stop: threading.Event
     live: Live
     spent_s: Callable[[], float | None] = lambda: None
+    _asked: Requests = _NOTHING
     _added: int = 0
     _series: list[tuple[float, float]] = field(default_factory=list)
     _written_s: float = float("-inf")
@@ -201,12 +205,13 @@ class LiveFile(TuneObserver):
         return replace(asked, add=new, time_s=time_s, trials=trials)
 
     def _requests(self) -> Requests:
+        """What is asked; as long as the file cannot be read, what was asked before."""
         try:
-            return read_requests(self.folder)
+            self._asked = read_requests(self.folder)
         except InputError as error:
             if str(error) not in self.live.notes:
                 self.live = replace(self.live, notes=(*self.live.notes, str(error))[-_NOTES_MAX:])
-            return Requests()
+        return self._asked
 
     def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """Another run is on the machine."""
