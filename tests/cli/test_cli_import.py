@@ -347,6 +347,20 @@ def test_nnis_program_is_kept_where_it_is_no_wrapper_or_is_asked_for(
     assert yaml.safe_load(lsmtune("import", str(experiment)).out)["runner"] == kept
 
 
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [("ü_space", "space"), ("(-1) x", "1 x"), ("_räume-2", "rume-2"), ("日本", "imported")],
+)
+def test_a_study_has_the_letters_of_its_file_for_a_name(
+    lsmtune: Any, home: Path, stem: str, name: str
+) -> None:
+    """What was left of `ü_space` began with `_`: no study that loads, and nothing was written."""
+    (home / f"{stem}.json").write_text(json.dumps(SPACE))
+    said = lsmtune("import", f"{stem}.json", "--engine", "rocksdb", "--output", "s.yaml")
+    assert said.status == 0, said.err
+    assert load_spec(home / "s.yaml").name == name
+
+
 def test_names_of_no_engine_need_a_command(lsmtune: Any, home: Path) -> None:
     file = home / "s.json"
     file.write_text(json.dumps({"learning_rate": {"_type": "uniform", "_value": [0, 1]}}))

@@ -195,7 +195,8 @@ class _Draft:
         self.wanted = wanted
         self.notes = [note for what in imported for note in what.notes]
         self.comments = dict(kept[0][1].comments) if kept else {}
-        name = re.sub(r"[^A-Za-z0-9 ._-]|^[^A-Za-z0-9]+", "", files[0].stem)[:100] or "imported"
+        letters = re.sub(r"[^A-Za-z0-9 ._-]", "", files[0].stem)
+        name = letters.lstrip(" ._-")[:100] or "imported"
         fields = kept[0][1].study if kept else {}
         self.raw: dict[str, Any] = {"version": 1, "name": name, **fields}
         self._set_engine(engine)
