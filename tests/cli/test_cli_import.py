@@ -228,6 +228,7 @@ BAD = [
     (["SPACE", "--command", "'open"], "no closing quotation"),
     (["SPACE", "--budget", "soon"], "--budget: found 'soon'"),
     (["SPACE", "--command", "x", "--workload", "overwrite"], "the workload is the program's"),
+    (["SPACE", "--command", "x", "-w", "num=9"], "-w/--workload-set: the workload is the prog"),
     (["SPACE", "-w", "nmu=5"], "did you mean num"),
     (["none.json"], "none.json: no such file"),
     (["OPTIONS", "--engine", "leveldb"], "an OPTIONS file is RocksDB's"),

@@ -244,8 +244,11 @@ class _Draft:
         name, parameters = self.wanted.workload, self.wanted.workload_set
         stated = self.raw.pop("workload", {})
         if "runner" in self.raw:
+            why = "the workload is the program's"
             if name is not None:
-                raise InputError("--workload", found=name, why="the workload is the program's")
+                raise InputError("--workload", found=name, why=why)
+            if parameters:
+                raise InputError(WORKLOAD_FLAG, found=parameters[0], why=why)
             return
         fields: dict[str, Any] = {}
         given = assignments(WORKLOAD_FLAG, parameters)
