@@ -156,6 +156,27 @@ def test_option_files_as_starts(lsmtune: Any, home: Path, options: Path, space: 
     ]
 
 
+def test_what_is_left_out_of_a_start_is_said_in_the_order_of_its_file(
+    lsmtune: Any, home: Path, space: Path
+) -> None:
+    """Each time it was another order, that of a set."""
+    left = {
+        "level0_file_num_compaction_trigger": 6,
+        "level0_slowdown_writes_trigger": 30,
+        "level0_stop_writes_trigger": 50,
+        "max_bytes_for_level_base": 512 << 20,
+        "max_write_buffer_number": 4,
+        "target_file_size_base": 32 << 20,
+    }
+    lines = [f"{name}={value}" for name, value in left.items()]
+    (home / "OPTIONS-9").write_text("\n".join([OPTIONS.rstrip("\n"), *lines, ""]))
+    said = lsmtune("import", str(space), "OPTIONS-9", "--as", "start", "--output", "s.yaml")
+    assert said.status == 0, said.err
+    notes = [line for line in said.err.splitlines() if "the space does not search it" in line]
+    names = [line.split(": ")[3] for line in notes]
+    assert [name for name in names if name in left] == list(left)
+
+
 def test_a_program_of_ones_own(lsmtune: Any, home: Path) -> None:
     file = home / "tunables.json"
     parameter = {"type": "int", "range": [0, 9], "default": 3}

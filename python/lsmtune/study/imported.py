@@ -287,8 +287,9 @@ class _Draft:
                 options[name] = value
         if self.wanted.role == "start":
             inside = {n: v for n, v in options.items() if n in searched}
-            for name in options.keys() - inside.keys():
-                notes.append(f"{path}: {name}: left out: the space does not search it")
+            for name in options:
+                if name not in inside:
+                    notes.append(f"{path}: {name}: left out: the space does not search it")
             self.raw.setdefault("start", []).append(inside)
             return
         if "baseline" in self.raw:
