@@ -13,6 +13,14 @@ from typing import Any
 import psutil
 import pytest
 
+from lsmtune.driver.native import NativeRunner
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.programs.runner import RunnerChoice
+from lsmtune.study.observer import TuneResult
+from lsmtune.study.size import RUN_SIZE, RunSize
+from lsmtune.study.spec import Spec
 from patience import PATIENCE_S, wait_until
 
 VERIFY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
@@ -242,3 +250,23 @@ def test_where_every_trial_breaks_a_constraint_no_line_says_that_none_gave_a_val
     assert "every trial broke a constraint (throughput_ops_s <= 1)" in said.out
     assert "no configuration to deploy: no trial met what the study asks of one" in said.out
     assert "no trial gave a value" not in said.out
+
+
+def test_a_winner_is_kept_for_the_workload_that_its_study_states(
+    lsmtune: Any, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of 40 times the length put it too far from the same study, begun anew."""
+    study.write_text(study.read_text().replace("name: memory", "name: rocksdb"))
+    chosen = RunnerChoice("fake", NativeRunner(Path("fake")), EngineIdentity("rocksdb", "10.2.1"))
+    gain = Verdict(VerdictOutcome.BETTER, "x", "maximize", 0.95, 6, ratio_low=1.4, ratio_high=1.6)
+    best = Config({"write_buffer_size": 1 << 20}, "study.yaml#1")
+
+    def proved(_spec: Spec, folder: StudyFolder, *_: object, **_more: object) -> TuneResult:
+        folder.measurements.set_fact(RUN_SIZE, RunSize(longer=(40.0,)))
+        return TuneResult(Config(), best=best, verdict=gain, interrupted=True)
+
+    monkeypatch.setattr("lsmtune.cli.tune.tune_runner", lambda _spec: chosen)
+    monkeypatch.setattr("lsmtune.cli.tune._search_and_prove", proved)
+    assert lsmtune("tune", str(study)).status == 130
+    (line,) = (Path(os.environ["LSMTUNE_HOME"]) / "winners.jsonl").read_text().splitlines()
+    assert json.loads(line)["data_share"] == pytest.approx(1000 * 116 / (4 << 30))

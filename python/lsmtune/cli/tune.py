@@ -113,11 +113,12 @@ def tune_study(
             result = _search_and_prove(
                 *(spec, folder, chosen, clock, begun_s, make), quiet=session.quiet
             )
-        spec = at_length(spec, folder)
         try:
+            # By the workload as it is stated, by which a new study looks for its like.
             remember_winner(spec, result)
         except OSError as error:
             typer.echo(f"warning: not kept for later studies: {error}", err=True)
+        spec = at_length(spec, folder)
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if result.interrupted:
