@@ -9,7 +9,7 @@ import pytest
 from fake_runner import MIB, FakeRunner
 from study_parts import Recorder, make_spec, tuned
 
-from lsmtune.errors import LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import OptionValue
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import Feasibility
@@ -45,6 +45,17 @@ def test_a_baseline_without_a_mean_ends_the_study_before_a_trial(tmp_path: Path)
     with pytest.raises(LsmtuneError, match=r"user_bytes_read is 0 under fillrandom.*have a mean"):
         tuned(study(tmp_path, TWO + more), tmp_path / "s", runner)
     assert len(runner.requests) == 2
+
+
+def test_a_constraint_without_a_value_in_the_middle_of_a_study_is_told_with_its_file(
+    tmp_path: Path,
+) -> None:
+    """`constraints[0]: division by zero`, and nobody said of which file."""
+    spec = study(tmp_path, ONE + "constraints: [throughput_ops_s / stall_s >= 1]\n")
+    with pytest.raises(InputError) as caught:
+        tuned(spec, tmp_path / "s")
+    told = f"{tmp_path / 'small.yaml'}: constraints[0]: division by zero in "
+    assert str(caught.value).startswith(told)
 
 
 def test_a_front_without_a_product_is_no_matter_of_the_pick(tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     space = make_space(space_parameters(study.space, ready, fixed.options))
     _check_option_names(stated, space, engine)
     _check_proof(study)
-    constraints, pick_where, guards = _constraints(study, stated, space, ready, workloads)
+    constraints, pick_where, guards = _constraints(
+        study, stated, space, ready, workloads, document.source
+    )
     sampler, its_notes = make_sampler_spec(
         study.sampler, space, goal.directions, study.seed, engine
     )
@@ -196,6 +198,7 @@ def _constraints(
     space: Space,
     ready: Sequence[ReadySpace],
     workloads: Workloads,
+    source: str,
 ) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], tuple[Constraint, ...]]:
     """Those of the file and of the ready spaces, each once; those of `pick.where`; the guards.
 
@@ -212,7 +215,9 @@ def _constraints(
 
     def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
-        made = make_constraints(placed, options, with_value, metrics, FACTS, choices=choices)
+        # Its value in the middle of a study may be none, too: that is told with the file.
+        named = options, with_value, metrics, FACTS, source
+        made = make_constraints(placed, *named, choices=choices)
         check_constraints_told(study, made, field, workloads)
         return made
 
