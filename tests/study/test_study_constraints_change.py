@@ -56,6 +56,20 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
     assert again.best == free.best
 
 
+def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Path) -> None:
+    """It took those of the newest one: of an older RocksDB no trial was to be recommended.
+
+    The cache that nobody set has 8 MiB up to 8.1, and 32 MiB since.
+    """
+    bound = "constraints: [write_buffer_size + block_cache <= 24MiB]"
+    result = tuned(session(tmp_path, bound, 3), tmp_path / "s", LargerIsFaster())
+    with StudyFolder.open(tmp_path / "s") as folder:
+        records = read_study(folder)
+    assert result.best is not None
+    assert records.best == result.best_trial
+    assert [trial.broken for trial in records.trials] == [()] * 3
+
+
 def test_what_is_put_forward_is_what_the_verdict_is_about(tmp_path: Path) -> None:
     """Under a verdict on older pairs the report named the options of the trial proved since."""
     free = tuned(session(tmp_path, "", 12), tmp_path / "s", LargerIsFaster())
