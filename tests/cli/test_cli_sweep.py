@@ -183,3 +183,14 @@ def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(
     assert (said.status, said.json()["runs"]) == (0, 6), "fewer rounds than were begun"
     said = lsmtune(*SWEEP, *AXES, "--repeat", "2", "--json")
     assert (said.status, said.json()["runs"]) == (0, 8)
+
+
+def test_a_sweep_that_ended_before_its_tables_were_made_begins_again(
+    lsmtune: Any, home: Path
+) -> None:
+    """A kill, or a full disk, left an empty file, which was called damaged for good."""
+    assert lsmtune(*SWEEP, *AXES, "--repeat", "1").status == 0
+    (home / "sweep.lsmtune" / "measurements.db").write_bytes(b"")
+    assert "how long it takes is known after" in lsmtune(*SWEEP, *AXES, "--plan").out
+    said = lsmtune(*SWEEP, *AXES, "--repeat", "1", "--json")
+    assert (said.status, said.json()["runs"]) == (0, 4), said.err

@@ -68,6 +68,17 @@ def test_a_missing_and_a_damaged_file_are_clear_errors(tmp_path: Path) -> None:
         MeasurementStore(tmp_path / "measurements.db")
 
 
+def test_a_file_without_tables_is_that_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
+    """What a kill left before the tables were there, and what is there while they are made."""
+    path = tmp_path / "measurements.db"
+    path.touch()
+    with pytest.raises(InputError, match=r"measurements\.db: there are no measurements here yet"):
+        MeasurementStore(path, read_only=True)
+    (tmp_path / "study.db").write_bytes(b"its trials")
+    with pytest.raises(LsmtuneError, match=r"measurements\.db: damaged database"):
+        MeasurementStore(path, read_only=True)
+
+
 def _fail(code: int, name: str) -> None:
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode, error.sqlite_errorname = code, name

@@ -9,10 +9,11 @@ from pathlib import Path
 from lsmtune.cli.live import live_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
+from lsmtune.errors import InputError
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.rounds import read_rounds
 from lsmtune.experiment.schedule import Arm, Cell, Slot
-from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.experiment.store import StoredMeasurement, is_empty
 from lsmtune.experiment.sweep import Sweep
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.model.measurement import Measurement, Outcome
@@ -141,7 +142,15 @@ def stored_runs(folder: Path, names: Collection[str]) -> tuple[StoredMeasurement
 
     Whether they are comparable with what is wanted now is only seen when it is performed.
     """
-    stored = read_rounds(folder) if (folder / MEASUREMENTS_DB).is_file() else ()
+    if not (folder / MEASUREMENTS_DB).is_file():
+        return ()
+    try:
+        stored = read_rounds(folder)
+    except InputError:
+        # Its first command ended before the tables were there, and this one makes them.
+        if not is_empty(folder / MEASUREMENTS_DB):
+            raise
+        stored = ()
     return tuple(run for run in stored if run.arm in names)
 
 

@@ -175,6 +175,9 @@ class MeasurementStore:
         # A kill while the tables were made leaves a journal, which is rolled back by now.
         is_new = is_empty(self._path) and not read_only
         if version == 0 and not is_new:
+            if is_empty(self._path) and is_empty(self._path.with_name(STUDY_DB)):
+                # Killed, or out of space, before the tables were there: nothing has begun.
+                raise InputError(str(self._path), why="there are no measurements here yet")
             raise damaged(self._path, "its version is 0")
         if not is_new:
             self._refuse_other(version)
