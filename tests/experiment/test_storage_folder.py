@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,23 @@ def test_the_lock_of_a_killed_tuner_is_released(tmp_path: Path) -> None:
     holder.wait()
     holder.stdout.close()
     open_folder(tmp_path / "s").close()
+
+
+def _change(database: Path, script: str) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(script)
+
+
+def test_a_study_that_ended_before_optuna_had_all_its_tables_begins_again(tmp_path: Path) -> None:
+    """Optuna makes one after the other; after a kill, or a full disk, they were called damaged."""
+    path, cut_off = tmp_path / "s", "DELETE FROM studies; DROP TABLE trial_values;"
+    open_folder(path).close()
+    _change(path / "study.db", f"DELETE FROM study_directions; {cut_off}")
+    _change(path / "measurements.db", "DELETE FROM facts;")
+    with open_folder(path) as folder:
+        study = folder.optuna_study()
+        study.tell(study.ask(), 1.0)
+        assert [trial.value for trial in folder.trials()] == [1.0]
+    _change(path / "study.db", cut_off)
+    with pytest.raises(LsmtuneError, match="it has no table trial_values"):
+        open_folder(path)

@@ -63,9 +63,13 @@ _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 def open_storage(
-    path: Path, *, read_only: bool = False, server: Server | None = None
+    path: Path, *, read_only: bool = False, server: Server | None = None, begun: bool = True
 ) -> RDBStorage:
-    """Optuna's storage in the SQLite file `path`, or on a `server`; created unless `read_only`."""
+    """Optuna's storage in the SQLite file `path`, or on a `server`; created unless `read_only`.
+
+    Optuna makes one table after the other: before the study has `begun`, those that are missing are
+    what a kill or a full disk kept it from making.
+    """
     uri = sqlite_uri(path, read_only=read_only)
     url = f"sqlite:///{uri}&uri=true"
     arguments: dict[str, Any] = {"connect_args": {"timeout": BUSY_TIMEOUT_S}}
@@ -75,7 +79,7 @@ def open_storage(
         if server is None and path.is_file() and path.stat().st_size:
             with explained(path), closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
-                check_database(path, connection, _OPTUNA_TABLES)
+                check_database(path, connection, _OPTUNA_TABLES if begun else ())
         with readable(path), quiet_optuna():
             return RDBStorage(
                 url,
@@ -273,7 +277,10 @@ class StudyFolder:
     def _optuna_storage(self) -> RDBStorage:
         if self._storage is None:
             path = self._study_db
-            self._storage = open_storage(path, read_only=self._read_only, server=self._server)
+            begun = self.measurements.fact(_COMPARABLE) is not None
+            self._storage = open_storage(
+                path, read_only=self._read_only, server=self._server, begun=begun
+            )
         return self._storage
 
     def trials(self) -> list[FrozenTrial]:
