@@ -104,6 +104,9 @@ def test_a_server_that_does_not_answer_is_named_in_one_line(tmp_path: Path, serv
         ("postgresql://host", "postgresql://USER@HOST"),
         ("no url", "postgresql://USER@HOST"),
         ("postgresql://me:secret@host/db", "a password would be kept"),
+        ("postgresql://me@host/db?password=secret", "a password would be kept"),
+        ("postgresql:///db?host=/run&sslpassword=secret", "a password would be kept"),
+        ("mysql://host/db?password=secret", "postgresql://USER@HOST"),
     ],
 )
 def test_what_is_no_server_is_refused(url: str, why: str) -> None:

@@ -52,7 +52,7 @@ def parsed_url(text: str, source: str) -> str:
         raise InputError(source, found=text, allowed=_ALLOWED) from None
     if url.drivername not in _SCHEMES or not url.database:
         raise InputError(source, found=_told(url), allowed=_ALLOWED)
-    if url.password is not None:
+    if url.password is not None or _passwords(url):
         why = "a password would be kept in the folder and shown"
         allowed = "a URL without one: PostgreSQL reads ~/.pgpass and PGPASSWORD"
         raise InputError(source, found=_told(url), why=why, allowed=allowed)
@@ -61,7 +61,13 @@ def parsed_url(text: str, source: str) -> str:
 
 
 def _told(url: URL) -> str:
-    return url.render_as_string(hide_password=True)
+    shown = url.difference_update_query(_passwords(url))
+    return shown.render_as_string(hide_password=True)
+
+
+def _passwords(url: URL) -> list[str]:
+    """The settings behind its `?` that hold one, `password` and `sslpassword` of libpq."""
+    return [name for name in url.query if "password" in name]
 
 
 def server_of(folder: Path) -> Server | None:
