@@ -84,6 +84,16 @@ def test_a_pattern_and_logs_without_a_round() -> None:
         ]
 
 
+def test_files_of_a_pattern_name_their_team_and_the_pattern_does_not() -> None:
+    """One with a path of more than 80 characters was refused as a name that is too long."""
+    folder = "results/" * 12
+    write(f"{folder}t_1.txt", f"{folder}t_2.txt", "bad\udcff_1.txt")
+    found = log_files([f"{folder}t_*.txt"])
+    assert [(file.team, file.round) for file in found] == [("t", 1), ("t", 2)]
+    with pytest.raises(InputError, match="names no team"):  # nor could it be shown
+        log_files(["bad*.txt"])
+
+
 def test_scores_of_logs() -> None:
     write("a_1.txt", "a_2.txt", text=log_text(load_a=1000.0, run_b=3000.0))
     write("b_1.txt", "b_2.txt", text=log_text(load_a=1500.0, run_b=2500.0))

@@ -46,10 +46,18 @@ def named(text: str) -> tuple[str, str]:
     else:
         # OPTIONS-000007 has no suffix to lose; a.properties has.
         name, what = path.stem if is_file(path) else text, text
+    return team_name(name, text), what
+
+
+def team_name(name: str, text: str) -> str:
+    """`name` of the team that handed in `text`.
+
+    Raises InputError for one that is empty, too long, or not one line of text.
+    """
     if not name or len(name) > _NAME_LENGTH_MAX or not name.isprintable() or not is_utf8(name):
         allowed = f"NAME=FILE with a name of at most {_NAME_LENGTH_MAX} characters"
         raise InputError(FILE, found=text, why="names no team", allowed=allowed)
-    return name, what
+    return name
 
 
 def all_named(texts: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest import FILE, named
+from lsmtune.experiment.contest import FILE, named, team_name
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Measurement, Outcome
@@ -124,7 +124,8 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     """
     by_team: dict[str, list[LogFile]] = {}
     for text in texts:
-        name, what = named(text)
+        # Without a name the files that are there have one, and no pattern.
+        name, what = named(text) if "=" in text else ("", text)
         path = Path(what)
         paths = [path]
         if not is_there(path) and any(sign in what for sign in "*?["):
@@ -140,6 +141,7 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
             if what == text:  # no name was given
                 team = path.stem if match is None else match["team"]
             number = None if match is None else int(match["round"])
+            team = team_name(team, str(path))
             by_team.setdefault(team, []).append(LogFile(team, number, path))
     return [file for team, files in by_team.items() for file in _numbered(team, files)]
 
