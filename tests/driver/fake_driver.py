@@ -167,6 +167,13 @@ def no_newline(driver: Driver) -> None:
     driver.output.write("\n".join(driver.golden))
 
 
+def die_in_a_message(driver: Driver) -> None:
+    driver.begin()
+    driver.output.write(json.dumps(driver.messages["phase_finished"])[:99])
+    driver.output.flush()
+    os.kill(os.getpid(), int(driver.options["signal"]))
+
+
 def linger(driver: Driver) -> None:
     """Says its last message and does not go."""
     driver.say_golden()
@@ -227,6 +234,7 @@ BEHAVIOURS = {
         *(stop_early, eat_memory, fill_disk, garbage, endless_line, no_hello, wrong_version),
         *(no_newline, linger, die_after, close_pipe, fail, disk_fails, hole, when_told),
         paced,
+        die_in_a_message,
     )
 }
 

@@ -267,6 +267,18 @@ def test_a_crash_keeps_the_phases_measured_before_it(run: Callable[..., Measurem
     assert len(measurement.intervals_unfinished) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "outcome"), [("SIGKILL", Outcome.DISTURBED), ("SIGSEGV", Outcome.CRASHED)]
+)
+def test_a_driver_that_dies_in_the_middle_of_a_message_is_judged_by_its_death(
+    run: Callable[..., Measurement], name: str, outcome: Outcome
+) -> None:
+    """It had broken the protocol, so that who was killed from outside had crashed."""
+    measurement = run("die_in_a_message", signal=signal.Signals[name].value)
+    assert measurement.outcome is outcome
+    assert f"killed by {name} in phase fillrandom" in why_not_ok(measurement)
+
+
 @pytest.mark.parametrize("status", [0, 3])
 def test_an_exit_without_a_last_message_is_a_crash(
     run: Callable[..., Measurement], status: int

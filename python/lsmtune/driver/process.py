@@ -134,6 +134,14 @@ class ProcessGroup(Closing):
             os.waitid(os.P_PID, self._popen.pid, flags) is not None
         )
 
+    def killed(self) -> bool:
+        """Whether a signal ended the child."""
+        if self._popen.returncode is not None:
+            return self._popen.returncode < 0
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        ended = os.waitid(os.P_PID, self._popen.pid, flags)
+        return ended is not None and ended.si_code != os.CLD_EXITED
+
     def stop_seen(self) -> int | None:
         """`CLD_STOPPED` while the child is stopped, `CLD_CONTINUED` once it was continued.
 
@@ -327,7 +335,7 @@ class ChildProcess(WatchedProcess[bytes]):
         if self._eof:
             if not self.exited():
                 time.sleep(min(timeout_s, _EXIT_POLL_S))  # an exit follows soon
-            return [], False
+            return self._last_line(), False
         if not self._selector.select(timeout_s):
             return [], False
         chunks: list[bytes] = []
@@ -344,10 +352,19 @@ class ChildProcess(WatchedProcess[bytes]):
         *whole, self._buffer = self._buffer.split(b"\n")
         if len(self._buffer) > _LINE_BYTES_MAX:
             raise ProtocolError(f"message: a line of more than {_LINE_BYTES_MAX} bytes")
-        if self._eof and self._buffer:
-            whole.append(self._buffer)
-            self._buffer = b""
+        if self._eof:
+            whole += self._last_line()
         return [line for line in whole if line.strip()], more
+
+    def _last_line(self) -> list[bytes]:
+        """What the child said without a newline, once it has ended, unless a signal cut that off.
+
+        Who is killed in the middle of a message has not said it: its death is what counts.
+        """
+        if not self._buffer or not self.exited():
+            return []
+        line, self._buffer = self._buffer, b""
+        return [] if self.killed() or not line.strip() else [line]
 
     def ask_to_stop(self) -> None:
         """Cancels the run in the driver's own words."""
