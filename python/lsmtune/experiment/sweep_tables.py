@@ -208,12 +208,15 @@ def _notes(
 
 
 def _told_apart(best: Mapping[int, float], other: Mapping[int, float], confidence: float) -> bool:
-    """Whether the rounds that both have tell the cells apart, at `confidence`."""
+    """Whether the rounds that both have show that the `other` is slower, at `confidence`.
+
+    It may be the faster one in these, where the best has the better mean by others of its own.
+    """
     rounds = [n for n in sorted(set(best) & set(other)) if best[n] > 0.0 and other[n] > 0.0]
     if len(rounds) < MINIMUM_PAIRS:
         return False
     sides = [best[n] for n in rounds], [other[n] for n in rounds]
-    return paired_ratio(*sides, confidence).excludes_one()
+    return paired_ratio(*sides, confidence).high < 1.0
 
 
 # --- From the runs of a sweep to its tables: pure.
