@@ -67,8 +67,8 @@ def open_storage(
 ) -> RDBStorage:
     """Optuna's storage in the SQLite file `path`, or on a `server`; created unless `read_only`.
 
-    Optuna makes one table after the other: before the study has `begun`, those that are missing are
-    what a kill or a full disk kept it from making.
+    Optuna makes one table after the other: before the study has `begun`, those that it lacks are
+    what a kill or a full disk kept it from making, and are made now.
     """
     uri = sqlite_uri(path, read_only=read_only)
     url = f"sqlite:///{uri}&uri=true"
@@ -79,7 +79,8 @@ def open_storage(
         if server is None and path.is_file() and path.stat().st_size:
             with explained(path), closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
-                check_database(path, connection, _OPTUNA_TABLES if begun else ())
+                tables = _OPTUNA_TABLES if begun or read_only else ()
+                check_database(path, connection, tables)
         with readable(path), quiet_optuna():
             return RDBStorage(
                 url,
