@@ -48,7 +48,7 @@ def parsed_url(text: str, source: str) -> str:
     """The URL of a server as SQLAlchemy has it. Raises InputError, about `source`, for no such."""
     try:
         url = sqlalchemy.make_url(text)
-    except sqlalchemy.exc.ArgumentError:
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # a port may be no number
         raise InputError(source, found=text, allowed=_ALLOWED) from None
     if url.drivername not in _SCHEMES or not url.database:
         raise InputError(source, found=_told(url), allowed=_ALLOWED)
