@@ -114,3 +114,11 @@ def test_what_is_no_server_is_refused(url: str, why: str) -> None:
     with pytest.raises(InputError, match=why) as refused:
         parsed_url(url, "--storage")
     assert "secret" not in str(refused.value)
+
+
+def test_a_setting_that_no_server_has_is_refused_in_one_line() -> None:
+    """`hots` for `host` ended in an unexpected error."""
+    pytest.importorskip("psycopg")
+    server = Server(parsed_url("postgresql:///db?hots=/run", "--storage"), "public")
+    with pytest.raises(InputError, match='invalid connection option "hots"'):
+        ServerConnection(server, read_only=True)

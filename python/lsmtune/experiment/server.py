@@ -118,7 +118,7 @@ class ServerConnection:
         engine = sqlalchemy.create_engine(server.url, isolation_level="AUTOCOMMIT", **arguments)
         try:
             self._connection = engine.connect()
-        except sqlalchemy.exc.OperationalError as error:
+        except sqlalchemy.exc.DBAPIError as error:  # a setting that there is not, too
             why = " ".join(str(error.orig).split())
             raise InputError(server.url, why=why, allowed="a server that answers") from None
 
