@@ -143,6 +143,7 @@ def test_two_flags_make_one_filter(text: str, policy: str) -> None:
         ("rocksdb", "--rate_limiter_bytes_per_sec=0", {}),
         ("rocksdb", "--universal_max_merge_width=8 --universal_max_merge_width=0", {}),
         ("rocksdb", "--cache_size=-1", {f"{TABLE}.no_block_cache": True}),
+        ("rocksdb", "--cache_size=0", {f"{TABLE}.no_block_cache": True}),
         ("leveldb", "--cache_size=-1", {}),
         ("rocksdb", "--bloom_bits=-1", {}),
     ],
@@ -150,7 +151,10 @@ def test_two_flags_make_one_filter(text: str, policy: str) -> None:
 def test_what_leaves_the_default_to_db_bench_sets_nothing(
     engine: str, text: str, options: dict[str, OptionValue]
 ) -> None:
-    """A rate limit of 0 is none there; as an option it is a limiter that lets nothing pass."""
+    """A rate limit of 0 is none there; as an option it is a limiter that lets nothing pass.
+
+    A cache of 0 bytes is none there, too: it was imported as a cache that holds nothing.
+    """
     assert flags(text, engine) == options
 
 

@@ -258,9 +258,9 @@ _UNSAID: Mapping[str, Mapping[str, range]] = {
 
 
 def _as_meant(engine: str, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-    """`options` without what db_bench passes over; to RocksDB's a cache below 0 is no cache."""
+    """`options` without what db_bench passes over; to RocksDB's a cache of 0 or less is none."""
     meant = {name: v for name, v in options.items() if v not in _UNSAID[engine].get(name, range(0))}
-    if int(meant.get(_CACHE_OPTION, 0)) < 0:
+    if int(meant.get(_CACHE_OPTION, 1)) <= 0:  # `NewCache` in tools/db_bench_tool.cc
         del meant[_CACHE_OPTION]
         meant[_NO_CACHE_OPTION] = True
     return meant
