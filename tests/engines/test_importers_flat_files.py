@@ -115,6 +115,14 @@ def test_the_forms_of_a_flag(text: str) -> None:
     assert flags(text) == {"write_buffer_size": 1, "use_fsync": True}
 
 
+def test_a_number_below_zero_may_stand_behind_its_flag() -> None:
+    """`--open_files -1` is one flag to gflags: the import ended with "has no value"."""
+    assert flags("--open_files -1 --seed -1 --use_fsync") == {
+        "max_open_files": -1,
+        "use_fsync": True,
+    }
+
+
 def test_the_last_of_two_flags_counts_and_no_turns_one_off() -> None:
     assert flags("--open_files=1 --open_files=2 --nouse_fsync") == {
         "max_open_files": 2,

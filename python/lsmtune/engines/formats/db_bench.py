@@ -346,8 +346,8 @@ def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
                 continue
             raise InputError(f"{source}:{line}", found=word, allowed="--name=value")
         value = match["value"]
-        # The value may be the next word; a truth is never followed by its value.
-        if value is None and index < len(words) and not words[index][1].startswith("-"):
+        # The value may be the next word, `-1` too; a truth is never followed by its value.
+        if value is None and index < len(words) and not _FLAG.fullmatch(words[index][1]):
             value = words[index][1]
             index += 1
         yield match["name"], value, line
