@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from lsmtune.driver.runner import DATABASE
+from lsmtune.engines.formats.base import ExportRequest
+from lsmtune.engines.formats.db_bench import flags_of
+from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES
 from lsmtune.model.request import RunRequest
@@ -99,7 +103,7 @@ _WITHOUT_DURATION = _EACH_ONCE | {"readseq"}
 _HAS_A_WRITER = "readwhilewriting"
 _OPTIONS = "OPTIONS"
 _REPORT = "report.csv"
-_CACHE = "block_based_table_factory.block_cache"
+_NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
 # What mixgraph calls the types of a mix; a seek goes on through its entries.
 _MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 
@@ -233,8 +237,7 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     text = exported(
         ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, executable.version
     )
-    cache = request.config.engine_options().get(_CACHE)
-    options = (f"--options_file={_OPTIONS}", *(() if cache is None else (f"--cache_size={cache}",)))
+    options = (f"--options_file={_OPTIONS}", *_cache_flag(request.config.options))
     load_seed = request.seed if request.load_seed is None else request.load_seed
     steps = []
     for index, phase in performing(workload):
@@ -259,6 +262,17 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
         )
         steps.append(step)
     return Plan(tuple(steps), rocksdb_differences(workload))
+
+
+def _cache_flag(options: Mapping[str, OptionValue]) -> tuple[str, ...]:
+    """The size of the block cache, if `options` say it; 0 where they want none.
+
+    db_bench puts a cache of its own default into the file's options unless the size is 0.
+    """
+    request = ExportRequest("rocksdb", options)
+    wants_none = request.values().get(_NO_CACHE) in ("true", "1")
+    size = "0" if wants_none else flags_of(request)[0].get("cache_size")
+    return () if size is None else (f"--cache_size={size}",)
 
 
 def _rocksdb_phase(
