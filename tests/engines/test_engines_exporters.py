@@ -170,6 +170,22 @@ def test_what_an_options_file_cannot_say_is_refused(
         export("rocksdb-options", "rocksdb", {name: value})
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {f"{TABLE_OPTION}.block_cache.capacity": "8M"},
+        {f"{TABLE_OPTION}.block_cache": "{capacity=8M;}"},
+        {TABLE_OPTION: "{block_cache={capacity=8M;};}"},
+    ],
+)
+def test_a_block_cache_by_its_capacity_is_exported(options: dict[str, OptionValue]) -> None:
+    """RocksDB, the driver and a study took it, and no export: its study had no OPTIONS file."""
+    plain = {f"{TABLE_OPTION}.block_cache": "8M"}
+    for name in ("rocksdb-options", "properties", "db_bench", "c++", "rust", "benchmark.sh"):
+        assert said_of(name, options) == said_of(name, plain)
+    assert ExportRequest("rocksdb", options, other=plain).differences() == ()
+
+
 def test_an_option_given_whole_and_by_a_field_is_refused() -> None:
     options = {"compaction_options_universal": "{size_ratio=7;}"}
     twice = {**options, "compaction_options_universal.size_ratio": 8}

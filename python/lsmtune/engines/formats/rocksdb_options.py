@@ -386,7 +386,7 @@ def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut,
     """
     located, left_out = [], []
     all_of_it = settings(request.options, SOURCE)
-    has_size = any(setting.name in (_CACHE, f"{_CACHE}.{_CAPACITY}") for setting in all_of_it)
+    has_size = any(setting.name == _CACHE for setting in all_of_it)
     for setting in all_of_it:
         refused: InputError | None = None
         if setting.name == _CACHE_KIND:

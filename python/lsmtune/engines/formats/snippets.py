@@ -201,7 +201,6 @@ def tuned_options() -> tuple[Options, dict[str, Options]]:
 ''')
 _CACHE = f"{TABLE_OPTION}.block_cache"
 _NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
-_CAPACITIES = (_CACHE, f"{_CACHE}.capacity")
 _CACHE_BEFORE = 8 << 20  # where the catalogue knows no default
 
 
@@ -220,12 +219,12 @@ def _by_file(request: ExportRequest, template: Template) -> Exported:
     cache = catalogue_defaults("rocksdb", request.version).get(_CACHE, _CACHE_BEFORE)
     kept, left_out = [], list(without)
     for setting in located:
-        is_part = setting.name.startswith(f"{_CACHE}.") and setting.name not in _CAPACITIES
+        is_part = setting.name.startswith(f"{_CACHE}.")
         if is_part or (setting.name == _NO_CACHE and setting.value == "true"):
             why = "the binding puts a block cache of its own in place, of which it knows the size"
             left_out.append(LeftOut(setting.name, setting.value, why))
             continue
-        if setting.name in _CAPACITIES:
+        if setting.name == _CACHE:
             try:
                 cache = number(_CACHE, 0, 2**63 - 1).say(_CACHE, setting.value)
             except InputError as error:
