@@ -321,6 +321,11 @@ def test_the_documents_name_every_format_and_its_engines() -> None:
             {f"{TABLE_OPTION}.no_block_cache": True},
             [f"# left out: {TABLE_OPTION}.no_block_cache=true: the binding puts a block cache"],
         ),
+        (  # to RocksDB the same; it was written into the file, which the binding's cache outweighs
+            "python",
+            {f"{TABLE_OPTION}.no_block_cache": 1},
+            [f"# left out: {TABLE_OPTION}.no_block_cache=1: the binding puts a block cache"],
+        ),
         (
             "rust",
             {f"{TABLE_OPTION}.block_cache": 1, f"{TABLE_OPTION}.block_cache.num_shard_bits": 2},

@@ -220,7 +220,7 @@ def _by_file(request: ExportRequest, template: Template) -> Exported:
     kept, left_out = [], list(without)
     for setting in located:
         is_part = setting.name.startswith(f"{_CACHE}.")
-        if is_part or (setting.name == _NO_CACHE and setting.value == "true"):
+        if is_part or (setting.name == _NO_CACHE and setting.value in ("true", "1")):
             why = "the binding puts a block cache of its own in place, of which it knows the size"
             left_out.append(LeftOut(setting.name, setting.value, why))
             continue
