@@ -171,3 +171,19 @@ def test_a_cache_that_an_options_file_cannot_ask_for_is_refused(
 def test_a_filter_that_flags_would_change_is_refused(policy: str) -> None:
     with pytest.raises(InputError, match="filter_policy"):
         export("db_bench", "rocksdb", {"block_based_table_factory.filter_policy": policy})
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "option", "texts"),
+    [
+        ("ekvsb", "rocksdb", "use_direct_reads", ("--use-direct-reads\n", "\n")),
+        ("python", "leveldb", "paranoid_checks", ('"paranoid_checks": True', ": False")),
+        ("c++", "leveldb", "paranoid_checks", ("paranoid_checks = true", "checks = false")),
+    ],
+)
+def test_one_and_zero_are_truths_as_they_are_to_the_engines(
+    name: str, engine: str, option: str, texts: tuple[str, str]
+) -> None:
+    """`use_direct_reads=1` was left out, as a value that is not allowed."""
+    for value, text in zip((1, 0), texts, strict=True):
+        assert text in export(name, engine, {option: value})

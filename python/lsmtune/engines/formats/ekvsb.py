@@ -31,7 +31,8 @@ _ALONE, _UNSAID = "alone", "unsaid"  # of a flag without a value
 
 def _switch(flag: str, when: str) -> Spelling:
     """A flag that stands alone, and the value that it says; the other is the engine's default."""
-    return word(flag, {when: _ALONE, "false" if when == "true" else "true": _UNSAID})
+    texts = {"true": "true", "1": "true", "false": "false", "0": "false"}
+    return word(flag, {text: _ALONE if t == when else _UNSAID for text, t in texts.items()})
 
 
 def _say_bits(option: str, text: str) -> str:

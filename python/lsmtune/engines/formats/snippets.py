@@ -276,10 +276,11 @@ def _of_leveldb(
     sizes = ("write_buffer_size", "max_file_size", "block_size", "cache_size")
     counts = ("max_open_files", "block_restart_interval", "filter_bits")
     switches = ("create_if_missing", "error_if_exists", "paranoid_checks")
+    yes, no = truths
     return {
         **{name: number(names.get(name, name), 0, _SIZE_MAX) for name in sizes},
         **{name: number(names.get(name, name), 0, _INT_MAX) for name in counts},
-        **{n: word(n, {"true": truths[0], "false": truths[1]}) for n in switches},
+        **{n: word(n, {"true": yes, "1": yes, "false": no, "0": no}) for n in switches},
         "compression": word("compression", compressions),
     }
 
