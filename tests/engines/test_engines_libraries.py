@@ -156,6 +156,15 @@ def test_a_registry_that_cannot_be_understood_is_left_alone(text: str) -> None:
     assert path.read_text() == text
 
 
+def test_a_registry_that_is_no_text_is_one_that_cannot_be_understood() -> None:
+    """A damaged byte in it was an unexpected error of every command that looks for an engine."""
+    path = Registry().path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"format_version": 1, "libraries": ["\xff"]}')
+    with pytest.raises(LsmtuneError, match="not an engine registry"):
+        Registry().entries()
+
+
 def test_a_registry_of_a_newer_format_is_refused() -> None:
     path = Registry().path
     path.parent.mkdir(parents=True)

@@ -93,13 +93,13 @@ class Registry:
         Raises LsmtuneError when the file cannot be read or is not a registry of this format.
         """
         try:
-            text = self.path.read_text(encoding="utf-8")
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise LsmtuneError(f"{self.path}: {error.strerror}") from error
         try:
-            document = json.loads(text)
+            document = json.loads(content)
             version, items = document["format_version"], document["libraries"]
             if version == FORMAT_VERSION:
                 return tuple(read(Entry, item, f"libraries[{n}]") for n, item in enumerate(items))
