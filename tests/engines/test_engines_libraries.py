@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from engine_parts import compile_library
 
-from lsmtune.engines import libraries
+from lsmtune.engines import install, libraries
 from lsmtune.engines.libraries import (
     Registry,
     find_library,
@@ -216,3 +216,14 @@ def test_the_loader_cache_is_read_without_the_development_link() -> None:
 def test_versions_are_ordered_by_their_numbers() -> None:
     versions = ["9.11.2", None, "10.2.1", "10.2", "7.8.3"]
     assert sorted(versions, key=version_key) == [None, "7.8.3", "9.11.2", "10.2", "10.2.1"]
+
+
+def test_a_name_that_is_no_engines_keeps_the_others_from_being_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`install rocksdb levledb` fetched RocksDB, named the slip, and registered nothing."""
+    begun: list[str] = []
+    monkeypatch.setattr(install, "install", lambda name, *_: begun.append(name))
+    with pytest.raises(InputError, match="did you mean leveldb"):
+        install.install_all(("rocksdb", "levledb"), lambda _line: None)
+    assert begun == []

@@ -420,9 +420,12 @@ def install_all(
 ) -> list[Fetched]:
     """Install several engines side by side: one waits for the network while another compiles.
 
-    For the main thread. Raises what the first of them raises that failed, and
-    InterruptedByUserError, when a signal asked for it and their programs have ended.
+    For the main thread. Raises InputError for a name that is none, before any is installed; what
+    the first of them raises that failed; and InterruptedByUserError, when a signal asked for it and
+    their programs have ended.
     """
+    for name in names:
+        by_name(RECIPES, name, "engines install")
     with (
         # No KeyboardInterrupt: within `submit` it leaves an installation that nobody knows.
         stop_on_interrupt(lambda _line: progress("stopping"), second_raises=False) as stop,
