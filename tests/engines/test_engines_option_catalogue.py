@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from option_cases import choices_in, constraint_in
 
-from lsmtune.engines.catalogue import OptionInfo, option_catalogue, parse_catalogue
+from lsmtune.engines import catalogue as catalogues
+from lsmtune.engines.catalogue import (
+    OptionInfo,
+    listed_catalogue,
+    option_catalogue,
+    parse_catalogue,
+)
 from lsmtune.engines.option_names import (
     CF_SECTION,
     DB_SECTION,
@@ -261,3 +267,15 @@ def test_what_is_wrong_in_a_data_file_is_one_line(text: str, line: str) -> None:
 def test_an_engine_without_a_catalogue_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean rocksdb"):
         option_catalogue("rocksbd")
+
+
+def test_what_a_plugin_says_of_an_option_may_have_any_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One beyond U+FFFF went to YAML as two escapes of JSON, which YAML does not know."""
+    listed = '{"cache": {"type": "bool", "default": true, "trade_off": "%s costs memory only."}}'
+    monkeypatch.setattr(catalogues, "listed_options", lambda _library: listed % "Speed \U0001f680")
+    assert listed_catalogue(Path("libmine.so"))["cache"].trade_off.startswith("Speed \U0001f680")
+    monkeypatch.setattr(catalogues, "listed_options", lambda _library: listed % "Speed \\ud83d")
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        listed_catalogue(Path("libmine.so"))

@@ -26,7 +26,7 @@ from lsmtune.engines.library import (
     listed_options,
     version_key,
 )
-from lsmtune.errors import InputError, by_name, check_name, nearest_name
+from lsmtune.errors import InputError, by_name, check_name, is_utf8, nearest_name
 from lsmtune.model.codec import adapter
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
@@ -248,7 +248,11 @@ def listed_catalogue(library: Path) -> Mapping[str, OptionInfo]:
         name: {**known, **{key: raw[key] for key in raw if key not in for_the_driver}}
         for name, raw in listed.items()
     }
-    return parse_catalogue(json.dumps(whole), source)
+    # YAML refuses the two halves in which JSON may write a letter beyond U+FFFF.
+    text = json.dumps(whole, ensure_ascii=False)
+    if not is_utf8(text):
+        raise InputError(source, why="lists its options with half of a surrogate pair")
+    return parse_catalogue(text, source)
 
 
 def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
