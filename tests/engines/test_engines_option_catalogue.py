@@ -269,6 +269,12 @@ def test_an_engine_without_a_catalogue_is_refused() -> None:
         option_catalogue("rocksbd")
 
 
+def test_an_engine_of_a_plugin_may_list_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver took it; `verify` ended, when all was measured, with "allowed: a mapping"."""
+    monkeypatch.setattr(catalogues, "listed_options", lambda _library: "{}")
+    assert listed_catalogue(Path("libmine.so")) == {}
+
+
 def test_what_a_plugin_says_of_an_option_may_have_any_letter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

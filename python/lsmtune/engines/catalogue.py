@@ -248,6 +248,8 @@ def listed_catalogue(library: Path) -> Mapping[str, OptionInfo]:
         name: {**known, **{key: raw[key] for key in raw if key not in for_the_driver}}
         for name, raw in listed.items()
     }
+    if not whole:
+        return MappingProxyType({})  # an engine that has none
     # YAML refuses the two halves in which JSON may write a letter beyond U+FFFF.
     text = json.dumps(whole, ensure_ascii=False)
     if not is_utf8(text):

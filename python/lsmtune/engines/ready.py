@@ -184,8 +184,9 @@ def _listed_spaces() -> Mapping[str, ReadySpace]:
             infos = [info for info in option_catalogue(engine).values() if info.searchable]
         except InputError:
             continue  # `lsmtune options` and who measures with it are told
-        entry = _SpacesEntry(f"{engine}-all", engine, "every option that the library lists")
-        spaces[entry.name] = _space(entry, infos)
+        if infos:
+            entry = _SpacesEntry(f"{engine}-all", engine, "every option that the library lists")
+            spaces[entry.name] = _space(entry, infos)
     return spaces
 
 
