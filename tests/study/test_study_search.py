@@ -24,6 +24,7 @@ from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.session import REFUSED
 from lsmtune.study.spec import Spec
 
@@ -126,6 +127,19 @@ def test_what_may_use_more_memory_than_the_limit_costs_no_run(tmp_path: Path) ->
         assert int(size) * int(number) < 100 * MIB
     warnings = observer.warnings
     assert any("the baseline may come to use more memory" in text for text in warnings)
+
+
+def test_the_memory_model_of_a_study_is_that_of_the_engine_it_measures(tmp_path: Path) -> None:
+    """RocksDB before 8.5 has a buffer for each file that it compacts, and nobody counted them."""
+    baseline = "baseline: {compaction_readahead_size: 16MiB}"
+    spec = study(tmp_path, limits="limits: {memory: 300MiB}", baseline=baseline)
+    observer = Recorder()
+    tuned(spec, tmp_path / "s", observer=observer)  # on version 1.0
+    assert any("the baseline may come to use more memory" in text for text in observer.warnings)
+    wide = {"compaction_readahead_size": 16 * MIB}
+    refused = {v: Feasibility(spec, version=v).refusal(wide) for v in ("7.8.3", "10.10.1")}
+    assert refused["7.8.3"].startswith("may come to use more memory")
+    assert refused["10.10.1"] == ""
 
 
 def test_constraints_that_leave_nothing_are_an_error_of_the_study(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_
 from lsmtune.model.codec import encode
 from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
-from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneResult
@@ -250,7 +249,7 @@ class FleetTuning(Tuning):
                 return
             member.ready = True
             member.measurer.lengths = self._measurer.lengths = self._lengths()
-            self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
+            self._feasibility = self._feasible(self._remember_anchors())
             ready(member)
 
         return Step(work, ended, fatal=first)

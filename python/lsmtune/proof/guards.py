@@ -187,14 +187,16 @@ def circumstances_of(
     source: str,
     *,
     of_memory: bool = True,
+    version: str | None = None,
 ) -> Circumstances:
     """Those of a configuration of `options` on `engine`; `defaults` are what it leaves alone.
 
-    `of_memory`: whether a constraint asks for the memory by the model, which takes a while.
+    `of_memory`: whether a constraint asks for the memory by the model, which takes a while;
+    `version`: the engine's, None for the newest one that the model knows.
     """
     modelled = of_memory and engine in ENGINE_KINDS
-    memory = sum(memory_model(engine, options).values()) if modelled else 0
-    known = {**defaults, **options, MEMORY_MODEL: memory}
+    parts = memory_model(engine, options, version=version or "") if modelled else {}
+    known = {**defaults, **options, MEMORY_MODEL: sum(parts.values())}
     return Circumstances(known, [facts_of(workload) for workload in workloads], source, engine)
 
 

@@ -160,7 +160,9 @@ def qualified(
     engine, options = candidate.engine, candidate.config.options
     workloads, burst = [verification.workload], verification.burst
     defaults = catalogue_defaults(engine.name, engine.version)
-    circumstances = circumstances_of(engine.name, options, defaults, workloads, "--guard")
+    circumstances = circumstances_of(
+        engine.name, options, defaults, workloads, "--guard", version=engine.version
+    )
     verdict = judged_by_length(verdict, goal, workloads, sides, burst=burst)
     return judged_by_guards(verdict, verification.guards, circumstances, sides)
 

@@ -181,7 +181,7 @@ def study_records(
     # Those of the engine that ran, by which the study itself judged.
     version = measurements[-1].measurement.engine.version if measurements else None
     defaults, runs = engine_defaults(spec, version), trial_runs(measurements)
-    feasibility = Feasibility(spec, defaults, measurements)
+    feasibility = Feasibility(spec, defaults, measurements, version)
     # The trials that ended: those that still run, or were cut off, are left out.
     ended: dict[int, TrialRounds] = {}
     for number, of_trial in runs.items():

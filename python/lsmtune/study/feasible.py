@@ -143,14 +143,17 @@ class Feasibility:
         spec: Spec,
         defaults: Mapping[str, OptionValue] | None = None,
         baseline: Iterable[StoredMeasurement] = (),
+        version: str | None = None,
     ) -> None:
         """`defaults` are those of the engine that is measured; of the newest one when not given.
 
         `baseline` are the rows of the store that guards compare with, of any roles: those of the
         baseline and of the calibration before the search. Guards hold while there are none.
+        The memory model is that of the engine's `version`, of the newest one when not given.
         """
         self._spec = spec
         self._defaults = engine_defaults(spec, None) if defaults is None else defaults
+        self._version = version
         self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
@@ -180,7 +183,8 @@ class Feasibility:
         if not self._rows.keys() - {host}:
             return self
         if host not in self._own:
-            self._own[host] = Feasibility(self._spec, self._defaults, self._rows.get(host, ()))
+            rows = self._rows.get(host, ())
+            self._own[host] = Feasibility(self._spec, self._defaults, rows, self._version)
         return self._own[host]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
@@ -298,12 +302,15 @@ class Feasibility:
             [weighted.workload for weighted in self._spec.workloads],
             str(self._spec.path),
             of_memory=self._of_memory,
+            version=self._version,
         )
 
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
         """By the model of the engine; 0 for one that has none."""
         engine = self._spec.engine_name
-        return sum(memory_model(engine, options).values()) if engine in ENGINE_KINDS else 0
+        if engine not in ENGINE_KINDS:
+            return 0
+        return sum(memory_model(engine, options, version=self._version or "").values())
 
 
 def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue]:

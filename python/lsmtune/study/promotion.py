@@ -182,7 +182,8 @@ def promotion_of(
     of_baseline = by_trial.pop(None, [])
     # Guards compare with the baseline at this size, and with no other.
     compared = [replace(row, role=Role.BASELINE) for row in of_baseline]
-    feasibility = Feasibility(spec, defaults, compared)
+    version = rows[-1].measurement.engine.version if rows else None
+    feasibility = Feasibility(spec, defaults, compared, version)
 
     def value(measurements: Sequence[Measurement]) -> float | None:
         whole = len(measurements) == len(spec.workloads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lsmtune.driver.runner import Runner
@@ -82,7 +82,7 @@ class Session:
         self._baseline_value: float | None = None
         self._baseline_values: tuple[float, ...] | None = None
         self._defaults = engine_defaults(spec, engine.version)
-        self._feasibility = Feasibility(spec, self._defaults)
+        self._feasibility = self._feasible(())
         self._size = size.stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
@@ -154,7 +154,7 @@ class Session:
         self._folder.sweep_leftovers()
         self._live.spent_s = lambda: self._spent_s
         spec, rows = self._spec, self._folder.measurements.all()
-        self._feasibility = Feasibility(spec, self._defaults, rows)
+        self._feasibility = self._feasible(rows)
         runs = trial_runs(rows)
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in runs.items()})
         self._folder.note_origin(spec.path)
@@ -179,6 +179,10 @@ class Session:
         for note in spec.notes:
             self._observer.warning(note)
         return rows
+
+    def _feasible(self, rows: Iterable[StoredMeasurement]) -> Feasibility:
+        """What is feasible beside the baseline's runs among `rows`, on the engine measured."""
+        return Feasibility(self._spec, self._defaults, rows, self._engine.version)
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
         """What is stored of a trial."""
@@ -210,7 +214,7 @@ class Session:
         searched = bool(self._observations.trials)
         if self._baseline_on(self._measurer, self._observer, settle, searched=searched) is None:
             return False
-        self._feasibility = Feasibility(self._spec, self._defaults, self._remember_anchors())
+        self._feasibility = self._feasible(self._remember_anchors())
         return not self._stop.is_set()
 
     def _baseline_on(
