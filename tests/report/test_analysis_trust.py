@@ -97,6 +97,24 @@ def test_a_trial_that_waits_to_be_run_again_is_named(study: SampleStudy) -> None
     assert second.last_trial == 15
 
 
+def test_a_change_of_one_host_is_none_of_the_trials_of_another(study: SampleStudy) -> None:
+    """Those that ran on it meanwhile were said to wait to be run again, which they never are."""
+    for host in "ab":
+        study.add(Role.BASELINE, replace(study.measured({}), host=host), study.baseline)
+    for number in range(16):
+        speeds = {"a": 1.0 if number < 7 else 0.5, "b": 1.0}
+        for place, (host, speed) in enumerate(speeds.items()):
+            run = replace(study.measured(BEST, 1.2 * speed), host=host)
+            study.add_trial(2 * number + place, BEST, run)
+        for place, (host, speed) in enumerate(speeds.items()):
+            run = replace(study.measured({}, speed), host=host)
+            study.add(Role.ANCHOR, run, study.baseline, repeat=2 * number + place)
+    (series,) = (each for each in analysed(study).anchors if each.objective.endswith(" on a"))
+    (change,) = series.changes
+    assert (change.run_again, change.left) == ((), (14,))
+    assert (change.last_trial, change.first_trial) == (12, 16)
+
+
 def test_repeated_trials_have_a_spread(study: SampleStudy) -> None:
     study.add_baseline()
     study.add_trial(0, BEST, study.measured(BEST, 1.0))

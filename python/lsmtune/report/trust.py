@@ -16,7 +16,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
-from lsmtune.report.source import StudyRecords, cached_shares, middle
+from lsmtune.report.source import StudyRecords, Trial, cached_shares, middle
 from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
@@ -60,7 +60,8 @@ def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
                 )
                 for number, segment in enumerate(segments)
             ]
-            changes = [_change(records, clock, *both) for both in pairwise(segments)]
+            trials = [trial for trial in records.trials if trial.rounds[0].host == host]
+            changes = [_change(trials, clock, *both) for both in pairwise(segments)]
             series.append(
                 AnchorSeries(
                     objective=f"{objective.label} on {host}" if host else objective.label,
@@ -94,10 +95,13 @@ class _Clock:
         return bisect_left(self._firsts, row)
 
 
-def _change(records: StudyRecords, clock: _Clock, before: Segment, after: Segment) -> MachineChange:
-    meanwhile = [trial for trial in records.trials if before.last < trial.first < after.first]
-    earlier = [trial.number for trial in records.trials if trial.first < before.last]
-    later = [trial.number for trial in records.trials if trial.first > after.first]
+def _change(
+    trials: Sequence[Trial], clock: _Clock, before: Segment, after: Segment
+) -> MachineChange:
+    """A change of the host on which `trials` began."""
+    meanwhile = [trial for trial in trials if before.last < trial.first < after.first]
+    earlier = [trial.number for trial in trials if trial.first < before.last]
+    later = [trial.number for trial in trials if trial.first > after.first]
     # Those with a value of which nobody knows how fast the machine was.
     left = (t.number for t in meanwhile if len(t.rounds) == 1 and t.values is not None)
     return MachineChange(
