@@ -24,6 +24,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Table
 from lsmtune.report.notices import notices
+from lsmtune.report.sentences import headline
 from lsmtune.report.source import read_study
 from lsmtune.report.study_proof import deploy_section
 from lsmtune.report.tables import Arm, Severity
@@ -76,6 +77,21 @@ def test_the_lowest_is_best_where_lower_is_better(tmp_path: Path) -> None:
     assert history.best_ratio < 1
     sofar = [row.best_so_far for row in history.trials]
     assert sofar[2] == sofar[1] == history.best_value
+
+
+def test_values_below_zero_have_no_ratio(study: SampleStudy) -> None:
+    """A score of -5 was `0.50` of a baseline of -10, where more is better."""
+
+    def scored(value: float) -> Measurement:
+        run = study.measured({})
+        return replace(run, phases=(replace(run.phases[0], sustained_throughput_ops_s=value),))
+
+    study.add(Role.BASELINE, scored(-10.0), study.baseline)
+    study.add_trial(0, BEST, scored(-5.0))
+    found = analysed(study)
+    assert (found.history.best_trial, found.history.best_value) == (0, -5.0)
+    assert found.history.best_ratio is None
+    assert "the best is trial 0, -5 ops/s by the runs of the search" in headline(found).detail
 
 
 def test_pairs_are_those_of_the_latest_proof(study: SampleStudy) -> None:

@@ -61,8 +61,13 @@ def history(records: StudyRecords) -> History:
 
 
 def ratio(value: float | None, baseline: float | None) -> float | None:
-    """`value` over `baseline`; None when either is not known or the baseline is zero."""
-    return value / baseline if value is not None and baseline else None
+    """`value` over `baseline`; None when either is not known, or that says nothing.
+
+    It says nothing of a value below zero, nor over a baseline that is not above it.
+    """
+    if value is None or baseline is None or baseline <= 0 or value < 0:
+        return None
+    return value / baseline
 
 
 def _trial_row(

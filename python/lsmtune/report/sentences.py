@@ -37,10 +37,12 @@ def headline(analysis: StudyAnalysis) -> Answer:
     if verdict is None:
         trials, best = text.count(len(history.trials), "trial"), history.best_ratio
         detail = f"{trials} so far, and none gave a value that can be compared."
-        if best is not None:
+        if history.best_trial is not None:
+            told = text.quantity(analysis.metric, history.best_value)
+            told = told if best is None else f"{text.ratio(best)} the baseline"
             detail = (
-                f"After {trials} the best is trial {history.best_trial}, {text.ratio(best)} "
-                "the baseline by the runs of the search: a promise, not a proof."
+                f"After {trials} the best is trial {history.best_trial}, {told} "
+                "by the runs of the search: a promise, not a proof."
             )
         lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
         return Answer("open", "Unfinished", "No verdict yet", lead, detail)
