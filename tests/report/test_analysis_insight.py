@@ -15,9 +15,11 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Paragraph
 from lsmtune.report.importance import Method
-from lsmtune.report.sentences import statistics_facts
+from lsmtune.report.sentences import headline, statistics_facts
 from lsmtune.report.source import read_study
+from lsmtune.report.study_proof import deploy_section
 from lsmtune.report.tables import GAIN
 from lsmtune.search.searcher import PUT_BACK
 from lsmtune.study.session import FLEET_ELAPSED, REFUSED
@@ -218,6 +220,18 @@ def test_a_broken_constraint_keeps_a_trial_from_being_best_and_off_the_front(mak
     assert found.history.trials[0].best_so_far is None
     assert dict(found.statistics["broken"]) == {"rss_bytes_max <= 200MiB": 1}
     assert found.statistics["complete"] == 3
+
+
+def test_a_study_in_which_every_trial_broke_a_constraint_says_so(make: Make) -> None:
+    """It said that no trial had given a value, beside the table of their values."""
+    study = make(CONSTRAINED)
+    study.add_baseline()
+    study.add_trial(0, BEST, with_memory(study.measured(BEST, 1.5), 300 << 20))
+    found = analysed(study)
+    none = "met what the study asks of one"
+    assert headline(found).detail == f"1 trial so far, and none {none}."
+    said = deploy_section(found, False).blocks[0]
+    assert said == Paragraph(f"No trial {none} yet, so there is nothing to deploy.", "quiet")
 
 
 def test_several_workloads_make_one_value_and_one_row_each(make: Make) -> None:

@@ -121,12 +121,13 @@ def _budget(of: Overview) -> str:
 def _best(of: Overview) -> Iterator[tuple[str, str]]:
     """The configuration that is put forward, what it came to in the search, what it differs in."""
     from lsmtune.cli.config_text import difference_lines
+    from lsmtune.report.sentences import none_best
     from lsmtune.report.source import metric_of
     from lsmtune.report.words import plain_ratio, quantity
     from lsmtune.study.start import baseline_config
 
     if of.tuned is None:
-        yield "best", "no trial gave a value that can be compared"
+        yield "best", f"no trial {none_best(of.history.trials)}"
         return
     row = next((row for row in of.history.trials if row.trial == of.tuned.trial), None)
     name = "a configuration of no trial" if row is None else f"trial {row.trial}"

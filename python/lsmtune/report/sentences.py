@@ -36,7 +36,7 @@ def headline(analysis: StudyAnalysis) -> Answer:
     verdict, history = analysis.verdict, analysis.history
     if verdict is None:
         trials, best = text.count(len(history.trials), "trial"), history.best_ratio
-        detail = f"{trials} so far, and none gave a value that can be compared."
+        detail = f"{trials} so far, and none {none_best(history.trials)}."
         if history.best_trial is not None:
             told = text.quantity(analysis.metric, history.best_value)
             told = told if best is None else f"{text.ratio(best)} the baseline"
@@ -69,6 +69,13 @@ def headline(analysis: StudyAnalysis) -> Answer:
         return Answer("bad", "Not recommended", text.ratio(verdict.ratio), lead, with_why)
     lead = "Keep the baseline, or search longer."
     return Answer("neutral", "Not proven", "No proven gain", lead, with_why)
+
+
+def none_best(trials: Sequence[TrialRow]) -> str:
+    """What none of the `trials` of a study without a best one did."""
+    if any(row.values is not None for row in trials):
+        return "met what the study asks of one"
+    return "gave a value that can be compared"
 
 
 _GUARD = re.compile(r"([\w.]+) <= ([0-9.]+) \* baseline$")

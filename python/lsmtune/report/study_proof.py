@@ -64,7 +64,8 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     if analysis.result_files:
         files = [Files([str(path) for path in analysis.result_files], "Files to deploy")]
     if not options:
-        why = "No trial has given a value yet, so there is nothing to deploy."
+        none = sentences.none_best(analysis.history.trials)
+        why = f"No trial {none} yet, so there is nothing to deploy."
         return Section("deploy", title, [Paragraph(why, "quiet"), *files], top=True)
     of = "Options of the candidate" if number is None else f"Options of trial {number}"
     end = "." if proven else "; not proven to be better."
