@@ -13,7 +13,7 @@ from sample_study import BEST, SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import LevelWork, Outcome
-from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.proof.power_loss import PowerTest
@@ -265,6 +265,16 @@ def test_the_correction_is_said_only_where_there_is_one() -> None:
     assert said(pairs=least).endswith("finds one that differs by chance.")
     alone = "Each interval holds at 95 % by itself, not all of them together."
     assert said(confidence_each=None) == alone
+
+
+def test_a_guard_that_nothing_observed_is_not_said_to_hold() -> None:
+    """The price was `the dearest of 2 guards, and all hold`: a replay tells of no space."""
+    held = GuardResult("write_amplification <= 1.5 * baseline", 9, 0, 1.2, 1.1, 1.3)
+    unseen = GuardResult("space_amplification <= 1.25 * baseline", 0, 0)
+    said = trust_words.price(replace(PROVEN, guards=(unseen, held)))
+    assert (said.tone, said.figure) == ("neutral", "1.20\u00d7")
+    assert said.lead.endswith("the dearest of 2 guards; 1 not observed, the others hold")
+    assert trust_words.price(replace(PROVEN, guards=(unseen,))).figure == "Not observed"
 
 
 def test_how_pairs_were_run() -> None:

@@ -93,15 +93,22 @@ def price(verdict: Verdict) -> Answer:
         lead = "no guard was asked for: what the objective does not see may have any price"
         return Answer("neutral", "The price", "Not guarded", lead)
     broken = [guard for guard in verdict.guards if guard.held is False]
+    seen = [guard for guard in verdict.guards if guard.held is not None]
+    unseen = len(verdict.guards) - len(seen)
     # The one that is furthest over its limit, or nearest to it.
-    dearest = max(broken or verdict.guards, key=_share_of_limit)
-    tone = "bad" if broken else "good" if dearest.held else "neutral"
+    dearest = max(broken or seen or verdict.guards, key=_share_of_limit)
     of = f"of {text.count(len(verdict.guards), 'guard')}"
-    hold = f"{len(broken)} {of} {'is' if len(broken) == 1 else 'are'} broken"
-    hold = hold if broken else f"the dearest {of}, and all hold" if dearest.held else "not observed"
+    tone, figure, hold = "good", "Guards hold", f"the dearest {of}, and all hold"
+    if broken:
+        tone, figure = "bad", "Guard broken"
+        hold = f"{len(broken)} {of} {'is' if len(broken) == 1 else 'are'} broken"
+    elif not seen:
+        tone, figure, hold = "neutral", "Not observed", "not observed"
+    elif unseen:
+        tone, figure = "neutral", "Not all observed"
+        hold = f"the dearest {of}; {unseen} not observed, the others hold"
     limit = guard_limit(dearest.guard)
     if limit is None or dearest.ratio is None:
-        figure = "Guard broken" if broken else "Guards hold" if dearest.held else "Not observed"
         return Answer(tone, "The price", figure, f"{dearest.guard}: {hold}")
     allowed = f"the guard allows {text.ratio(limit[1])}"
     lead = f"the baseline's {text.metric_label(limit[0])} ({allowed}): {hold}"
