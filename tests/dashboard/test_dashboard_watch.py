@@ -18,6 +18,7 @@ from lsmtune.dashboard import watch
 from lsmtune.dashboard.watch import Watched
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import MEASUREMENTS_DB
+from lsmtune.model.verdict import VerdictOutcome
 
 
 def add_trial(study: SampleStudy, number: int) -> None:
@@ -222,6 +223,30 @@ def test_a_trial_changes_the_sections_that_have_it(events: Events, study: Sample
     came = events.first()
     assert {"found", "trials"} <= set(came)
     assert "deploy" not in came
+
+
+def test_a_section_that_is_gone_is_told_to_a_page_that_is_open(
+    server: Server, study: SampleStudy
+) -> None:
+    """A study that goes on takes its verdict back, and the page kept the price of the old one."""
+    study.set_verdict(VerdictOutcome.BETTER, 1.4)
+    page = server.get("/study/0").text
+    assert 'id="price"' in page
+    version = page.partition('data-version="')[2].partition('"')[0]
+    connection, response = server.open("GET", f"/study/0/events?version={version}")
+    events = Events(response)
+    assert events.until_quiet() == []
+    study.folder.measurements.set_verdict(None)
+    name, told = events.next()
+    while not name:
+        name, told = events.next()
+    while name == "section":
+        name, told = events.next()
+    assert name == "sections"
+    assert "verdict" in told["ids"]
+    assert "price" not in told["ids"]
+    response.close()
+    connection.close()
 
 
 def test_trouble_is_told_once_and_the_stream_goes_on(events: Events, study: SampleStudy) -> None:

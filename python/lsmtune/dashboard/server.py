@@ -255,6 +255,8 @@ class _Server:
                 for name, html in fragments.items():
                     if known.get(name) != html:
                         yield _event("section", {"id": name, "html": html})
+                if known.keys() != fragments.keys():  # one may be gone
+                    yield _event("sections", {"ids": list(fragments)})
                 known = fragments
             else:
                 yield ": nothing new\n\n"

@@ -80,6 +80,11 @@
     const { id, html } = JSON.parse(event.data);
     replace(id, html);
   });
+  events.addEventListener("sections", (event) => {
+    const { ids } = JSON.parse(event.data);
+    // Without what is gone, such as the price of a verdict that was taken back.
+    if ([...document.querySelectorAll("main section[id]")].some((each) => !ids.includes(each.id))) reload();
+  });
   events.addEventListener("trouble", (event) => { said.textContent = JSON.parse(event.data).text; });
   events.addEventListener("error", () => { said.textContent = "The server does not answer."; });
   events.addEventListener("open", () => { said.textContent = ""; });
