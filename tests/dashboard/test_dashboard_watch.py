@@ -104,6 +104,19 @@ def test_a_study_that_grows_is_read_as_rarely_as_its_reading_is_dear(
     assert (trials(), now_s) == (9, [9999.0])
 
 
+def test_the_files_to_deploy_are_shown_that_come_after_the_verdict(
+    study: SampleStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that had read the study in between never had them, as no row came any more."""
+    monkeypatch.setattr(watch, "SHARE_MAX", 1e9)
+    watched = Watched("0", study.path)
+    assert watched.shown().analysis.result_files == ()
+    before = watched.stamp()
+    file = study.folder.write_result("OPTIONS", "[Version]\n")
+    assert watched.stamp() != before
+    assert watched.shown().analysis.result_files == (file,)
+
+
 def test_a_study_that_cannot_be_read_is_not_tried_all_the_time(
     study: SampleStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

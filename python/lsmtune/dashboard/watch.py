@@ -36,6 +36,7 @@ T = TypeVar("T")
 # Of a processor, for reading and drawing a study that changes all the time. What the tuner says
 # each second takes up to 0.5 % besides, and both together are to stay below 1 %.
 SHARE_MAX = 0.005
+_RESULT = "result"  # `StudyFolder.result_path`, by its name
 
 
 class Watched:
@@ -106,7 +107,8 @@ def _is_there(tuner: Live) -> bool:
 
 def _changed_at(path: Path) -> float:
     times = [0.0]
-    for each in (path, path.with_name(SERVER_FILE)):
+    # The files to deploy are written when the verdict is there already.
+    for each in (path, path.with_name(SERVER_FILE), path.with_name(_RESULT)):
         with suppress(OSError):
             times.append(each.stat().st_mtime)
     return max(times)
