@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from study_parts import Recorder, make_spec
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.server import Server, ServerConnection, parsed_url
+from lsmtune.experiment.server import SERVER_FILE, Server, ServerConnection, parsed_url
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import read_study
 from lsmtune.study.loop import tune
@@ -86,6 +87,16 @@ def test_a_study_that_was_corrected_opens_again(tmp_path: Path, server: str) -> 
     for _ in range(2):
         with pytest.raises(LsmtuneError, match="has no version"):
             StudyFolder.open(tmp_path / "s")
+
+
+def test_a_verdict_on_a_server_is_seen_by_who_follows_the_study(
+    tmp_path: Path, server: str
+) -> None:
+    """`server.json` told of new runs alone, so that a live page might never show the verdict."""
+    with open_study(tmp_path / "s", make_spec(tmp_path), storage=server) as folder:
+        os.utime(tmp_path / "s" / SERVER_FILE, (1.0, 1.0))
+        folder.measurements.set_verdict(None)
+        assert folder.measurements.changed_unix_s() > 1.0
 
 
 def test_a_server_that_does_not_answer_is_named_in_one_line(tmp_path: Path, server: str) -> None:

@@ -217,7 +217,7 @@ class MeasurementStore:
             )
 
     def changed_unix_s(self) -> float:
-        """When a row was stored last, in seconds since 1970."""
+        """When something was stored last, in seconds since 1970."""
         return self._path.stat().st_mtime
 
     def close(self) -> None:
@@ -251,8 +251,7 @@ class MeasurementStore:
             raise ValueError(f"{which} is measured already") from error
         if self._total_s is not None:
             self._total_s += run.wall_s
-        if self._server is not None:
-            self._path.touch()  # what follows a study looks at the time of this file
+        self._touch()
         return replace(run, id=number, arm=str(row["arm"]))
 
     def _insert(self, query: str, row: Mapping[str, object]) -> int:
@@ -320,6 +319,12 @@ class MeasurementStore:
         """All of them or none."""
         with explained(self._path), self._connection:
             self._put_facts(facts)
+        self._touch()
+
+    def _touch(self) -> None:
+        """Tell what follows a study on a server, which looks at the time of this file."""
+        if self._server is not None:
+            self._path.touch()
 
     def _put_facts(self, facts: Mapping[str, object]) -> None:
         rows = [{"key": key, "value": json.dumps(encode(facts[key]))} for key in facts]
