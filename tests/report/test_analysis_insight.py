@@ -153,6 +153,20 @@ def test_the_time_budget_of_a_fleet_is_compared_with_the_clock(make: Make) -> No
     assert ("time of all hosts together", "2h") in facts
 
 
+def test_time_of_runs_that_do_not_count_is_time_of_the_budget(make: Make) -> None:
+    """A study whose runs became longer had 25 % of its hour spent, and 80 % of it was gone."""
+    study = make(STUDY.replace("{trials: 40}", "{time: 1h}"))
+    store, run = study.folder.measurements, study.measured({})
+    add_run(store, Role.BASELINE, run, config=Config(), wall_s=1800.0)
+    store.set_aside("run_size", None)
+    add_run(store, Role.BASELINE, run, config=Config(), wall_s=900.0)
+    assert ("time", "45m of 1h (75 %)") in statistics_facts(analysed(study).statistics)
+    store.note_lost(180.0)
+    facts = statistics_facts(analysed(study).statistics)
+    assert ("time", "48m of 1h (80 %)") in facts
+    assert ("time of runs that do not count", "33m") in facts
+
+
 def test_a_trial_pruned_between_two_sizes_has_smaller_runs_only(make: Make) -> None:
     study = make(IN_SIZE)
     study.add_baseline()

@@ -195,10 +195,12 @@ def statistics(records: StudyRecords) -> Row:
     were cut off by an interruption and tried again; `refused` counts, by reason, the configurations
     that were refused before they cost a run; `broken` the trials that broke each constraint on
     outcomes. A budget that is None is open. `elapsed_s` is None but for a fleet, whose hosts work
-    at once: its time by the clock, which the budget is of.
+    at once: its time by the clock, which the budget is of. `uncounted_s` of `spent_s` went to runs
+    that no longer count, since runs became longer, and to those that were lost.
     """
     trials = records.trials
-    spent_s = sum(stored.wall_s for stored in records.measurements)
+    counted_s = sum(stored.wall_s for stored in records.measurements)
+    spent_s = max(records.spent_s, counted_s)
     complete = sum(trial.values is not None for trial in trials)
     pruned = sum(trial.outcome is Outcome.PRUNED for trial in trials)
     # By reason, the most frequent first; those of the memory model, each with its size, as one.
@@ -246,6 +248,7 @@ def statistics(records: StudyRecords) -> Row:
             for role, walls in roles.items()
         ],
         "spent_s": spent_s,
+        "uncounted_s": spent_s - counted_s,
         "elapsed_s": records.elapsed_s,
         "budget_s": records.spec.budget.time_s,
         "budget_trials": records.spec.budget.trials,

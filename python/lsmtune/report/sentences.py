@@ -207,6 +207,8 @@ def statistics_facts(study: Row) -> list[tuple[str, str]]:
     facts.append(("time", spent))
     if elapsed_s is not None:
         facts.append(("time of all hosts together", text.seconds(study["spent_s"])))
+    if study["uncounted_s"] >= 1:
+        facts.append(("time of runs that do not count", text.seconds(study["uncounted_s"])))
     if study["budget_trials"] is not None:
         of_budget = f"{study['finished']:,} of {study['budget_trials']:,}"
         facts.append(("trials of the budget", of_budget))

@@ -92,7 +92,8 @@ class StudyRecords:
     were refused before they cost a run, by reason. `result_files` are those of the study's
     `result/` folder that an engine or a program reads. `finalist` is the trial that the `verdict`
     is about, where that was noted. `machine` is what the tuner noted of the machine it ran on, if
-    it did. `elapsed_s` is how long a fleet worked by the clock.
+    it did. `elapsed_s` is how long a fleet worked by the clock, and `spent_s` what all runs cost,
+    those among them that no longer count or were lost; 0 where nobody said.
     """
 
     spec: Spec
@@ -111,6 +112,7 @@ class StudyRecords:
     result_files: tuple[Path, ...] = ()
     machine: Mapping[str, str] = field(default_factory=dict)
     elapsed_s: float | None = None
+    spent_s: float = 0.0
     crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
     power_tests: tuple[tuple[Mapping[str, Any], PowerTest], ...] = ()
 
@@ -144,6 +146,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
     store, results = folder.measurements, folder.result_path.absolute()
     spec = at_length(spec_of(folder), folder)
+    spent_s = store.spent_s()  # ahead of the rows, of which a tuner may add more meanwhile
     measurements, trials = tuple(store.all()), folder.trials()
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
     folder.refuse_changed(trials, ran, spec.space)
@@ -161,6 +164,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         ),
         machine={name: str(value) for name, value in machine.items() if value is not None},
         elapsed_s=store.fact(FLEET_ELAPSED),
+        spent_s=spent_s,
         crash_tests=tuple(kept_tests(store, CRASH_TESTS, CrashTest)),
         power_tests=tuple(kept_tests(store, POWER_TESTS, PowerTest)),
     )
