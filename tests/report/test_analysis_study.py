@@ -261,6 +261,26 @@ def test_a_workload_without_a_log_is_marked(tmp_path: Path) -> None:
     assert titles(found, "durability") == ["Measured with the write-ahead log off"]
 
 
+def test_a_second_workload_without_a_log_is_marked_too(tmp_path: Path) -> None:
+    """Of several workloads the first alone was asked how durable it is."""
+    space = "  avoid_flush_during_shutdown: {type: categorical, choices: [true, false]}\n"
+    allowed = "allow_unsafe: [avoid_flush_during_shutdown]\nguards: []\n"
+    text = STUDY.replace("budget:", f"{space}{allowed}budget:").replace(
+        "workload: {name: fillrandom, num: 1e6, key_bytes: 20, value_bytes: 100}",
+        "workloads: [{name: fillrandom, num: 1e6}, {name: fillseq, num: 1e6, durability: none}]",
+    )
+    sample = SampleStudy(tmp_path, text)
+    config = Config({**sample.spec.fixed, **BEST, "avoid_flush_during_shutdown": True})
+    for workload in range(2):
+        run = sample.measured(config.options)
+        sample.add(Role.TRIAL, run, config, trial=0, workload=workload)
+    found = analysed(sample)
+    sample.close()
+    assert titles(found, "durability") == ["Measured with the write-ahead log off under fillseq"]
+    unsafe = ["avoid_flush_during_shutdown=true trades data for speed"]
+    assert titles(found, "unsafe_option") == unsafe
+
+
 def test_notices_of_engine_and_options(tmp_path: Path) -> None:
     sample = SampleStudy(tmp_path, LEVELDB_STUDY)
     run = with_option_not_taken(sample.measured({}))

@@ -48,7 +48,8 @@ def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tu
 def _of_safety(records: StudyRecords) -> Iterator[Notice]:
     """Data that was lost, or may be: by what the runs did, the options, the workload."""
     runs, tuned = records.measurements, chosen(records)
-    durability = records.spec.workload.durability
+    workloads = records.spec.workloads
+    classes = dict.fromkeys(each.workload.durability for each in workloads)
     lost = [stored for stored in runs if stored.measurement.outcome is Outcome.DATA_LOSS]
     if lost:
         numbers = sorted({stored.trial for stored in lost if stored.trial is not None})
@@ -61,17 +62,20 @@ def _of_safety(records: StudyRecords) -> Iterator[Notice]:
         )
     options = {} if tuned is None else {**records.spec.fixed, **tuned.config.options}
     for engine in sorted({stored.measurement.engine.name for stored in runs}):
-        for name, value, reason in unsafe_uses(engine, options, durability):
+        uses = (use for each in classes for use in unsafe_uses(engine, options, each))
+        for name, value, reason in dict.fromkeys(uses):
             title = f"{name}={option_text(value)} trades data for speed"
             text = f"{reason}. Deploy it only where that is acceptable."
             yield _danger("unsafe_option", title, words.sentence(text))
     for name, reason in sorted(records.spec.unsafe_options.items()):
         title = f"The study allowed itself {name}, which is unsafe"
         yield _info("unsafe_allowed", title, words.sentence(f"{reason}."))
-    if durability is Durability.NONE:
+    unlogged = [each.label for each in workloads if each.workload.durability is Durability.NONE]
+    if unlogged:
+        under = f" under {', '.join(unlogged)}" if len(unlogged) < len(workloads) else ""
         yield _warning(
             "durability",
-            "Measured with the write-ahead log off",
+            f"Measured with the write-ahead log off{under}",
             "Writes since the last flush are lost when the process dies. The figures hold only "
             "for a deployment that runs without the log too.",
         )
