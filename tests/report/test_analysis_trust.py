@@ -285,6 +285,24 @@ def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleS
     assert "at least num: 4000000" in text
 
 
+@pytest.mark.parametrize(
+    ("operations", "advice"),
+    [
+        (1_000_000, "at least num: 2500000"),
+        (3_000_000, "at least num: 7500000"),  # 2,500,000 would do, it said
+        (20_000, "Longer runs say more."),  # of a model, to which the target says more
+    ],
+)
+def test_what_would_do_is_told_by_what_the_runs_had(
+    study: SampleStudy, operations: int, advice: str
+) -> None:
+    run = study.measured(BEST)
+    run = with_phase(run, operations=operations, flushes=8, compactions=0, intervals=())
+    study.add(Role.BASELINE, run, study.baseline)
+    ((_, text),) = notices(analysed(study), "run_length")
+    assert text.endswith((f"{advice}.", advice))
+
+
 def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
     """By whether it has parameters: a file may have the name of a family, as exported ones have."""
     stated = state_workload("ycsb-a", {"recordcount": 1000, "operationcount": 500}, "-w")

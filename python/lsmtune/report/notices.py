@@ -12,8 +12,8 @@ from lsmtune.engines.safety import unsafe_uses
 from lsmtune.experiment.run_length import factor_advised, length_warnings, scaled_num
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Build, OptionValue, option_text
-from lsmtune.model.measurement import Outcome
-from lsmtune.model.workload import Durability
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.workload import Durability, Workload
 from lsmtune.report import words
 from lsmtune.report.history import share_of_range
 from lsmtune.report.source import StudyRecords, arms, chosen, workload_label
@@ -145,12 +145,15 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
         for line in length_warnings(stored.measurement):
             said.setdefault(f"under {label} {line}" if label else line, []).append(arm.value)
         factor = factor_advised(stored.measurement)
-        if factor is not None and factor > 1.0:
-            num = scaled_num(records.spec.workloads[index].workload.num, factor)
+        workload = records.spec.workloads[index].workload
+        times = _times_as_much(stored.measurement, workload)
+        if factor is not None and factor > 1.0 and factor * times > 1.0:
+            num = scaled_num(workload.num, factor * times)
             wanted[index] = max(wanted.get(index, 0), num)
     if not said:
         return
-    # How many keys would do for each workload, where that can be told.
+    # How many keys would do for each workload, where that can be told: none of a model, whose runs
+    # the target would make long enough.
     several, sizes = len(records.spec.workloads) > 1, []
     for index, num in sorted(wanted.items()):
         weighted = records.spec.workloads[index]
@@ -163,6 +166,21 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
         "Runs may be too short to say what is sustained",
         f"By the last run of each: {lines}. {advice if sizes else 'Longer runs say more.'}",
     )
+
+
+def _times_as_much(run: Measurement, workload: Workload) -> float:
+    """How many times as much `run` measured as `workload` states, in two digits.
+
+    Runs of a proof, and of trials with larger memtables, are longer, and those of a model smaller.
+    """
+    stated, times = {phase.name: phase for phase in workload.measured_phases}, []
+    for phase in run.measured_phases:
+        of = stated.get(phase.name)
+        if of is not None and of.operations_whole:
+            times.append(phase.operations / of.operations_whole)
+        if of is not None and of.duration_s:
+            times.append(phase.elapsed_s / of.duration_s)
+    return float(f"{max(times):.2g}") if times else 1.0
 
 
 def condition_notices(under: Conditions) -> Iterator[Notice]:
