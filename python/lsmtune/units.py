@@ -189,7 +189,12 @@ def format_share(share: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Two decimals; three close to 1, where the second does not tell better from equal."""
+    """Two decimals; three close to 1, where the second does not tell better from equal.
+
+    Below a tenth, two digits that matter: of a stall 250 times shorter two decimals leave 0.
+    """
+    if 0 < ratio < 0.1:
+        return f"{ratio:.2g}"
     return f"{ratio:.3f}" if 0.95 < ratio < 1.05 else f"{ratio:.2f}"
 
 

@@ -12,6 +12,9 @@ from lsmtune.report import words as text
         (1.013, "1.013\u00d7"),
         (0.5, "0.50\u00d7"),
         (250.4, "250\u00d7"),
+        (0.0034, "0.0034\u00d7"),  # was 0.00, also as both ends of its interval
+        (0.083, "0.083\u00d7"),
+        (0.0, "0.00\u00d7"),
         (None, "\u2013"),
     ],
 )
