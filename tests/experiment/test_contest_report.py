@@ -12,9 +12,17 @@ from contest_parts import ODD, board
 from rich.console import Console
 
 from lsmtune.errors import InputError
+from lsmtune.experiment.contest import Entry, disqualified_entries, load_rules
 from lsmtune.experiment.standings import Leaderboard
+from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.report.chart import Chart
-from lsmtune.report.leaderboard import FORMATS, board_document, check_board, document
+from lsmtune.report.leaderboard import (
+    FORMATS,
+    board_document,
+    check_board,
+    disqualified_line,
+    document,
+)
 from lsmtune.report.render import to_json
 from lsmtune.report.terminal import to_terminal
 
@@ -113,6 +121,15 @@ def test_the_plot_of_a_phase_has_every_round_mean_and_interval() -> None:
     for point in series["interval of the mean"].points:
         row = rows[str(point.y)]
         assert (point.low, point.high) == (row.mean_low, row.mean_high)
+
+
+def test_a_count_that_breaks_a_rule_is_not_told_as_a_size() -> None:
+    """It was `num_levels = 7B`, and a multiplier of `10B`."""
+    engine = EngineIdentity("rocksdb", "10.2.1")
+    entry = Entry("wide", "wide", Config({"target_file_size_multiplier": 10}))
+    (wide,) = disqualified_entries([entry], load_rules("rocksdb"), engine)
+    figures = "num_levels = 7, target_file_size_base = 64MiB, target_file_size_multiplier = 10"
+    assert disqualified_line(wide, "rocksdb").endswith(f", with {figures}")
 
 
 def test_files_by_their_suffix(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lsmtune.engines.differences import option_unit
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.experiment.contest import Broken, Disqualified
 from lsmtune.experiment.standings import (
@@ -55,9 +56,11 @@ def board_document(board: Leaderboard) -> Document:
         sections.append(Section(name, title, [block], short, terminal=terminal))
 
     if board.disqualified:
+        engine = "" if board.engine is None else board.engine.name
+        told = {each.team: disqualified_line(each, engine) for each in board.disqualified}
         lines = [
-            Notice(f"{team.team}: {disqualified_line(team)}", grade="danger", label="disqualified")
-            for team in board.disqualified
+            Notice(f"{team}: {line}", grade="danger", label="disqualified")
+            for team, line in told.items()
         ]
         add("disqualified", "Disqualified, not run", Notices(lines), "Disqualified")
     if board.failed:
@@ -212,18 +215,24 @@ def outlier_line(board: Leaderboard, row: OutlierRow) -> str:
     return said
 
 
-def broken_line(broken: Broken) -> str:
+def broken_line(broken: Broken, engine: str) -> str:
     """A broken rule with its figures: `memory: a + b <= 1GiB, with a = 2GiB, b = 8MiB`."""
     figures = ", ".join(
-        f"{name} = {text.option(value, 'bytes')}" for name, value in broken.figures.items()
+        f"{name} = {text.option(value, _unit(engine, name))}"
+        for name, value in broken.figures.items()
     )
     about = f" ({broken.about})" if broken.about else ""
     return f"{broken.rule}{about}: {broken.text}, with {figures}"
 
 
-def disqualified_line(team: Disqualified) -> str:
+def _unit(engine: str, name: str) -> str:
+    """The unit of what a rule names: an option of `engine`, or its memory by the model."""
+    return "bytes" if name.endswith("_bytes") else option_unit(engine, name)
+
+
+def disqualified_line(team: Disqualified, engine: str) -> str:
     """Why a team was not run."""
-    return "; ".join(broken_line(broken) for broken in team.broken)
+    return "; ".join(broken_line(broken, engine) for broken in team.broken)
 
 
 def _listed(names: Sequence[str]) -> str:
