@@ -201,6 +201,19 @@ def test_why_a_proof_stopped(
     assert (found.ended, found.pairs_max, found.pairs_least_each) == (ended, 30, None)
 
 
+def test_a_proof_of_no_difference_stopped_for_that_also_where_a_guard_was_broken(
+    tmp_path: Path,
+) -> None:
+    """It was said to have stopped because the candidate broke the guard, which stops no proof."""
+    sample = SampleStudy(tmp_path, STUDY + "proof: {smallest_effect: 5%}\n")
+    why = "the candidate breaks write_amplification <= 1.5 * baseline in 8 of 8 pairs (2.00x)"
+    sample.folder.measurements.set_verdict(verdict(ratio_low=0.98, ratio_high=1.03, why=why))
+    found = analysed(sample).proof
+    sample.close()
+    assert found is not None
+    assert found.ended is Ended.EQUIVALENT
+
+
 def test_no_interval_stopped_the_proof_of_a_fleet(study: SampleStudy) -> None:
     """It was said to have stopped as soon as the interval excluded no difference."""
     run = replace(study.measured({}), host="a")

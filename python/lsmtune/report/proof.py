@@ -183,7 +183,11 @@ def proof_facts(records: StudyRecords) -> ProofFacts | None:
         # A bound that is None lies far off.
         if (low is not None and low > 1.0) or (high is not None and high < 1.0):
             ended = Ended.DECIDED
-        if verdict.outcome is VerdictOutcome.EQUIVALENT:
+        # Also where a guard was broken, and made another outcome of it.
+        limit = 1.0 + (plan.smallest_effect or 0.0)
+        within = low is not None and high is not None and 1.0 / limit <= low and high <= limit
+        alike = plan.smallest_effect is not None and within
+        if alike or verdict.outcome is VerdictOutcome.EQUIVALENT:
             ended = Ended.EQUIVALENT
     each = verdict.confidence_each
     least = None if each is None else pairs_at_least(each)
