@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import math
+import struct
 import zlib
 
 import numpy as np
@@ -15,6 +16,7 @@ from lsmtune.report.latencies import Histogram, decode, merged
 HIGHEST = 3_600_000_000_000
 VALUES = st.lists(st.integers(1, HIGHEST), min_size=1, max_size=60)
 PERCENTILES = (10.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
+_PLAIN, _FAR = b"\x1c\x84\x93\x03", b"\xff" * 9 + b"\x02"
 
 
 def oracle(values: list[int], digits: int = 3) -> HdrHistogram:
@@ -96,6 +98,8 @@ def test_damage_is_a_value_error_or_harmless(values: list[int], data: st.DataObj
         base64.b64encode(b"\0" * 60).decode(),
         base64.b64encode(b"\x1c\x84\x93\x14\0\0\0\x10" + b"x" * 16).decode(),
         base64.b64encode(b"\x1c\x84\x93\x14\0\0\0\x08" + zlib.compress(b"")).decode(),
+        # A count after 2**63 empty buckets, which ended a report with an OverflowError.
+        base64.b64encode(_PLAIN + struct.pack(">iiiqqd", 10, 0, 3, 1, 2, 1.0) + _FAR).decode(),
     ],
 )
 def test_other_text_is_refused(text: str) -> None:

@@ -92,6 +92,8 @@ def decode(text: str) -> Histogram:
             indices.append(index)
             counts.append(number)
         index += -number if number < 0 else 1
+    if indices and indices[-1] >= 1 << 62:
+        raise ValueError("not an HDR histogram: a value passes 2**63")
     values = _highest_equivalent(np.array(indices, np.int64), digits, lowest)
     return Histogram(values, np.array(counts, np.int64))
 
