@@ -17,7 +17,7 @@ from lsmtune.model.workload import Durability, Phase, PhaseKind, Replay
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.history import RUNS_LEAST, repeat_rows
-from lsmtune.report.sentences import proof_lines
+from lsmtune.report.sentences import noise_source, proof_lines
 from lsmtune.report.tables import Arm, Ended, NoiseSource, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
@@ -146,6 +146,22 @@ def test_the_noise_is_that_of_calibration_search_and_proof(study: SampleStudy) -
     assert 0.2 * pair.log_sd < pair.smallest_effect < pair.log_sd
     assert found[NoiseSource.SEARCH, False].count is None
     assert (NoiseSource.PROOF, True) not in found
+
+
+def test_the_noise_of_a_calibration_is_told_of_each_host_by_itself(study: SampleStudy) -> None:
+    """That one host is three times as fast as the other was noise from run to run."""
+    for pair in range(6):
+        host, speed = "ab"[pair % 2], (1.0, 3.0)[pair % 2]
+        for repeat in range(2):
+            run = replace(study.measured({}, speed), paired_by="whole", host=host)
+            study.add(Role.CALIBRATION, run, study.baseline, pair=pair, repeat=repeat)
+    runs = [row for row in analysed(study).noise if row.source is NoiseSource.CALIBRATION]
+    assert [(row.host, row.of_pairs, row.count) for row in runs] == [
+        *(("a", False, 6), ("a", True, 3)),
+        *(("b", False, 6), ("b", True, 3)),
+    ]
+    assert all(row.log_sd < 0.1 for row in runs)
+    assert noise_source(runs[0]) == "calibration: the baseline against itself on a, 6 runs"
 
 
 def verdict(**changes: object) -> Verdict:

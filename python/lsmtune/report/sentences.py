@@ -288,7 +288,8 @@ def noise_source(row: NoiseRow) -> str:
     """Where a figure of noise comes from, and what it is of."""
     what = "pair" if row.of_pairs else "run"
     of = "" if row.count is None else f", {text.count(row.count, what)}"
-    return f"{_SOURCES[row.source]}{of}"
+    on = f" on {row.host}" if row.host else ""
+    return f"{_SOURCES[row.source]}{on}{of}"
 
 
 def noise_figure(row: NoiseRow) -> str:

@@ -17,7 +17,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.files import read_text
-from lsmtune.model.goal import metric_value
+from lsmtune.model.goal import Goal, metric_value
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import PairMethod
@@ -86,7 +86,7 @@ class StudyRecords:
     `best` is the number of the trial that is best by all that is known (`study.judging`).
     `anchors` are the runs of the baseline by which it was seen whether the machine changed, `drift`
     what they say, and `run_log_sd` what the search takes the noise of a run for: the standard
-    deviation of the logarithm. `calibration` is None where there are no pairs of it.
+    deviation of the logarithm. `calibrations` are by host, empty where there are no pairs of any.
     `crash_tests` and `power_tests` are what configurations survived, each with what it holds for.
     `put_back` counts the trials that an interruption cut off, `refused` the configurations that
     were refused before they cost a run, by reason. `result_files` are those of the study's
@@ -104,7 +104,7 @@ class StudyRecords:
     anchors: tuple[Round, ...] = ()
     drift: Drift = field(default_factory=Drift)
     run_log_sd: float | None = None
-    calibration: Calibration | None = None
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     put_back: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     verdict: Verdict | None = None
@@ -214,10 +214,11 @@ def study_records(
         )
         for number, judged in judgement.trials.items()
     )
-    # Of the calibration, what its pairs by the method that it ended with say.
-    pairs = calibration_pairs(measurements, baseline_config(spec), len(spec.workloads))
-    method = next((each for each in PairMethod if pairs and pairs[-1].is_of(each)), None)
-    by_method = [pair for pair in pairs if method is not None and pair.is_of(method)]
+    # Of the calibration, what the pairs of each host by the method that it ended with say.
+    pairs: dict[str, list[Pair]] = {}
+    for pair in calibration_pairs(measurements, baseline_config(spec), len(spec.workloads)):
+        pairs.setdefault(pair.runs[0].measurement.host, []).append(pair)
+    found = {host: _calibration(of_host, spec.goal) for host, of_host in pairs.items()}
     return StudyRecords(
         spec=spec,
         path=path,
@@ -227,9 +228,17 @@ def study_records(
         anchors=tuple(anchor for anchor in anchors if not anchor.in_turns),
         drift=drift,
         run_log_sd=judgement.log_sd,
-        calibration=None if method is None else calibration_of(by_method, spec.goal, method),
+        calibrations={host: each for host, each in found.items() if each is not None},
         put_back=sum(outcome == PUT_BACK for outcome in outcomes.values()),
     )
+
+
+def _calibration(pairs: Sequence[Pair], goal: Goal) -> Calibration | None:
+    """What `pairs` of one host say; None where the last of them is of no method that is known."""
+    method = next((each for each in PairMethod if pairs[-1].is_of(each)), None)
+    if method is None:
+        return None
+    return calibration_of([pair for pair in pairs if pair.is_of(method)], goal, method)
 
 
 # --- Which stored runs a table looks at: the trials, the baseline, and the two arms of the proof

@@ -121,18 +121,23 @@ def _change(
 
 def noise_rows(records: StudyRecords) -> list[NoiseRow]:
     """What the calibration, the search and the proof say of the noise of the goal's metric."""
-    rows, metric, proof = [], records.spec.goal.metric, records.spec.proof
-    calibration = records.calibration
-    noise = None if calibration is None else calibration.metrics.get(metric)
-    if calibration is not None and noise is not None:
+    rows: list[NoiseRow] = []
+    metric, proof = records.spec.goal.metric, records.spec.proof
+    for host, calibration in records.calibrations.items():
+        noise = calibration.metrics.get(metric)
+        if noise is None:
+            continue
         effect = smallest_effect(calibration, metric, proof.pairs, proof.confidence)
         run = (noise.run_log_sd, noise.run_log_sd_low, noise.run_log_sd_high)
         pair = (noise.pair_log_sd, noise.pair_log_sd_low, noise.pair_log_sd_high)
         source, pairs = NoiseSource.CALIBRATION, calibration.pairs
-        rows = [
-            NoiseRow(source, False, metric, 2 * pairs, *run, noise.autocorrelation),
+        rows += [
+            NoiseRow(source, False, metric, 2 * pairs, *run, noise.autocorrelation, host=host),
             NoiseRow(
-                *(source, True, metric, pairs, *pair), pairs=proof.pairs, smallest_effect=effect
+                *(source, True, metric, pairs, *pair),
+                pairs=proof.pairs,
+                smallest_effect=effect,
+                host=host,
             ),
         ]
     # What the search takes the noise for, where more than one run of anything tells of it.
