@@ -15,10 +15,12 @@ from sample_study import SampleStudy
 
 from lsmtune.dashboard import server as server_module
 from lsmtune.dashboard import watch
+from lsmtune.dashboard.pages import overview_document
 from lsmtune.dashboard.watch import Watched
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.report.document import Table
 
 
 def add_trial(study: SampleStudy, number: int) -> None:
@@ -67,6 +69,16 @@ def test_a_study_that_vanishes_while_it_is_watched_is_told(
         watched.shown()
     kept.rename(study.path)
     assert len(watched.shown().analysis.history.trials) == 8
+
+
+def test_studies_are_sorted_by_the_number_of_their_best_ratio(done: Path) -> None:
+    """By its text `10.20` came before `9.10`."""
+    shown = Watched("0", done).shown()
+    table = overview_document([shown], {}).sections[0].blocks[0]
+    assert isinstance(table, Table)
+    (row,) = table.cells()
+    cells = {column.label: cell for column, cell in row}
+    assert cells["best of the search"].key == shown.analysis.history.best_ratio is not None
 
 
 # --- When a study is read again

@@ -120,7 +120,8 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
         head = sentences.headline(analysis)
         engine = next((each.title for each in analysis.engines), "")
         labels = ", ".join(weighted.label for weighted in analysis.workloads)
-        best = text.ratio(analysis.history.best_ratio)
+        ratio = analysis.history.best_ratio
+        best = Cell(text.ratio(ratio), ratio)
         state = State.ENDED if shown.live is None else shown.live.state
         rows.append(
             (
