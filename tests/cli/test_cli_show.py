@@ -149,6 +149,21 @@ def test_what_to_do_next_follows_from_the_verdict(
     assert document["study"]["file"] == str(study)
 
 
+def test_what_to_do_next_is_said_of_the_folder_that_is_shown(
+    lsmtune: Any, study: Path, home: Path
+) -> None:
+    """Without its --dir, tune began another study, and export took the options of another one."""
+    default_folder(study).rename(home / "other")
+    by_file = ("show", str(study), "--dir", "other", "--json")
+    assert lsmtune(*by_file).json()["next"] == ["lsmtune tune small.yaml --dir other"]
+    with open_study(home / "other", load_spec(study)) as folder:
+        folder.measurements.set_verdict(BETTER)
+    export, report = lsmtune("show", "other", "--json").json()["next"]
+    assert export.startswith("lsmtune export other --format rocksdb-options ")
+    assert report == "lsmtune report other"
+    assert lsmtune(*by_file).json()["next"] == [export, report]
+
+
 def test_studies_are_listed_with_what_they_came_to(
     lsmtune: Any, study: Path, home: Path, tmp_path: Path
 ) -> None:

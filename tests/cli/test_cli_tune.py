@@ -231,6 +231,10 @@ def test_a_front_is_printed_and_in_the_document(lsmtune: Any, study: Path) -> No
     assert said.status == 0, said.err
     assert "front: " in said.out
     assert "(picked)" in said.out
+    assert "a name, such as study.yaml#" in said.out
+    # By the file it would be a trial of the folder beside the file.
+    elsewhere = lsmtune("tune", str(study), "--dir", "elsewhere")
+    assert "a name, such as elsewhere#" in elsewhere.out, elsewhere.err
     document = lsmtune("tune", str(study), "--json").json()
     (picked,) = (row for row in document["front"] if row["picked"])
     assert picked["trial"] == document["best"]["trial"]

@@ -12,6 +12,7 @@ result.json                   what an earlier result with --json speaks for; #ba
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -194,6 +195,18 @@ def study_folder(study: Path, command: str, directory: Path | None) -> Path:
         why = f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
         raise InputError(str(study), why=why)
     return folder
+
+
+def is_beside(folder: Path, study: Path) -> bool:
+    """Whether the study file alone names the `folder`: it is the one that is kept beside it."""
+    from lsmtune.experiment.folder import default_folder
+
+    return os.path.realpath(folder) == os.path.realpath(default_folder(study))
+
+
+def shortest(path: Path) -> str:
+    """`path` as it is typed in the current folder."""
+    return min(str(path), os.path.relpath(path), key=len)
 
 
 def _best_trial(folder: StudyFolder, source: str) -> int:

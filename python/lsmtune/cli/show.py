@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -148,20 +147,24 @@ def _warnings(records: StudyRecords) -> list[str]:
 
 
 def _next(of: Overview) -> list[str]:
-    """The commands that go on from here."""
+    """The commands that go on from here, with the folder that is shown."""
+    from lsmtune.cli.choices import is_beside, shortest
     from lsmtune.engines.formats import own_format
 
-    spec, verdict = of.records.spec, of.records.verdict
-    here = os.path.relpath(spec.path)
-    file = shlex.quote(min(str(spec.path), here, key=len))
+    spec, verdict, path = of.records.spec, of.records.verdict, of.records.path
+    file = goes_on = shlex.quote(shortest(spec.path))
+    if not is_beside(path, spec.path):
+        named = shlex.quote(shortest(path))
+        file, goes_on = named, f"{goes_on} --dir {named}"
     if verdict is None:
-        return [f"lsmtune tune {file}"]
+        return [f"lsmtune tune {goes_on}"]
     own = own_format(spec.engine_name)
     if verdict.outcome is VerdictOutcome.BETTER and own is not None:
         export = f"lsmtune export {file} --format {own.name} --output {own.file_name}"
         return [export, f"lsmtune report {file}"]
     if verdict.outcome is VerdictOutcome.NOT_PROVEN:
-        return [f"lsmtune tune {file} --budget TIME   # more than before", f"lsmtune report {file}"]
+        more = f"lsmtune tune {goes_on} --budget TIME   # more than before"
+        return [more, f"lsmtune report {file}"]
     return [f"lsmtune report {file}"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lsmtune.cli.choices import is_beside, shortest
 from lsmtune.cli.config_text import difference_lines
 from lsmtune.engines.formats import export, own_format
 from lsmtune.errors import InputError, LsmtuneError
@@ -151,7 +152,8 @@ def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:
     trade_offs = front(records)
     if trade_offs is None or not trade_offs.rows:
         return []
-    named = f"{spec.path.name}#{trade_offs.rows[0].trial}"
+    named = shortest(spec.path if is_beside(records.path, spec.path) else records.path)
+    named = f"{named}#{trade_offs.rows[0].trial}"
     lines = [f"front: {len(trade_offs.rows)} configurations; each has a name, such as {named}"]
     for row in trade_offs.rows[:_FRONT_ROWS]:
         values = ", ".join(
