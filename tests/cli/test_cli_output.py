@@ -25,6 +25,7 @@ from lsmtune.model.verdict import GuardResult, MetricRatio, ProvedAt, Verdict, V
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.report.terminal import blocks_view
 from lsmtune.report.verdict import running_line, verdict_blocks, verdict_line
+from lsmtune.report.words import quantity
 from lsmtune.study.trials import TrialEnd
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
@@ -254,6 +255,25 @@ def test_a_study_from_start_to_end() -> None:
     assert "at most 18s left" in view
     progress.finished(None)
     assert "100 %" in text_of(tune_view(progress, NOW, 80))
+
+
+def test_a_run_that_ends_while_the_display_is_drawn_ends_no_display(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`deque mutated during iteration` was its end: it is drawn in a thread of its own."""
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
+    progress = TuneProgress(plan, lambda: 0.0)
+    line = RunLine("trial 0", "ok", 1e5, 1.0, (), 2.0)
+    progress.lines += [line, line]
+
+    def meanwhile(metric: str, value: float | None) -> str:
+        progress.lines.append(line)
+        return quantity(metric, value)
+
+    monkeypatch.setattr("lsmtune.cli.live.quantity", meanwhile)
+    view = text_of(tune_view(progress, NOW, 80))
+    assert view.count("trial 0") == 2
+    assert len(progress.lines) == 4
 
 
 def test_two_runs_of_a_pair_that_are_on_at_once_keep_their_names() -> None:

@@ -201,7 +201,8 @@ def _lines_table(progress: TuneProgress, width: int) -> Table:
     """The last runs; what each differs in has the columns that the rest leaves of `width`."""
     metric, direction = progress.plan.objective.metric, progress.plan.objective.direction
     rows: list[tuple[str, ...]] = [("run", metric_label(metric), "x baseline", "time")]
-    for line in progress.lines:
+    lines = list(progress.lines)  # drawn in a thread of its own, while runs end in another one
+    for line in lines:
         ratio = "" if line.ratio is None else f"{line.ratio:.2f} "
         word = "" if line.ratio is None else better_or_worse(line.ratio, direction)
         value = "" if line.value is None else quantity(metric, line.value)
@@ -215,7 +216,7 @@ def _lines_table(progress: TuneProgress, width: int) -> Table:
     for name in rows[0]:
         table.add_column(name, justify="left" if name == "run" else "right", no_wrap=True)
     table.add_column("differs in", no_wrap=True, max_width=left, overflow="ellipsis")
-    for line, cells in zip(progress.lines, rows[1:], strict=True):
+    for line, cells in zip(lines, rows[1:], strict=True):
         good = line.outcome == "ok"
         why = line.why if good else f"{line.outcome}: {line.why}".removesuffix(": ")
         told = why or differences_text(line.differs, left)
