@@ -54,6 +54,9 @@ def traces(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return summaries
 
 
+FIT_DAMAGED = ("workload", "fit", "damaged.trace", "--records", "2000")
+
+
 def asked(traces: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (traces / "asked.jsonl").read_text().splitlines()]
 
@@ -95,9 +98,17 @@ def test_a_damaged_trace_is_shown_and_fails(lsmtune: Any, home: Path) -> None:
     assert "90.000 %" in said.out
     assert said.err.count("\n") == 1
     assert "damaged at offset 123" in said.err
-    fit = lsmtune("workload", "fit", "damaged.trace", "--output", "w.yaml", "--records", "2000")
+    fit = lsmtune(*FIT_DAMAGED, "--output", "w.yaml")
     assert fit.status == 1
     assert "damaged at offset 123" in (home / "w.yaml").read_text()
+    # As JSON, a second document stood behind the first one: no reader of JSON takes that.
+    for found in (
+        lsmtune("workload", "inspect", "damaged.trace", "--json"),
+        lsmtune(*FIT_DAMAGED, "--output", "v.yaml", "--json"),
+    ):
+        assert found.status == 1
+        assert "damaged at offset 123" in found.json()["error"]["message"]
+        assert found.json().keys() & {"trace", "parts"}
 
 
 @pytest.mark.usefixtures("traces")

@@ -301,12 +301,15 @@ def _inspect(
     err = check_outputs([("--html", html)], force=force, as_json=as_json)
     with counted_progress("trace, bytes") as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
+    failure = _damaged(summary)
     _show_page(trace_document(summary), html, as_json=as_json, err=err)
     if as_json:
-        print_json({"trace": asdict(summary), "html": None if html is None else str(html)})
+        found = {"trace": asdict(summary), "html": None if html is None else str(html)}
+        print_json(found, failure)
     elif html is not None and not err:
         typer.echo(f"wrote {html}")
-    _fail_if_damaged(summary)
+    if failure is not None:
+        raise failure
 
 
 @command(app, "fit", FIT_EXAMPLES)
@@ -366,13 +369,16 @@ def _fit(
     text = workload_text(fit.workload, (f"Fitted by lsmtune to {trace}", *fit.warnings))
     parse_workload_file(text, output)  # what cannot be read is not written
     write_output(output, text)
+    failure = _damaged(fit.summary)
     _show_page(trace_document(fit.summary, fit), html, as_json=as_json, err=err)
     if as_json:
-        print_json(fit_document(fit) | {"trace": str(trace), "output": str(output)})
+        found = fit_document(fit) | {"trace": str(trace), "output": str(output)}
+        print_json(found, failure)
     elif output != STDOUT:
         next_step = f"lsmtune bench --engine rocksdb --workload {output}"
         typer.echo(f"wrote {output}\nnext: {next_step}", err=err)
-    _fail_if_damaged(fit.summary)
+    if failure is not None:
+        raise failure
 
 
 @command(app, "replay", REPLAY_EXAMPLES)
@@ -414,11 +420,12 @@ def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -
         print_view(page, soft_wrap=True, err=err)
 
 
-def _fail_if_damaged(summary: TraceSummary) -> None:
-    """After all that could be told was told."""
+def _damaged(summary: TraceSummary) -> LsmtuneError | None:
+    """What a command ends with once all that could be told was told; None for a whole trace."""
     damage = summary.damage
-    if damage is not None:
-        raise LsmtuneError(
-            f"{summary.path}: damaged at offset {damage.offset_bytes}, record {damage.record}: "
-            f"{damage.reason}; the {summary.records} records before it were read"
-        )
+    if damage is None:
+        return None
+    return LsmtuneError(
+        f"{summary.path}: damaged at offset {damage.offset_bytes}, record {damage.record}: "
+        f"{damage.reason}; the {summary.records} records before it were read"
+    )
