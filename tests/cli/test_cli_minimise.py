@@ -14,6 +14,7 @@ import pytest
 
 from lsmtune.driver import library_facts, native
 from lsmtune.driver.messages import Message
+from lsmtune.errors import disk_full
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Build, Config, EngineIdentity
@@ -156,6 +157,20 @@ class TestResult:
         both = lsmtune(*ROCKS, "default", BUFFER, "--output", "-", "--json")
         assert both.status == 2
         assert "--json: stands beside --output -: both would be on stdout" in both.err
+
+    def test_a_file_that_cannot_be_written_is_said_in_the_one_document(
+        self, lsmtune: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The document of the result was followed by one of the error, which nobody could read."""
+
+        def refuse(path: Path, _content: object) -> Path:
+            raise disk_full(path)
+
+        monkeypatch.setattr("lsmtune.cli.minimise.write_output", refuse)
+        said = lsmtune(*ROCKS, "default", BUFFER, "--output", "MINIMAL", "--json")
+        assert said.status == 1
+        assert said.json()["gain"]["outcome"] == "better"
+        assert "MINIMAL: the disk is full" in said.json()["error"]["message"]
 
     def test_what_is_the_default_anyway_costs_no_run(self, lsmtune: Any) -> None:
         same = "max_background_jobs=2,write_buffer_size=128MiB,max_write_buffer_number=2"

@@ -30,7 +30,7 @@ from lsmtune.cli.verify import (
     phase_notes,
     proof_folder,
 )
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.schedule import Arm
 from lsmtune.machine.files import write_output
 
@@ -93,19 +93,22 @@ def _minimise(
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _carry_out(timed, allowed, by.runner, proof.directory, quiet=quiet)
-    stopped = None if result.complete else interrupted(proof.directory)
+    failure: LsmtuneError | None = None if result.complete else interrupted(proof.directory)
+    if output is not None and failure is None and result.is_proven:
+        try:
+            write_output(output, exported(minimising, result))
+        except LsmtuneError as error:  # what hours went to is told all the same
+            failure = error
     if as_json:
-        print_json(document(minimising, result), stopped)
+        print_json(document(minimising, result), failure)
     else:
         print_view(view(minimising, result), soft_wrap=True, err=err)
-    if stopped is not None:
-        raise stopped
+    if failure is not None:
+        raise failure
     if not result.is_proven:
         raise typer.Exit(status_of(result.gain or result.first))
-    if output is not None:
-        write_output(output, exported(minimising, result))
-        if not err:
-            say(f"the minimal configuration is in {output}")
+    if output is not None and not err:
+        say(f"the minimal configuration is in {output}")
 
 
 def _check_pairs(plan: ProofPlan, options: int) -> None:
