@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lsmtune.errors import disk_full
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "experiment"))
 
 from contest_parts import contest_logs, log_text
@@ -170,6 +172,26 @@ def test_where_nothing_can_be_written_is_said_before_anything_runs(
         ).refusal
         assert why in refusal
         assert "run 1" not in refusal
+
+
+def test_a_board_that_cannot_be_written_is_told_all_the_same(
+    lsmtune: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full when it was written, and rounds of hours that no --dir kept were lost."""
+
+    def refuse(path: Path, _content: object) -> Path:
+        raise disk_full(path)
+
+    monkeypatch.setattr("lsmtune.cli.contest.write_output", refuse)
+    command = ("contest", "--from-logs", *logs(home), "--output", "board.md")
+    said = lsmtune(*command)
+    assert said.status == 1
+    assert "fast is first" in said.out
+    assert "board.md" not in said.out
+    assert "lsmtune: board.md: the disk is full" in said.err
+    document = lsmtune(*command, "--json").json()
+    assert document["standings"]["totals"][0]["team"] == "fast"
+    assert "board.md: the disk is full" in document["error"]["message"]
 
 
 def test_logs_of_runs_of_different_sizes_are_warned_of(lsmtune: Any, home: Path) -> None:

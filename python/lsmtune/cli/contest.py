@@ -288,14 +288,19 @@ def _rounds(
 def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:
     """Print the leaderboard, on stderr where `err`, and write its files.
 
-    Raises LsmtuneError where nobody is ranked.
+    Raises LsmtuneError where nobody is ranked, and as `write_output` does, once it is printed.
     """
     from lsmtune.report.leaderboard import FORMATS, board_document, document
 
-    for path in outputs:
-        write_output(path, FORMATS[".md" if path == STDOUT else path.suffix](board))
-    failure = None
-    if board.standings is None:
+    failure: LsmtuneError | None = None
+    written: list[Path] = []
+    try:
+        for path in outputs:
+            form = FORMATS[".md" if path == STDOUT else path.suffix]
+            written.append(write_output(path, form(board)))
+    except LsmtuneError as error:  # what hours went to is told all the same
+        failure = error
+    if failure is None and board.standings is None:
         out = {"disqualified": board.disqualified, "failed": board.failed}
         counts = ", ".join(f"{len(teams)} {what}" for what, teams in out.items() if teams)
         why = f": {counts}" if counts else ""
@@ -304,7 +309,7 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bo
         print_json(document(board), failure)
     else:
         print_view(board_document(board), err=err)
-        for path in outputs:
+        for path in written:
             typer.echo(str(path), err=err)
     if failure is not None:
         raise failure
