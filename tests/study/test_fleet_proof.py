@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import math
 import sys
+import time
+from collections import Counter
 from concurrent.futures import Future
 from pathlib import Path
 from statistics import NormalDist
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.fleet.head import HostRunner
 from lsmtune.fleet.host import Answer, HostLostError, Work, Worker
-from lsmtune.fleet.proof import fleet_verdict, is_unstable
+from lsmtune.fleet.proof import fleet_verdict, host_pairs, is_unstable
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -262,6 +265,26 @@ def test_a_proof_that_goes_on_has_as_many_pairs_on_each_host_as_it_began_with(
     result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
     assert result.verdict is not None
     assert result.verdict.pairs == 6
+
+
+def test_a_host_that_joins_in_the_proof_has_no_more_time_than_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had the time of the whole proof again, and ran all its pairs after the budget was over."""
+    fleet, later_s = fleet_of(tmp_path, 1), list[float]()
+
+    def proved(*asked: Any) -> int:
+        pairs = host_pairs(*asked)
+        if not later_s:
+            later_s.append(7200.0)
+            fleet.add(local_host(tmp_path, "b", run_s=0.02))
+        return pairs
+
+    monkeypatch.setattr("lsmtune.fleet.tuning.host_pairs", proved)
+    spec = make_spec(tmp_path, budget="{trials: 8, time: 1h}", pairs=8)
+    tuned_on(spec, tmp_path / "s", fleet, clock=lambda: time.monotonic() + sum(later_s))
+    rows = [row for row in stored(tmp_path / "s") if row.role is Role.PROOF_CANDIDATE]
+    assert Counter(row.measurement.host for row in rows) == {"a": 8, "b": 4}
 
 
 def test_a_second_worker_on_a_host_is_refused(

@@ -56,15 +56,14 @@ def host_pairs(
     finalist: Arm,
     index: int,
     pairs: int,
-    left_s: float | None,
+    until_s: float,
 ) -> int:
     """Run what is missing of `pairs` pairs on the host number `index`; how many are complete.
 
-    Fewer where a candidate fails, where `left_s` seconds are over after `PAIRS_LEAST` of them, and
-    when the measurer's stop event is set. The seeds are the host's own.
+    Fewer where a candidate fails, where the clock of the measurer shows `until_s` and `PAIRS_LEAST`
+    of them are there, and when its stop event is set. The seeds are the host's own.
     """
     seed = derive_seed(spec.seed, Stream.HOST, index)
-    until_s = math.inf if left_s is None else measurer.clock() + left_s
     series = proof_series(measurer, baseline, finalist, seed, spec.proof.method)
     while True:
         choice = series.choice()

@@ -392,6 +392,8 @@ class FleetTuning(Tuning):
         spec, finalist = self._spec, Arm(self._engine, best.config)
         proved: dict[str, Any] = {}
         each = self._pairs_each(best.number)
+        # For a host that comes in the midst of the proof as well.
+        until_s = math.inf if left_s is None else self._clock() + left_s
         self._observer.proof_started(each * len(self._members))
 
         def assign(member: Member) -> Step | None:
@@ -403,7 +405,7 @@ class FleetTuning(Tuning):
             return Step(
                 lambda m: host_pairs(
                     *(spec, self._at_proof(m, best.number, left_s), self._baseline, finalist),
-                    *(member.index, each, left_s),
+                    *(member.index, each, until_s),
                 ),
                 partial(proved.__setitem__, member.name),
                 lambda: proved.pop(member.name),
