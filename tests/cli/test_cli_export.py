@@ -99,6 +99,16 @@ def test_a_study_file_that_never_ran_is_refused(tmp_path: Path) -> None:
         resolve_named(str(path))
 
 
+def test_a_study_in_a_folder_with_the_sign_of_a_trial_in_its_name_is_found(tmp_path: Path) -> None:
+    """Of /data/c#/new.yaml it looked for the trial /new.yaml: no file that exists, it said."""
+    path = tmp_path / "c#" / "new.yaml"
+    path.parent.mkdir()
+    path.write_text(STUDY)
+    for text in (str(path), f"{path}#3"):
+        with pytest.raises(InputError, match=r"c#/new\.lsmtune: there is no such study folder"):
+            resolve_named(text)
+
+
 def test_options_are_typed_and_split_outside_braces_only() -> None:
     text = "write_buffer_size=4MiB, compression=none,x={a=1,b={c=2,d=3}},use_fsync=true"
     assert resolve_named(text, source="CONFIG").config.options == {

@@ -66,7 +66,9 @@ def resolve_named(text: str, engine_name: str | None = None, source: str = "CONF
 
 def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig, str]:
     """The configuration, and what ties it to its engine, in words."""
-    path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
+    # A folder may have the sign in its name, too.
+    whole = "#" not in text or is_there(Path(text))
+    path, _, trial = (text, "", "") if whole else text.rpartition("#")
     file = Path(text)
     for name, part in ((text, ""), (path, trial)):
         if (result := _result_of(Path(name))) is not None:
