@@ -160,6 +160,16 @@ def test_a_study_on_standard_output_is_the_study_alone() -> None:
     assert "tune -" not in told
 
 
+def test_a_file_that_is_named_as_standard_output_is_stands_in_no_ones_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`-: exists already` was the answer where somebody had once made a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_text("mine")
+    assert yaml.safe_load(init("--output", "-"))["version"] == 1
+    assert (tmp_path / "-").read_text() == "mine"
+
+
 def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     path.write_text("mine", encoding="utf-8")

@@ -101,7 +101,7 @@ def warn(lines: Iterable[str]) -> None:
 def check_new(path: Path, flag: str, *, force: bool) -> None:
     """As `check_output`, and for a file that is there unless `force`; `flag` names others."""
     check_output(path)
-    if path.is_file() and not force:
+    if path != STDOUT and path.is_file() and not force:
         allowed = f"another {flag}, or --force to replace it"
         raise InputError(str(path), why="exists already", allowed=allowed)
 
