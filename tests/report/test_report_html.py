@@ -272,6 +272,12 @@ def test_the_report_replaces_the_old_one_whole(study: SampleStudy) -> None:
     assert [path.name for path in (study.path / "result").iterdir()] == ["report.html"]
 
 
+def test_the_command_that_goes_on_with_the_study_names_its_file(study: SampleStudy) -> None:
+    """It named the folder, of which tune said that it is a directory."""
+    study.folder.note_origin(study.file)
+    assert f"lsmtune tune {study.file} --dir {study.path}" in html_of(study)
+
+
 def test_a_place_that_cannot_be_written_is_the_users_error(study: SampleStudy) -> None:
     with study.opened() as folder:
         with pytest.raises(InputError, match="is a directory"):

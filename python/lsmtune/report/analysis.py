@@ -37,6 +37,7 @@ class StudyAnalysis:
         runs = [stored.measurement for stored in records.measurements]
         curves, problems = latency_curves(records)
         self.name = spec.name
+        self.file = spec.path
         self.path = records.path
         self.status = "unfinished" if records.verdict is None else "finished"
         self.metric = metric_of(records)

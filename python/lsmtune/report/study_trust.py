@@ -168,6 +168,8 @@ def raw_section(analysis: StudyAnalysis, runs_csv: str) -> Section:
         large = f"The runs have {format_bytes(len(content))}, more than this page carries:"
         command = f"lsmtune report {analysis.path} --format csv"
         blocks = [Paragraph(large, "quiet", command)]
-    for why, verb in (("This report again:", "report"), ("Go on with the study:", "tune")):
-        blocks.append(Paragraph(why, "quiet", f"lsmtune {verb} {analysis.path}"))
+    # By its file, which tune wants; the folder may lie elsewhere.
+    tune = f"lsmtune tune {analysis.file} --dir {analysis.path}"
+    blocks.append(Paragraph("This report again:", "quiet", f"lsmtune report {analysis.path}"))
+    blocks.append(Paragraph("Go on with the study:", "quiet", tune))
     return Section("raw", "Raw figures, and how to repeat this", blocks, "Raw figures")
