@@ -1,4 +1,4 @@
-"""`lsmtune worker --slurm`: what Slurm is asked for, and submitit's local jobs."""
+"""`lsmtune worker`: what Slurm is asked for, submitit's local jobs, and what it refuses."""
 
 from __future__ import annotations
 
@@ -101,3 +101,14 @@ def test_jobs_run_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     jobs = submit_jobs(command, 2, tmp_path, minutes=60, partition=None)
     said = [str(job.result()).strip() for job in jobs]
     assert said == [f"job {job.job_id}" for job in jobs]
+
+
+@pytest.mark.parametrize("address", ["", "10.0.0.1:6379", "fd00::1"])
+def test_a_fleet_begins_at_an_address_without_a_port(
+    lsmtune: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """`--join 10.0.0.1:6379:6379` was the line to copy, and no address an unexpected error."""
+    monkeypatch.setattr("lsmtune.errors.find_spec", lambda _name: True)
+    refusal = lsmtune("worker", "--begin", address).refusal
+    assert f"--begin: found {address!r}; allowed: an address of this machine" in refusal
+    assert not (tmp_path / "home" / "fleet-address").exists()

@@ -33,6 +33,7 @@ PORT = 6379
 SLURM_MINUTES_MIN = 5
 SLURM_MAX = 1000  # Slurm's own limit of an array is 1,001 (MaxArraySize)
 _ADDRESS = re.compile(r"[^:]+:\d{1,5}")
+_HOST = re.compile(r"[^:\s/]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 # The least that Ray takes: it carries requests and answers of a few kilobytes.
 _OBJECT_STORE_BYTES = 80_000_000
@@ -63,6 +64,9 @@ def _worker(
     need_package("ray", "lsmtune worker")
     if join is not None and not _ADDRESS.fullmatch(join):
         raise InputError("--join", found=join, allowed="HOST:PORT, as `lsmtune worker` prints it")
+    if begin is not None and not _HOST.fullmatch(begin):
+        allowed = "an address of this machine, without a port (--port N)"
+        raise InputError("--begin", found=begin, allowed=allowed)
     if slurm is not None:
         _submit(slurm, join, name, directory, time, partition)
         return
