@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.worker import submit_jobs
+from lsmtune.cli.worker import submit_jobs, token_path, token_told
 
 ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "300", "--dir", "/scratch")
 # In the place of Slurm's: keeps what it was given, and says what Slurm says.
@@ -112,3 +112,16 @@ def test_a_fleet_begins_at_an_address_without_a_port(
     refusal = lsmtune("worker", "--begin", address).refusal
     assert f"--begin: found {address!r}; allowed: an address of this machine" in refusal
     assert not (tmp_path / "home" / "fleet-address").exists()
+
+
+def test_the_token_that_is_to_be_copied_is_the_one_that_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With RAY_AUTH_TOKEN_PATH it was ~/.ray/auth_token, which nobody had made."""
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    assert token_told() == f"copy {token_path()} to"
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "/etc/fleet-token")
+    assert token_told() == "copy /etc/fleet-token to"
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    assert token_told() == "set RAY_AUTH_TOKEN on"

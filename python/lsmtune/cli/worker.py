@@ -80,9 +80,7 @@ def _worker(
     if begin is not None:
         lsmtune_home().mkdir(parents=True, exist_ok=True)
         write_whole(_begun_path(), f"{begin}:{port}")
-        given = "RAY_AUTH_TOKEN" in os.environ
-        token = "set RAY_AUTH_TOKEN on" if given else f"copy {token_path()} to"
-        typer.echo(f"a fleet begins; {token} the machines that are to measure, and")
+        typer.echo(f"a fleet begins; {token_told()} the machines that are to measure, and")
         typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
         typer.echo("  here:    lsmtune tune STUDY --fleet auto")
     address = begin or own_address(join or "")
@@ -199,6 +197,13 @@ def ray_arguments(join: str | None, address: str, port: int, name: str) -> list[
 def token_path() -> Path:
     """Where Ray looks for the token that lets a machine into a fleet."""
     return Path.home() / ".ray" / "auth_token"
+
+
+def token_told() -> str:
+    """What to do with the token of a fleet that begins; the machines that need it follow."""
+    if os.environ.get("RAY_AUTH_TOKEN"):
+        return "set RAY_AUTH_TOKEN on"
+    return f"copy {os.environ.get('RAY_AUTH_TOKEN_PATH') or token_path()} to"
 
 
 def fleet_environment(*, begin: bool) -> dict[str, str]:
