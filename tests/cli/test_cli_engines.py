@@ -13,8 +13,9 @@ import pytest
 from lsmtune.engines import libraries
 from lsmtune.engines.install import RECIPES, Recipe
 from lsmtune.engines.libraries import Registry
-from lsmtune.engines.library import build_type, engines_folder
+from lsmtune.engines.library import Library, build_type, engines_folder
 from lsmtune.engines.steps import Progress
+from lsmtune.model.config import EngineIdentity
 
 
 @pytest.fixture
@@ -32,6 +33,21 @@ def test_an_empty_list_says_what_to_do(lsmtune: Any) -> None:
     missing = lsmtune("engines", "path", "rocksdb")
     assert missing.status == 2
     assert "lsmtune engines install rocksdb" in missing.err
+
+
+def test_a_library_that_is_asked_for_or_forgotten_is_told_to_programs_too(
+    lsmtune: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`no such option` was the answer, though every command that prints a result takes --json."""
+    path = tmp_path / "librocksdb.so"
+    path.write_text("a library")
+    library = Library(path, EngineIdentity("rocksdb", "9.0", str(path)), (), "a test")
+    Registry().add(library)
+    monkeypatch.setattr("lsmtune.cli.engines.find_library", lambda _engine: library)
+    found = lsmtune("engines", "path", "rocksdb", "--json").json()
+    assert (found["engine"], found["version"], found["path"]) == ("rocksdb", "9.0", str(path))
+    assert lsmtune("engines", "remove", str(path), "--json").json() == {"forgotten": found}
+    assert Registry().entries() == ()
 
 
 @pytest.mark.engine

@@ -97,16 +97,26 @@ def _install(
 @command(app, "remove")
 def _remove(
     path: Annotated[Path, typer.Argument(help="The path, as `lsmtune engines` shows it.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Forget a registered library. Its file stays."""
     entry = Registry().remove(path.expanduser().absolute())
-    typer.echo(f"forgot {entry.library.path}")
+    if as_json:
+        print_json({"forgotten": _row(entry.library)})
+    else:
+        typer.echo(f"forgot {entry.library.path}")
 
 
 @command(app, "path")
-def _path(engine: Annotated[str, typer.Argument(help="An engine's name.")]) -> None:
+def _path(
+    engine: Annotated[str, typer.Argument(help="An engine's name.")], as_json: JsonOption = False
+) -> None:
     """Print the path of the library that commands use for an engine."""
-    typer.echo(find_library(engine).path)
+    library = find_library(engine)
+    if as_json:
+        print_json(_row(library))
+    else:
+        typer.echo(library.path)
 
 
 def _row(library: Library) -> dict[str, object]:
