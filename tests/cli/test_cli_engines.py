@@ -50,6 +50,14 @@ def test_a_library_that_is_asked_for_or_forgotten_is_told_to_programs_too(
     assert Registry().entries() == ()
 
 
+def test_json_before_a_command_of_the_group_is_not_dropped(lsmtune: Any) -> None:
+    """`engines --json install` installed, and printed text to a program that read JSON."""
+    said = lsmtune("engines", "--json", "path", "rocksdb")
+    assert said.status == 2
+    assert "--json: has no effect before path; allowed: lsmtune engines path --json" in said.err
+    assert said.json()["error"]["source"] == "--json"
+
+
 @pytest.mark.engine
 @pytest.mark.usefixtures("no_distribution")
 def test_real_libraries_are_added_listed_and_forgotten(

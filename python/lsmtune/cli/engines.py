@@ -15,6 +15,7 @@ from lsmtune.driver.conversation import find_driver
 from lsmtune.engines.install import INSTALLABLE, RECIPES, add, install_all
 from lsmtune.engines.libraries import Registry, find_library, library_warnings
 from lsmtune.engines.library import Library
+from lsmtune.errors import InputError
 
 ADD_EXAMPLES = (
     "lsmtune engines add /usr/lib/x86_64-linux-gnu/librocksdb.so.7.8",
@@ -31,7 +32,10 @@ app = typer.Typer(cls=Group, name="engines", help="List, install and register en
 @app.callback(invoke_without_command=True)
 def _list(context: typer.Context, as_json: JsonOption = False) -> None:
     """List every engine library that is known; `*` marks the one that commands use."""
-    if context.invoked_subcommand is not None:
+    if (asked := context.invoked_subcommand) is not None:
+        if as_json:
+            allowed = f"lsmtune engines {asked} --json"
+            raise InputError("--json", why=f"has no effect before {asked}", allowed=allowed)
         return
     from lsmtune.driver.library_facts import known_libraries
 
