@@ -17,7 +17,9 @@ import yaml
 
 from lsmtune.cli.choices import resolve_named
 from lsmtune.cli.gate import Entry, History, changes, commit_here, read_history
+from lsmtune.cli.verify_result import _title
 from lsmtune.errors import InputError, disk_full
+from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 
 pytestmark = pytest.mark.usefixtures("fake_driver")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ci"
@@ -167,6 +169,13 @@ def test_a_comment_has_the_verdict_what_differs_and_the_price(lsmtune: Any, home
     piped = lsmtune(*GATE, *SLOW, "--markdown", "-")
     assert piped.out.startswith("<!-- lsmtune verify -->\n")
     assert "fake=paced,pace=0.5: worse: 0.50x the baseline" in piped.err
+
+
+def test_a_comment_on_a_gain_that_breaks_a_guard_does_not_say_that_nothing_is_proved() -> None:
+    broken = GuardResult("write_amplification <= 1.5 * baseline", 6, 6)
+    verdict = Verdict(VerdictOutcome.NOT_PROVEN, "m", "maximize", 0.95, 6, guards=(broken,))
+    assert _title(verdict, "fast") == "fast is not recommended"
+    assert _title(replace(verdict, guards=()), "fast") == "of fast nothing is proved"
 
 
 def test_a_later_gate_compares_with_what_an_earlier_result_speaks_for(

@@ -11,7 +11,7 @@ from lsmtune.engines.differences import differences, known_defaults
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.standalone import Verification
 from lsmtune.proof.survival import Survived
 from lsmtune.report.differences import difference_table
@@ -71,7 +71,7 @@ def document(told: Told) -> dict[str, object]:
 def markdown(told: Told) -> str:
     """The same as a comment: the verdict, what differs, the price, how far to trust it."""
     verdict = told.result.verdict
-    title = f"lsmtune: {_TITLES[verdict.outcome].format(told.asked.candidate.label)}"
+    title = f"lsmtune: {_title(verdict, told.asked.candidate.label)}"
     price = price_blocks(verdict) or paragraphs(["No other metric was compared."])
     sections = [
         Section("differs", "What differs from the baseline", [_differs(told.asked)]),
@@ -80,6 +80,13 @@ def markdown(told: Told) -> str:
     ]
     page = Document(title, verdict_line(verdict), sections)
     return f"{MARKER}\n{to_markdown(page)}"
+
+
+def _title(verdict: Verdict, name: str) -> str:
+    """What the verdict says of the candidate `name`."""
+    if verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard:
+        return f"{name} is not recommended"
+    return _TITLES[verdict.outcome].format(name)
 
 
 def _differs(asked: Verification) -> Block:
