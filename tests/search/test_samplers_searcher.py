@@ -96,6 +96,14 @@ def test_tried_knows_what_an_engine_would_read_the_same() -> None:
     assert not searcher.tried(values)
 
 
+def test_a_whole_number_for_a_float_was_tried_as_that_float() -> None:
+    searcher = make_searcher("random", NUMBERS)
+    values: Values = {"a": 1, "b": 10, "c": 4.0, "d": 7}
+    assert not searcher.tried(values)
+    assert searcher.ask(values).values == {"a": 1.0, "b": 10.0, "c": 4, "d": 7}
+    assert searcher.tried(values)
+
+
 def test_a_trial_ends_with_one_value_per_objective() -> None:
     searcher = make_searcher("random", NUMBERS)
     number = searcher.ask().number

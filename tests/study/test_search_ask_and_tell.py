@@ -247,6 +247,16 @@ def test_a_trial_that_was_never_told_is_tried_again_first(folder: Path) -> None:
         assert len(search.trials) == 3
 
 
+def test_a_start_in_whole_numbers_is_not_run_again_in_every_session(folder: Path) -> None:
+    """The trial had 8.0 for the 8 that was stated, and each session queued it anew."""
+    for session in range(3):
+        space = {"ratio": {"type": "float", "low": 4.0, "high": 20.0}}
+        with Search(space, sampler="random", start=[{"ratio": 8}], folder=folder) as search:
+            trial = search.ask()
+            assert (trial.parameters == {"ratio": 8.0}) == (session == 0)
+            search.tell(trial, 1.0)
+
+
 def test_a_kill_in_the_middle_of_tell_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

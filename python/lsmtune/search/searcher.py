@@ -138,7 +138,9 @@ class Searcher:
                 self._finish(number, trial.state, trial.values)
 
     def tried(self, values: Mapping[str, OptionValue]) -> bool:
-        """Whether a trial, not put back, had `values`."""
+        """Whether a trial, not put back, had `values`, however they are spelled: `8` is `8.0`."""
+        if self._space.contains(values):
+            values = suggestion_of(self._space, self._space.variables_of(values)).values
         return self._tried[_key(values)] > 0
 
     def ask(self, queued: Mapping[str, OptionValue] | None = None) -> Proposal:
@@ -250,7 +252,7 @@ class Searcher:
         try:
             for suggestion in self._candidates(study, trial):
                 drawn += 1
-                if self.tried(suggestion.values):
+                if self._tried[_key(suggestion.values)] > 0:
                     continue
                 refusal = self._accepts(suggestion.values)
                 if not refusal:
@@ -280,7 +282,7 @@ class Searcher:
             rng = generator_of_trial(self._context.seed, trial.number, Use.SEARCHER)
             for index in rng.permutation(len(self._listed)):
                 values = self._listed[int(index)]
-                if not self.tried(values):
+                if self._tried[_key(values)] == 0:
                     variables = self._space.variables_of(values)
                     yield suggestion_of(self._space, variables)
 
