@@ -33,12 +33,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lsmtune.engines.option_names import number_to
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import WRITES, Workload
 from lsmtune.search.sampler import Problem
 from lsmtune.search.unit_space import BoolArray, Column, FloatArray, UnitSpace
 from lsmtune.space.space import Space
+from lsmtune.units import option_value
 
 _KIB = 2.0**10
 _SCANS = frozenset({"scan", "seekrandom", "readseq"})
@@ -171,7 +173,10 @@ def _tree(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> _Tree:
         return np.full(len(points), _CONSTANTS[word]) if found is None else found
 
     def number(word: str, least: float = 1.0) -> FloatArray:
-        return np.maximum(column(word).astype(np.float64), least)
+        values = column(word)
+        if values.dtype.kind not in "biuf":  # choices, and what is spelled as text
+            values = _by_value(values, lambda text: _number(problem.engine, word, text))
+        return np.maximum(values.astype(np.float64), least)
 
     return _Tree(
         **{word: number(word, 4096.0) for word in ("buffer", "base", "file", "cache")},
@@ -189,6 +194,12 @@ def _by_value(column: Column, of: Callable[[str], float | tuple[float, ...]]) ->
     texts = [option_text(value) for value in column.tolist()]
     known = {text: of(text) for text in set(texts)}
     return np.array([known[text] for text in texts])
+
+
+def _number(engine: str, word: str, text: str) -> float:
+    """`64M` and `67108864`, as `engine` reads them; the usual where it is no number."""
+    number = number_to(engine, option_value(text))
+    return float(_CONSTANTS[word] if number is None else number)
 
 
 def _filter_bits(text: str) -> float:
