@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +14,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.goal import Direction
-from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.search.optuna_samplers import TPE, FewerTrials
+from lsmtune.search.sampler import SamplerContext, SpaceExhaustedError
 from lsmtune.testing.search import (
     MAXIMIZE,
     NUMBERS,
@@ -27,6 +29,7 @@ from lsmtune.testing.search import (
     make_searcher,
     number,
     space_of,
+    when,
 )
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -285,6 +288,29 @@ def test_tpe_learns_special_values_and_conditions() -> None:
 
     assert late("tpe") >= 14
     assert late("tpe") > 2 * late("random")
+
+
+def test_tpe_groups_what_it_is_shown_and_nothing_that_it_once_saw() -> None:
+    """Of more than 1,000 trials the hedge of auto sees some: after a stop, it grouped otherwise."""
+    space = space_of(
+        choice("kind", "a", "b"),
+        number("x", 0, 99, conditions=when("kind", "a")),
+        number("y", 0, 99, conditions=when("kind", "a")),
+    )
+    searcher = make_searcher("random", space)
+    for place in range(10):
+        values = {"kind": "a", "x": place, "y": 9 - place} if place > 1 else {"kind": "b"}
+        searcher.tell(searcher.ask(values).number, TrialState.COMPLETE, [float(place)])
+    trial = searcher._study.trial(searcher._study.add())
+    study = searcher._study.as_optuna()
+    settings = {"startup_trials": 2, "candidates": 24}
+    kept, fresh = (TPE.make(SamplerContext(space, 7, settings, MAXIMIZE)) for _ in range(2))
+    assert next(kept.proposals(study, trial))
+    proposed = [
+        [*islice(sampler.proposals(FewerTrials(study, 4), trial), 8)] for sampler in (kept, fresh)
+    ]
+    assert proposed[0] == proposed[1]
+    assert kept._groups == fresh._groups
 
 
 def test_the_mirror_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,11 +139,12 @@ class GroupedTpeSampler(ProposingSampler):
             suggested.clear()
 
     def _bring_up_to_date(self, study: Study) -> None:
-        """Find the groups anew where trials have shown another combination of variables."""
-        known, finished = len(self._seen), study.get_trials(deepcopy=False, states=_LEARNED_FROM)
-        self._seen |= {frozenset(trial.params) for trial in finished}
-        if len(self._seen) > known:
-            self._groups = groups_of(self._seen)
+        """Find the groups anew where trials show other combinations of variables."""
+        # Of these trials alone, which may be fewer than before: after a stop nobody knows others.
+        finished = study.get_trials(deepcopy=False, states=_LEARNED_FROM)
+        seen = {frozenset(trial.params) for trial in finished}
+        if seen != self._seen:
+            self._seen, self._groups = seen, groups_of(seen)
 
 
 def groups_of(combinations: set[_Names]) -> dict[str, _Names]:
