@@ -313,6 +313,19 @@ def test_tpe_groups_what_it_is_shown_and_nothing_that_it_once_saw() -> None:
     assert kept._groups == fresh._groups
 
 
+def test_the_best_of_a_long_history_break_no_constraint() -> None:
+    """The 500 that TPE saw of the early trials were fast ones over a limit, and no good one."""
+    searcher = make_searcher("random", NUMBERS)
+    for place in range(12):
+        over = 1.0 if place % 2 else -1.0
+        value = 100.0 * place if place % 2 else float(place)
+        searcher.tell(searcher.ask().number, TrialState.COMPLETE, [value], {"rss": over})
+    study = searcher._study.as_optuna()
+    assert [t.number for t in FewerTrials(study, 6).get_trials()] == [4, 6, 8, 9, 10, 11]
+    # With too few that break none, the best of the others.
+    assert [t.number for t in FewerTrials(study, 10).get_trials()] == [0, 2, 4, 5, 6, *range(7, 12)]
+
+
 def test_the_mirror_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     optuna.logging.set_verbosity(optuna.logging.INFO)
     try:

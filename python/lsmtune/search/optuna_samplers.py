@@ -61,7 +61,10 @@ class PerTrialSampler(ProposingSampler):
 
 
 class FewerTrials(Study):
-    """A study as if it had the best and the latest of its trials alone, half of each."""
+    """A study as if it had the best and the latest of its trials alone, half of each.
+
+    The best are those that break no constraint; others only where these are too few.
+    """
 
     def __init__(self, study: Study, most: int) -> None:
         vars(self).update(vars(study))
@@ -71,7 +74,8 @@ class FewerTrials(Study):
         early, late = self._kept[: -most // 2], self._kept[-most // 2 :]
         valued = [t for t in early if t.state == TrialState.COMPLETE]
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        order = np.argsort([sign * t.values[0] for t in valued], kind="stable")
+        broken = [any(by > 0 for by in t.constraints.values()) for t in valued]
+        order = np.lexsort(([sign * t.values[0] for t in valued], broken))
         best = np.sort(order[: most // 2]).tolist()
         self._kept = [*(valued[place] for place in best), *late]
 
