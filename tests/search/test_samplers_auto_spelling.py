@@ -1,8 +1,9 @@
-"""`auto` where options are spelled as the engine reads them, and not as numbers."""
+"""`auto` where options are spelled, or placed, otherwise than the numbers of the space."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import WeightedWorkload
 from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem
+from lsmtune.search.starts import projected
 from lsmtune.search.unit_space import make_unit_space
-from lsmtune.testing.search import MIB, choice, make_searcher, space_of
+from lsmtune.testing.search import MIB, choice, make_searcher, number, space_of
 from lsmtune.workloads.stated import make_workload
 
 BUFFER = "write_buffer_size"
@@ -63,3 +65,26 @@ def test_choices_may_have_such_suffixes_too() -> None:
     small, large = amplification_ratios(problem(), unit_space, points, machines)
     assert large < small
     assert make_searcher("auto", space, problem=problem()).ask().values[BUFFER] in ("16M", "128M")
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "nearest"),
+    [
+        ({"low": 8, "high": 256, "log": True, "step": 8}, 15, 16),
+        ({"low": 8, "high": 256, "log": True, "step": 8}, 11, 8),
+        ({"low": 8, "high": 256, "step": 8}, 21, 24),
+        ({"low": 1, "high": 1000, "log": True, "bins": 4}, 12, 10),
+        ({"low": 1, "high": 1000, "log": True, "bins": 4}, 5000, 1000),
+        ({"low": 0.0, "high": 1.0, "step": 0.25, "integer": False}, 0.3, 0.25),
+        ({"low": 0.5, "high": 1.5, "integer": False}, -1, 0.5),
+        ({"low": 2, "high": 9}, 3.7, 4),
+    ],
+)
+def test_a_preset_between_two_values_of_the_space_begins_at_the_nearer_one(
+    more: dict[str, Any], value: float, nearest: float
+) -> None:
+    """15 MiB of an earlier winner in steps of 8 MiB became 8, and 12 of 1, 10, 100, 1000 a 100."""
+    space = space_of(number("size", **more))
+    found = projected(make_unit_space(space), {"size": value}, {})
+    assert found == {"size": nearest}
+    assert space.contains({"size": nearest})

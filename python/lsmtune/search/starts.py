@@ -97,12 +97,7 @@ def projected(
         first = given[0] if given else None
         is_number = isinstance(first, int | float) and not isinstance(first, bool)
         if numbers is not None and is_number and first != value:
-            dimension = unit_space.dimensions[unit_space.position[parameter.variable]]
-            inside = min(max(float(first or 0), numbers.low), numbers.high)
-            drawn = numbers.drawn_of(int(inside) if numbers.integer else inside)
-            unit = dimension.scale.to_unit(np.array([float(drawn)]))
-            snapped = dimension.value_at(float(np.clip(unit[0], 0.0, 1.0)))
-            value = parameter.value_of(snapped)  # type: ignore[arg-type]
+            value = numbers.nearest(float(first or 0))
         if value is None and not parameter.choices:
             return None
         values[parameter.name] = parameter.choices[0] if value is None else value

@@ -113,6 +113,16 @@ class Range:
             return bisect_left(self.binned, value)
         return int(value) // self.scale if self.integer else float(value)
 
+    def nearest(self, value: float) -> Number:
+        """The number of the range that is nearest to a finite `value`."""
+        inside = min(max(value, self.low), self.high)
+        if self.bins is not None:
+            return min(self.binned, key=lambda number: abs(number - inside))
+        if self.step is None:
+            return round(inside) if self.integer else float(inside)
+        steps = round(_steps(self.low, inside, self.step))
+        return int(self.low) + steps * int(self.step) if self.integer else self.on_grid(inside)
+
     def contains(self, value: object) -> bool:
         """Whether `value` is a number that a search can reach."""
         if isinstance(value, bool) or not isinstance(value, int | float):
