@@ -62,6 +62,20 @@ def test_completing_a_point_again_changes_nothing(name: str, seed: int) -> None:
     np.testing.assert_array_equal(unit_space.complete(np.nan_to_num(points, nan=0.5)), points)
 
 
+def test_a_condition_on_one_of_many_numbers_of_a_prior_holds_where_it_is_drawn() -> None:
+    """Over more than 1,000 numbers nobody saw it hold: `gp`, `sobol` ended in a traceback."""
+    space = space_of(
+        number("x", 0, 2000, prior=Prior("normal", 1000.0, 5.0)),
+        number("y", 1, 9, conditions=when("x", 999, 1000)),
+    )
+    unit_space = make_unit_space(space)
+    values = [unit_space.values_at(point) for point in drawn(unit_space, 0, 400)]
+    assert 0 < sum("y" in each for each in values) < 200
+    assert all(("y" in each) == (each["x"] in (999, 1000)) for each in values)
+    at_once = unit_space.encode([space.variables_of({"x": 1000, "y": 3})])
+    np.testing.assert_array_equal(unit_space.complete(at_once), at_once)
+
+
 def test_what_optuna_draws_is_encoded_and_decoded() -> None:
     unit_space = UNIT_SPACES["rich"]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))

@@ -357,9 +357,14 @@ class UnitSpace:
         holds = np.ones(len(points), dtype=np.bool_)
         for name, wanted in parameter.variables_of(value).items():
             index = self.position[name]
-            dimension = self.dimensions[index]
-            unit = dimension.scale.to_unit(np.array([dimension.internal(wanted)]))
-            holds &= points[:, index] == unit[0]
+            dimension, units = self.dimensions[index], points[:, index]
+            if parameter.prior is not None and dimension.scale.cells == 0:
+                # A continuum of quantiles, of which each number has a part.
+                lower, upper = parameter.quantiles_of(value)
+                holds &= (units >= lower) & ((units < upper) | (upper >= 1.0))
+            else:
+                unit = dimension.scale.to_unit(np.array([dimension.internal(wanted)]))
+                holds &= units == unit[0]
         return holds
 
 

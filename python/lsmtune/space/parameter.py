@@ -211,6 +211,12 @@ class Parameter:
         """The number that a value of the parameter's own variable stands for; not of choices."""
         return self._scale.value_at(drawn)
 
+    def quantiles_of(self, value: OptionValue) -> tuple[float, float]:
+        """Of a parameter with a prior: what the range's variable is for `value`, from and up to."""
+        if not isinstance(self._scale, PriorScale) or isinstance(value, str | bool):
+            raise ValueError(f"{self.name} has no quantiles of {value}")
+        return self._scale.share_of(value)
+
     def variables_of(self, value: OptionValue) -> dict[str, OptionValue]:
         """The values of the Optuna variables that `suggest` turns into `value`.
 
