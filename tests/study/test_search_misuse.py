@@ -126,6 +126,9 @@ def test_a_special_value_that_is_no_number_is_refused() -> None:
     space = {"rate": {"type": "float", "low": 0.1, "high": 1.0, "special": [float("nan")]}}
     with pytest.raises(InputError, match=r"rate\.special\[0\]: found nan; allowed: a number"):
         Search(space)
+    space = {"count": {"type": "int", "low": 1, "high": 9, "special": [10**400]}}
+    with pytest.raises(InputError, match=r"count\.special\[0\]: found 1000.*; allowed: a number"):
+        Search(space)
 
 
 def test_a_constraint_on_what_a_parameter_never_is_is_refused() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -115,7 +116,8 @@ def make_specials(
     specials: list[Special] = []
     for index, (value, weight) in enumerate(given):
         place = f"{field}[{index}]"
-        if math.isnan(value):  # equals nothing, itself included, so the space would not hold it
+        # What is no number equals nothing, itself included, so the space would not hold it.
+        if not abs(value) <= sys.float_info.max and value not in (math.inf, -math.inf):
             raise FieldError(place, found=value, allowed="a number")
         if numbers.low <= value <= numbers.high:
             why = "a special value inside the range"

@@ -162,18 +162,24 @@ def _steps(low: Number, value: Number, step: Number) -> Decimal:
 def check_range(numbers: Range, field: str) -> None:
     """Whether `numbers` can be searched; `field` is the parameter's dotted name.
 
-    Raises `FieldError` for bounds out of order, a log scale that reaches zero, steps that are too
-    many or do not lead from `low` to `high`, and bins that are too few or too many.
+    Raises `FieldError` for bounds out of order or too far apart for a double, a log scale that
+    reaches zero, steps that are too many or do not lead from `low` to `high`, and bins that are
+    too few or too many.
     """
     low, high, step, bins = numbers.low, numbers.high, numbers.step, numbers.bins
     for bound, value in (("low", low), ("high", high)):
-        if not math.isfinite(value) or (numbers.integer and abs(value) > INTEGER_MAX):
+        # In this order: of a whole number of 400 digits `isfinite` raises OverflowError.
+        if (numbers.integer and abs(value) > INTEGER_MAX) or not math.isfinite(value):
             allowed = f"-{INTEGER_MAX} to {INTEGER_MAX}" if numbers.integer else "a finite number"
             raise FieldError(f"{field}.{bound}", found=value, allowed=allowed)
     if low >= high:
         raise FieldError(f"{field}.low", found=low, allowed=f"less than high ({high})")
+    if not math.isfinite(high - low):  # Optuna draws a share of it
+        raise FieldError(f"{field}.high", found=high, allowed="bounds with a finite distance")
     if numbers.log and low <= 0:
         raise FieldError(f"{field}.low", found=low, allowed="more than 0 on a log scale")
+    if numbers.log and not math.isfinite(high / low):
+        raise FieldError(f"{field}.high", found=high, allowed="bounds with a finite ratio")
     if bins is not None and not 2 <= bins <= BINS_MAX:
         raise FieldError(f"{field}.bins", found=bins, allowed=f"2 to {BINS_MAX}")
     if bins is not None and step is not None:
@@ -184,7 +190,7 @@ def check_range(numbers: Range, field: str) -> None:
 
 def _check_step(numbers: Range, step: Number, field: str) -> None:
     low = numbers.low
-    if not math.isfinite(step) or step <= 0:
+    if not 0 < step < math.inf:
         raise FieldError(f"{field}.step", found=step, allowed="more than 0")
     if numbers.log and not numbers.integer:
         raise FieldError(f"{field}.step", found=step, why="a log scale of floats has no steps")
