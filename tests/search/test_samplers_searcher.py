@@ -213,6 +213,19 @@ class TestPruning:
         disk.close()
         assert self.driven(second, [1.0, 1.0]) == (3, 1)
 
+    def test_what_was_put_back_is_no_rival_of_its_next_try(self) -> None:
+        """Its rungs stayed until the session ended: it was ended as worse than itself."""
+        pruner = SuccessiveHalvingPruner(min_resource=1)
+        searcher = make_searcher("sobol", NUMBERS, pruner=pruner)
+        first = searcher.ask()
+        searcher.report(first.number, 1, 100.0)
+        assert not searcher.should_prune(first.number)
+        searcher.put_back(first.number)
+        assert searcher.attributes(first.number) == first.trial.system_attrs
+        again = searcher.ask(first.values)
+        searcher.report(again.number, 1, 99.0)
+        assert not searcher.should_prune(again.number)
+
 
 def test_violations_and_the_samplers_notes_are_stored_and_failure_is_not() -> None:
     searcher = make_searcher("nsga2", NUMBERS)

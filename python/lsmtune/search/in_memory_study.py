@@ -126,6 +126,17 @@ class InMemoryStudy:
         final = _final_values(state, values, self.trial(number).intermediate_values)
         self._storage.set_trial_state_values(self._id(number), state, final)
 
+    def put_back(self, number: int, begun_with: Mapping[str, Any]) -> None:
+        """End a running trial that says nothing; it keeps the system attributes of its beginning.
+
+        What pruners noted of it since would be compared with what its configuration comes to when
+        it is tried again.
+        """
+        running = copy.copy(self.trial(number))
+        running.system_attrs = dict(begun_with)
+        self._storage._set_trial(self._id(number), running)
+        self.finish(number, TrialState.FAIL)
+
     def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> bool:
         """Let finished trials have ended as is known now; whether one of them ended otherwise.
 

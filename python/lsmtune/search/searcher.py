@@ -110,6 +110,7 @@ class Searcher:
         self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
         self._shown: dict[int, TrialJudgement] = {}
         self._keys: dict[int, _Key] = {}
+        self._begun_with: dict[int, Mapping[str, Any]] = {}  # the attributes of running trials
         self._tried: Counter[_Key] = Counter()
         self._blank: int | None = None
 
@@ -223,7 +224,7 @@ class Searcher:
     def put_back(self, number: int) -> None:
         """A running trial was cut off and says nothing; its configuration may come again."""
         self._tried[self._keys.pop(number)] -= 1
-        self._study.finish(number, TrialState.FAIL)
+        self._study.put_back(number, self._begun_with.pop(number))
 
     def attributes(self, number: int) -> dict[str, Any]:
         """The system attributes to store with a trial that ended, for `restore`.
@@ -239,10 +240,12 @@ class Searcher:
             # Optuna's samplers ignore failed trials, and would propose the same corner again.
             self._study.set_violations(number, _FAILURE)
             state = TrialState.PRUNED
+        self._begun_with.pop(number, None)
         self._study.finish(number, state, values)
 
     def _begin(self, number: int, suggestion: Suggestion) -> None:
         self._study.set_params(number, suggestion.params, self._space.distributions())
+        self._begun_with[number] = self._study.trial(number).system_attrs
         self._keys[number] = _key(suggestion.values)
         self._tried[self._keys[number]] += 1
 
