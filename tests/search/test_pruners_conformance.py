@@ -87,6 +87,33 @@ def test_far_behind_is_less_than_half_of_the_slowest_that_the_best_was(
         assert (judged.index(True) + 1 if True in judged else None) == ended
 
 
+@pytest.mark.parametrize("name", ["successive-halving", "hyperband"])
+def test_where_rungs_are_does_not_depend_on_when_a_session_began(name: str) -> None:
+    """Of the trials that had ended when it first judged the longest said it: more after a stop."""
+
+    def ended(*, anew: bool) -> list[int | None]:
+        study = study_of(pruner_of(name), Direction.MAXIMIZE)
+        found: list[int | None] = []
+        for index, steps in enumerate([10, 400, *[100] * 20]):
+            if anew:
+                study.pruner = pruner_of(name)
+            trial, level = study.ask(), 100.0 + index if index < 2 else 1.0 - 0.01 * index
+            for step in range(1, steps + 1):
+                trial.report(level, step)
+                if trial.should_prune():
+                    study.tell(trial, state=TrialState.PRUNED)
+                    found.append(step)
+                    break
+            else:
+                study.tell(trial, level)
+                found.append(None)
+        return found
+
+    straight = ended(anew=False)
+    assert straight[:2] == [None, None]
+    assert ended(anew=True) == straight
+
+
 def test_patience_is_a_number_of_steps() -> None:
     study = study_of(pruner_of("patient", wrapped="none", patience=4), Direction.MAXIMIZE)
     trial = study.ask()

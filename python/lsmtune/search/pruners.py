@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import (
@@ -24,7 +25,7 @@ from optuna.pruners import (
     WilcoxonPruner,
 )
 from optuna.study import Study, StudyDirection
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune import plugins
 from lsmtune.errors import InputError, by_name
@@ -80,6 +81,32 @@ def _make_percentile(
         interval_steps=interval_steps,
         n_min_trials=min_trials,
     )
+
+
+class _ByFirstTrial(BasePruner):
+    """Successive halving or hyperband whose `auto` is what the first trial that ended well says.
+
+    Optuna's own take the longest of those that had ended when they first judged, and keep it: after
+    a stop these are more trials, and the pruner is another one.
+    """
+
+    def __init__(self, make: Callable[..., BasePruner], settings: Mapping[str, int | str]) -> None:
+        self._make, self._settings = make, settings
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """See `BasePruner`; before such a trial nothing is ended."""
+        ended = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        last = next((t.last_step for t in ended if t.last_step is not None), None)
+        if last is None:
+            return False
+        # As Optuna has them.
+        found = {"min_resource": max(last // 100, 1), "max_resource": last + 1}
+        known = {n: found[n] if value == AUTO else value for n, value in self._settings.items()}
+        return self._make(**known).prune(study, trial)
+
+
+def _make_halving(make: Callable[..., BasePruner], **settings: int | str) -> BasePruner:
+    return _ByFirstTrial(make, settings) if AUTO in settings.values() else make(**settings)
 
 
 def _make_wilcoxon(*, p_threshold: float, startup_steps: int) -> BasePruner:
@@ -166,23 +193,23 @@ _KINDS = (
         "successive-halving",
         "at each rung, one in `reduction_factor` trials goes on (ASHA)",
         (
-            _count("min_resource", "the step of the first rung; auto: from finished runs", AUTO, 1),
+            _count("min_resource", "the step of the first rung; auto: from the first run", AUTO, 1),
             Setting("reduction_factor", "how much each rung is longer", 4, whole(2, 100)),
             _count("min_early_stopping_rate", "rungs left out at the beginning", 0),
             _BOOTSTRAP,
         ),
-        SuccessiveHalvingPruner,
+        partial(_make_halving, SuccessiveHalvingPruner),
     ),
     PrunerKind(
         "hyperband",
         "successive halving in several brackets, from hasty to patient",
         (
             _count("min_resource", "the step of the first rung of the hastiest bracket", 1, 1),
-            _count("max_resource", "the last step of a trial; auto: from finished runs", AUTO, 1),
+            _count("max_resource", "the last step of a trial; auto: from the first run", AUTO, 1),
             Setting("reduction_factor", "how much each rung is longer", 3, whole(2, 100)),
             _BOOTSTRAP,
         ),
-        HyperbandPruner,
+        partial(_make_halving, HyperbandPruner),
     ),
     PrunerKind(
         "wilcoxon",
