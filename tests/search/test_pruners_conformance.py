@@ -114,6 +114,22 @@ def test_where_rungs_are_does_not_depend_on_when_a_session_began(name: str) -> N
     assert ended(anew=True) == straight
 
 
+def test_a_run_that_stands_still_is_far_behind() -> None:
+    """A program that reported 0 operations per second was let go on, and one that reported 1 ended.
+
+    A cost of 0 is as good as can be.
+    """
+    for direction in (Direction.MAXIMIZE, Direction.MINIMIZE):
+        study = study_of(pruner_of("far-behind", direction), direction)
+        first = study.ask()
+        for step in STEPS:
+            first.report(100.0, step)
+        study.tell(first, 100.0)
+        trial = study.ask()
+        trial.report(0.0, STEPS[-1])
+        assert trial.should_prune() == (direction is Direction.MAXIMIZE)
+
+
 def test_patience_is_a_number_of_steps() -> None:
     study = study_of(pruner_of("patient", wrapped="none", patience=4), Direction.MAXIMIZE)
     trial = study.ask()

@@ -152,7 +152,7 @@ class FarBehindPruner(BasePruner):
         value: float = sign * trial.intermediate_values[step]
         compared = [best.values[0], *(value for at, value in steps.items() if at >= first)]
         rates: list[float] = [sign * each for each in compared]
-        if min(value, *rates) > 0.0:
+        if min(rates) > 0.0 and value >= 0.0:  # a rate of 0 is far behind any other
             return value < self._ratio * min(rates)
         # Costs: what is twice as much is half as good.
         return max(value, *rates) < 0.0 and self._ratio * value < min(rates)
