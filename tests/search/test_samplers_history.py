@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from lsmtune.search.auto import Known
 from lsmtune.search.history import HistoryReader, impute_censored, make_targets
+from lsmtune.search.in_memory_study import ValueNoise
 from lsmtune.search.sampler import FAILED
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.testing.search import NUMBERS
@@ -81,6 +83,28 @@ def test_what_was_reported_early_is_read_by_how_far_the_others_came_from_there()
     np.testing.assert_allclose(history.targets[3:6], -np.log([6.0, 3.0, 4.0]))
     assert history.censored.tolist() == [False] * 3 + [True] * 3 + [False]
     assert history.failed.tolist() == [False] * 6 + [True]
+
+
+def test_a_run_that_was_ended_at_nothing_leaves_all_on_one_scale() -> None:
+    """Targets were logarithms and variances were not: to `gp` every value was noise."""
+    trials = [
+        a_trial(0, value=40.0, reported={1: 20.0}),
+        a_trial(1, value=10.0, reported={1: 5.0}),
+        a_trial(2, TrialState.PRUNED, reported={1: 0.0}),
+    ]
+    for trial in trials[:2]:
+        trial.system_attrs = {**trial.system_attrs, "lsmtune:noise": ValueNoise(4.0, 1)}
+    history = HistoryReader(UNIT_SPACE).read(trials, 9, StudyDirection.MAXIMIZE)
+    # From the first rung on the others gained 12.5, as a median.
+    np.testing.assert_allclose(history.targets, [-40.0, -10.0, -12.5])
+    np.testing.assert_allclose(history.variances, [4.0, 4.0, 0.0])
+    known = Known.of(history, -1.0)
+    np.testing.assert_allclose(known.targets, history.targets)
+    assert not known.in_logs
+    # Without it all are logarithms.
+    history = HistoryReader(UNIT_SPACE).read(trials[:2], 9, StudyDirection.MAXIMIZE)
+    np.testing.assert_allclose(history.targets, -np.log([40.0, 10.0]))
+    np.testing.assert_allclose(history.variances, [4.0 / 1600.0, 4.0 / 100.0])
 
 
 def test_a_censored_value_is_what_a_model_expects_beyond_its_bound() -> None:

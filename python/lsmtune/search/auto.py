@@ -282,9 +282,9 @@ class Known:
         """Of a `history`; `sign` is -1 where higher values are better."""
         values = np.where(np.isfinite(history.values), history.values, math.nan)
         finite = np.isfinite(values)
-        # The bounds of a history are logarithms where what counts there is above 0.
-        counted = finite & ~history.failed if history.censored.any() else finite
-        in_logs = bool((values[counted] > 0).all())
+        in_logs = bool((values[finite] > 0).all())
+        if history.censored.any():  # as their bounds are, of which one may be 0
+            in_logs = history.in_logs
         finite &= (values > 0) | (not in_logs)
         with np.errstate(invalid="ignore", divide="ignore"):
             targets = sign * (np.log(values) if in_logs else values)

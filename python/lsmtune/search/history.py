@@ -49,7 +49,7 @@ class History:
     `points` (n, dimensions), `targets` (n,) finite; `running` (m, dimensions): trials under way.
     `variances` (n,) are those of the targets as far as they are known, else 0; `runs` (n,) the
     number of runs of which each target is the mean. The `censored` (n,) have bounds as targets, the
-    `failed` (n,) no value that counts.
+    `failed` (n,) no value that counts. `in_logs`: targets, variances and bounds are of logarithms.
 
     As they were told, else NaN: `values` (n,) of completed trials, whether they count or not;
     `seconds` and `run_seconds` (n,), see `ValueNoise`; `violations`, each (n,), by constraint.
@@ -62,6 +62,7 @@ class History:
     runs: FloatArray
     censored: BoolArray
     failed: BoolArray
+    in_logs: bool
     values: FloatArray
     seconds: FloatArray
     run_seconds: FloatArray
@@ -120,6 +121,7 @@ class HistoryReader:
             targets=_targets(bounds, pruned, [t.intermediate_values for t in judged], direction),
             censored=pruned & np.isfinite(bounds),
             failed=~np.isfinite(bounds),
+            in_logs=_in_logs(bounds),
             running=self._unit_space.encode(running),
             variances=_variances(bounds, variances),
             runs=runs,
@@ -198,6 +200,7 @@ def _targets(
         np.where(known_end, reached, values),
         pruned & ~known_end,
         maximize=direction == StudyDirection.MAXIMIZE,
+        in_logs=in_logs,
     )
 
 
@@ -235,17 +238,22 @@ def _variances(values: FloatArray, of_values: FloatArray) -> FloatArray:
 
 
 def make_targets(
-    values: FloatArray, censored: npt.NDArray[np.bool_], *, maximize: bool
+    values: FloatArray,
+    censored: npt.NDArray[np.bool_],
+    *,
+    maximize: bool,
+    in_logs: bool | None = None,
 ) -> FloatArray:
     """Finite targets of `values` (n,), lower is better; see the table of this module.
 
-    `values` are NaN (or infinite) where a trial has none.
+    `values` are NaN (or infinite) where a trial has none. `in_logs`: whether to take logarithms;
+    None where they decide it.
     """
     has_value = np.isfinite(values)
     if not has_value.any():
         return np.zeros(len(values))
     targets = np.where(has_value, values, np.nan)
-    if _in_logs(values):
+    if _in_logs(values) if in_logs is None else in_logs:
         targets = np.log(targets)
     if maximize:
         targets = -targets
