@@ -278,10 +278,13 @@ def test_an_engine_of_a_plugin_may_list_no_options(monkeypatch: pytest.MonkeyPat
 def test_what_a_plugin_says_of_an_option_may_have_any_letter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One beyond U+FFFF went to YAML as two escapes of JSON, which YAML does not know."""
+    """They went to YAML, which takes neither two escapes for one letter nor control characters."""
     listed = '{"cache": {"type": "bool", "default": true, "trade_off": "%s costs memory only."}}'
-    monkeypatch.setattr(catalogues, "listed_options", lambda _library: listed % "Speed \U0001f680")
-    assert listed_catalogue(Path("libmine.so"))["cache"].trade_off.startswith("Speed \U0001f680")
+    for said, letter in (("\U0001f680", "\U0001f680"), ("\\u007f", "\x7f")):
+        text = listed % f"Speed {said}"
+        monkeypatch.setattr(catalogues, "listed_options", lambda _library, text=text: text)
+        found = listed_catalogue(Path("libmine.so"))["cache"]
+        assert found.trade_off.startswith(f"Speed {letter}")
     monkeypatch.setattr(catalogues, "listed_options", lambda _library: listed % "Speed \\ud83d")
     with pytest.raises(InputError, match="half of a surrogate pair"):
         listed_catalogue(Path("libmine.so"))

@@ -242,19 +242,15 @@ def listed_catalogue(library: Path) -> Mapping[str, OptionInfo]:
         raise InputError(source, why=f"lists its options in what is not JSON: {error}") from error
     if not isinstance(listed, dict) or not all(isinstance(raw, dict) for raw in listed.values()):
         raise InputError(source, why="lists its options otherwise", allowed="an object of objects")
+    if not is_utf8(json.dumps(listed, ensure_ascii=False)):
+        raise InputError(source, why="lists its options with half of a surrogate pair")
     known = {"scope": "db", "effect": "layout", "source": library.name}
     for_the_driver = ("least", "most")
     whole = {
         name: {**known, **{key: raw[key] for key in raw if key not in for_the_driver}}
         for name, raw in listed.items()
     }
-    if not whole:
-        return MappingProxyType({})  # an engine that has none
-    # YAML refuses the two halves in which JSON may write a letter beyond U+FFFF.
-    text = json.dumps(whole, ensure_ascii=False)
-    if not is_utf8(text):
-        raise InputError(source, why="lists its options with half of a surrogate pair")
-    return parse_catalogue(text, source)
+    return _checked_catalogue(whole, source)
 
 
 def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
@@ -262,8 +258,13 @@ def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
 
     Raises InputError, naming `source` and the field, for the first thing that is wrong.
     """
+    return _checked_catalogue(entries(text, source), source)
+
+
+def _checked_catalogue(listed: Mapping[str, object], source: str) -> Mapping[str, OptionInfo]:
+    """The catalogue of what is `listed` by name. Raises InputError as `parse_catalogue` does."""
     catalogue: dict[str, OptionInfo] = {}
-    for name, raw in entries(text, source).items():
+    for name, raw in listed.items():
         if not is_option_name(name):
             raise InputError(source, name, why="not an option's name")
         info = checked(OptionInfo, raw, name, source)
