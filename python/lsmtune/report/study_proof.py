@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from itertools import groupby, repeat
 
@@ -90,9 +91,8 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     if same:
         fold = f"{text.count(len(same), 'option')} as in the baseline"
         blocks.append(Table.of(_OPTIONS, same, "The other options", fold=fold, style="options"))
-    export = Paragraph(
-        "In the form of another program:", "quiet", f"lsmtune export {analysis.path}"
-    )
+    command = f"lsmtune export {shlex.quote(str(analysis.path))}"
+    export = Paragraph("In the form of another program:", "quiet", command)
     return Section("deploy", title, [*blocks, *files, export], top=True)
 
 

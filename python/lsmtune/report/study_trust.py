@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 from functools import partial
 
 from lsmtune.model.workload import Durability
@@ -161,15 +162,15 @@ RAW_BYTES_MAX = 400_000
 
 def raw_section(analysis: StudyAnalysis, runs_csv: str) -> Section:
     """Every run as a file, and the commands that make this report and the verdict again."""
-    content = gzip.compress(runs_csv.encode(), mtime=0)
+    content, path = gzip.compress(runs_csv.encode(), mtime=0), shlex.quote(str(analysis.path))
     about = f"{text.count(len(analysis.runs), 'run')}, a line each, compressed"
     blocks: list[Block] = [Download("runs.csv.gz", "application/gzip", content, about)]
     if len(content) > RAW_BYTES_MAX:
         large = f"The runs have {format_bytes(len(content))}, more than this page carries:"
-        command = f"lsmtune report {analysis.path} --format csv"
+        command = f"lsmtune report {path} --format csv"
         blocks = [Paragraph(large, "quiet", command)]
     # By its file, which tune wants; the folder may lie elsewhere.
-    tune = f"lsmtune tune {analysis.file} --dir {analysis.path}"
-    blocks.append(Paragraph("This report again:", "quiet", f"lsmtune report {analysis.path}"))
+    tune = f"lsmtune tune {shlex.quote(str(analysis.file))} --dir {path}"
+    blocks.append(Paragraph("This report again:", "quiet", f"lsmtune report {path}"))
     blocks.append(Paragraph("Go on with the study:", "quiet", tune))
     return Section("raw", "Raw figures, and how to repeat this", blocks, "Raw figures")
