@@ -142,6 +142,25 @@ budget: {{trials: 1}}
     assert reached_by(ended, parse_spec(text, Path("study.yaml"))) == reached
 
 
+def test_a_run_that_did_nothing_until_its_deadline_hangs_and_has_no_rate() -> None:
+    """Its rate of 0 was told as how far it came: from then on no value counted as a logarithm."""
+    text = """
+version: 1
+name: slow
+engine: {name: rocksdb}
+workload: {name: overwrite, num: 1000}
+objective: {metric: throughput_ops_s}
+space: {write_buffer_size: {type: int, low: 1MiB, high: 8MiB}}
+budget: {trials: 1}
+"""
+    ended = Measurement(
+        *(Outcome.TIMEOUT, EngineIdentity("rocksdb"), {}, "overwrite", 1, 0.0, 2.5),
+        intervals_unfinished=intervals((1.2, 0), (2.5, 0)),
+        phase_unfinished="overwrite",
+    )
+    assert reached_by(ended, parse_spec(text, Path("study.yaml"))) is None
+
+
 def test_leveldb_does_not_tell_what_a_rung_would_have_to_charge() -> None:
     with pytest.raises(
         InputError, match=r"pruner\.rungs: leveldb does not tell .* throughput_ops_s"

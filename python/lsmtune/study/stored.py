@@ -276,7 +276,8 @@ def _round(runs: Sequence[StoredMeasurement], outcome: Outcome) -> Round:
 def reached_by(measurement: Measurement, spec: Spec) -> float | None:
     """The rate that a run had when its deadline ended it; None unless that bounds the objective.
 
-    It does for the rate of a phase of a single workload that is a number of operations.
+    It does for the rate of a phase of a single workload that is a number of operations. A run that
+    performed none of them hangs: that is no rate, and would leave no model its logarithms.
     """
     phase, steps = spec.objective.phase_in(spec.workload), measurement.intervals_unfinished
     alone = len(spec.workloads) == 1 and not spec.goal.several
@@ -285,7 +286,8 @@ def reached_by(measurement: Measurement, spec: Spec) -> float | None:
         return None
     counted = spec.objective.metric in (BURST, SUSTAINED) and phase.duration_s is None
     ended = steps[-1]
-    return ended.operations_total / ended.elapsed_s if counted and ended.elapsed_s > 0 else None
+    moved = ended.operations_total > 0 and ended.elapsed_s > 0
+    return ended.operations_total / ended.elapsed_s if counted and moved else None
 
 
 def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
