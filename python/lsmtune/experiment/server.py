@@ -49,7 +49,8 @@ def parsed_url(text: str, source: str) -> str:
     try:
         url = sqlalchemy.make_url(text)
     except (sqlalchemy.exc.ArgumentError, ValueError):  # a port may be no number
-        raise InputError(source, found=text, allowed=_ALLOWED) from None
+        # What cannot be taken apart may hold a password.
+        raise InputError(source, why="is no URL of a server", allowed=_ALLOWED) from None
     if url.drivername not in _SCHEMES or not url.database:
         raise InputError(source, found=_told(url), allowed=_ALLOWED)
     if url.password is not None or _passwords(url):
