@@ -42,3 +42,25 @@ def test_db_bench_is_told_the_cache_however_the_configuration_says_it(
     for step in ROCKSDB_PROGRAM.plan(request, found).steps:
         said = [argument for argument in step.arguments if argument.startswith("--cache_size")]
         assert said == flags
+
+
+@pytest.mark.parametrize(
+    ("options", "known", "flags"),
+    [
+        ({f"{TABLE}.block_cache": "8M"}, ("cache_type",), ["--cache_type=lru_cache"]),
+        ({f"{TABLE}.block_cache": "8M"}, ("use_clock_cache",), []),
+        ({f"{TABLE}.no_block_cache": True}, ("cache_type",), []),
+        ({}, ("cache_type",), []),
+    ],
+)
+def test_a_cache_of_a_stated_size_is_of_the_kind_that_the_library_makes_of_it(
+    options: dict[str, OptionValue], known: tuple[str, ...], flags: list[str]
+) -> None:
+    """Newer db_bench made a hyper clock cache of a size that is an LRU cache's to the library."""
+    limits = Limits(20.0, 1 << 30, 1 << 30)
+    config = Config(options)
+    request = RunRequest(EngineIdentity("rocksdb"), config, WORKLOAD, 1, Path("/r"), limits)
+    found = FoundProgram("rocksdb-db_bench", Path("/db_bench"), flags=known)
+    for step in ROCKSDB_PROGRAM.plan(request, found).steps:
+        said = [argument for argument in step.arguments if argument.startswith("--cache_type")]
+        assert said == flags

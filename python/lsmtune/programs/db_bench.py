@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from lsmtune.driver.runner import DATABASE
@@ -89,8 +89,8 @@ def _benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: 
 # gets, puts and scans is `mixgraph`, which inserts nothing: `fillseq` loads for it.
 #
 # Options go by an OPTIONS file and not by flags, because db_bench has defaults of its own for what
-# no flag says, and an OPTIONS file takes RocksDB's; only the size of the block cache has to be a
-# flag as well, which outweighs the file (`InitializeOptionsGeneral`).
+# no flag says, and an OPTIONS file takes RocksDB's; only size and kind of the block cache have to
+# be flags as well, which outweigh the file (`InitializeOptionsGeneral`).
 
 _ROCKSDB_BENCHMARKS = (
     *("fillseq", "fillrandom", "filluniquerandom", "overwrite", "deleterandom"),
@@ -237,7 +237,8 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     text = exported(
         ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, executable.version
     )
-    options = (f"--options_file={_OPTIONS}", *_cache_flag(request.config.options))
+    cache = _cache_flags(request.config.options, executable.flags)
+    options = (f"--options_file={_OPTIONS}", *cache)
     load_seed = request.seed if request.load_seed is None else request.load_seed
     steps = []
     for index, phase in performing(workload):
@@ -264,15 +265,20 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     return Plan(tuple(steps), rocksdb_differences(workload))
 
 
-def _cache_flag(options: Mapping[str, OptionValue]) -> tuple[str, ...]:
-    """The size of the block cache, if `options` say it; 0 where they want none.
+def _cache_flags(options: Mapping[str, OptionValue], known: Collection[str]) -> tuple[str, ...]:
+    """The size and kind of the block cache, if `options` say a size; 0 where they want none.
 
-    db_bench puts a cache of its own default into the file's options unless the size is 0.
+    db_bench puts a cache of its own default into the file's options unless the size is 0. A size
+    in an options string is an LRU cache's to RocksDB; newer db_bench makes a hyper clock cache
+    unless told otherwise, and older ones do not have the flag (`known` are those it has).
     """
     request = ExportRequest("rocksdb", options)
     wants_none = request.values().get(_NO_CACHE) in ("true", "1")
     size = "0" if wants_none else flags_of(request)[0].get("cache_size")
-    return () if size is None else (f"--cache_size={size}",)
+    if size is None:
+        return ()
+    kind = ("--cache_type=lru_cache",) if size != "0" and "cache_type" in known else ()
+    return (f"--cache_size={size}", *kind)
 
 
 def _rocksdb_phase(
