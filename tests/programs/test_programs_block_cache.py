@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.programs.db_bench import ROCKSDB_PROGRAM
@@ -64,3 +65,12 @@ def test_a_cache_of_a_stated_size_is_of_the_kind_that_the_library_makes_of_it(
     for step in ROCKSDB_PROGRAM.plan(request, found).steps:
         said = [argument for argument in step.arguments if argument.startswith("--cache_type")]
         assert said == flags
+
+
+def test_a_size_that_db_bench_cannot_be_told_is_refused() -> None:
+    """`8.5M` was dropped, and the run had the 8 or 32 MiB of db_bench itself."""
+    limits = Limits(20.0, 1 << 30, 1 << 30)
+    config = Config({f"{TABLE}.block_cache": "8.5M"})
+    request = RunRequest(EngineIdentity("rocksdb"), config, WORKLOAD, 1, Path("/r"), limits)
+    with pytest.raises(InputError, match=r"options\..*block_cache: found '8\.5M'; allowed"):
+        ROCKSDB_PROGRAM.plan(request, FoundProgram("rocksdb-db_bench", Path("/db_bench")))

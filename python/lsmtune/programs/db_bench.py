@@ -103,7 +103,7 @@ _WITHOUT_DURATION = _EACH_ONCE | {"readseq"}
 _HAS_A_WRITER = "readwhilewriting"
 _OPTIONS = "OPTIONS"
 _REPORT = "report.csv"
-_NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
+_CACHE, _NO_CACHE = f"{TABLE_OPTION}.block_cache", f"{TABLE_OPTION}.no_block_cache"
 # What mixgraph calls the types of a mix; a seek goes on through its entries.
 _MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 
@@ -271,10 +271,16 @@ def _cache_flags(options: Mapping[str, OptionValue], known: Collection[str]) -> 
     db_bench puts a cache of its own default into the file's options unless the size is 0. A size
     in an options string is an LRU cache's to RocksDB; newer db_bench makes a hyper clock cache
     unless told otherwise, and older ones do not have the flag (`known` are those it has).
+
+    Raises InputError for a size that is no whole number, which is what the flag takes.
     """
     request = ExportRequest("rocksdb", options)
     wants_none = request.values().get(_NO_CACHE) in ("true", "1")
-    size = "0" if wants_none else flags_of(request)[0].get("cache_size")
+    said, left_out = flags_of(request)
+    refused = next((each.refused for each in left_out if each.option == _CACHE), None)
+    if refused is not None and not wants_none:
+        raise refused.but(source=f"--runner {ROCKSDB_NAME}", field=f"options.{_CACHE}")
+    size = "0" if wants_none else said.get("cache_size")
     if size is None:
         return ()
     kind = ("--cache_type=lru_cache",) if size != "0" and "cache_type" in known else ()
