@@ -93,6 +93,20 @@ def test_the_durability_class_decides() -> None:
     assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", [True], Durability.NONE)
 
 
+@pytest.mark.parametrize("option", ["manual_wal_flush", "avoid_flush_during_shutdown"])
+def test_of_several_workloads_each_durability_class_is_looked_at(option: str) -> None:
+    """Beside one without a log, what loses the log of another needed no `allow_unsafe`."""
+    one = "workload: {name: fillrandom, durability: wal}"
+    two = "workloads: [{name: fillrandom, durability: wal}, {name: readrandom, durability: none}]"
+    text = study(rest=f"options: {{{option}: false}}").text.replace(one, two)
+    assert parse_spec(text, Path("study.yaml")).unsafe_options == {}
+    text = text.replace(f"{option}: false", f"{option}: true")
+    with pytest.raises(InputError, match="unsafe under durability"):
+        parse_spec(text, Path("study.yaml"))
+    allowed = parse_spec(f"{text}allow_unsafe: [{option}]\n", Path("study.yaml"))
+    assert set(allowed.unsafe_options) == {option}
+
+
 def test_an_option_of_another_engine_is_no_concern() -> None:
     assert unsafe_reason("leveldb", "paranoid_checks", [False], Durability.WAL) == ""
     assert study("leveldb", rest="options: {paranoid_checks: false}").unsafe_options == {}

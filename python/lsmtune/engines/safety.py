@@ -114,11 +114,6 @@ UNSAFE_OPTIONS = (
 DURABILITY_OPTIONS = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
 
 
-def weakest(classes: Iterable[Durability]) -> Durability:
-    """The class among several that promises least."""
-    return max(classes, key=list(Durability).index)
-
-
 def unsafe_reason(
     engine: str, option: str, values: Iterable[OptionValue], durability: Durability
 ) -> str:

@@ -17,7 +17,6 @@ from lsmtune.engines.safety import (
     check_allowance,
     flattened,
     unsafe_reason,
-    weakest,
 )
 from lsmtune.engines.scaling import least_of, scaling_options
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
@@ -25,7 +24,7 @@ from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, parse_document, read_as, read_text
 from lsmtune.model.metrics import METRICS
-from lsmtune.model.workload import PageCache
+from lsmtune.model.workload import Durability, PageCache
 from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
 from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
@@ -296,17 +295,18 @@ def _unsafe_options(
 ) -> dict[str, str]:
     """The unsafe options that the study uses and allows, with their reasons."""
     engine = engine_of(study)
-    durability = weakest(weighted.workload.durability for weighted in workloads)
+    classes = {weighted.workload.durability for weighted in workloads}
     used: dict[str, str] = {}
     for field, name, value in _values_used(stated, space):
-        reason = unsafe_reason(engine, name, [value], durability)
-        if not reason:
-            continue
-        if name not in study.allow_unsafe:
-            why = f"unsafe under durability {durability.value} ({reason})"
-            allowed = f"another value, or allow_unsafe: [{name}]"
-            raise FieldError(field, why=why, found=value, allowed=allowed)
-        used[name] = reason
+        for durability in sorted(classes, key=list(Durability).index):
+            reason = unsafe_reason(engine, name, [value], durability)
+            if not reason:
+                continue
+            if name not in study.allow_unsafe:
+                why = f"unsafe under durability {durability.value} ({reason})"
+                allowed = f"another value, or allow_unsafe: [{name}]"
+                raise FieldError(field, why=why, found=value, allowed=allowed)
+            used[name] = reason
     unused = "the study does not use it with an unsafe value"
     for index, name in enumerate(study.allow_unsafe):
         check_allowance(name, engine, used, "", f"allow_unsafe[{index}]", unused)
