@@ -92,6 +92,21 @@ def test_flags_of_slurm_alone_say_so(lsmtune: Any) -> None:
     assert "--slurm N" in said.refusal
 
 
+@pytest.mark.parametrize(
+    ("flags", "refusal"),
+    [
+        (("--join", "10.0.0.1:6379", "--port", "7000"), "--port: has no effect beside --join"),
+        (("--begin", "10.0.0.1", "--name", "a"), "--name: has no effect beside --begin"),
+        (("--begin", "10.0.0.1", "--dir", "/scratch"), "--dir: has no effect beside --begin"),
+    ],
+)
+def test_a_flag_that_is_for_the_other_kind_of_worker_says_so(
+    lsmtune: Any, flags: tuple[str, ...], refusal: str
+) -> None:
+    """It was dropped: who gave the head's port by --port measured for whoever had another."""
+    assert refusal in lsmtune("worker", *flags).refusal
+
+
 def test_jobs_run_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of this machine in the place of Slurm's jobs."""
     submitit = pytest.importorskip("submitit", reason="submitit is not installed: make dev")

@@ -61,6 +61,11 @@ def _worker(
     """Measure for a fleet on this machine, or begin one. Runs until Ctrl-C."""
     if (begin is None) == (join is None):
         raise InputError("lsmtune worker", allowed="--begin ADDRESS or --join HOST:PORT")
+    if join is not None and port != PORT:
+        raise InputError("--port", found=port, why="has no effect beside --join HOST:PORT")
+    if begin is not None and (name is not None or directory is not None):
+        why = "has no effect beside --begin ADDRESS: this machine does not measure"
+        raise InputError("--dir" if name is None else "--name", why=why)
     need_package("ray", "lsmtune worker")
     if join is not None and not _ADDRESS.fullmatch(join):
         raise InputError("--join", found=join, allowed="HOST:PORT, as `lsmtune worker` prints it")
