@@ -194,6 +194,13 @@ def test_durations(duration: str, expected: str) -> None:
     assert found.study["budget"] == {"time": expected}
 
 
+@pytest.mark.parametrize("seconds", [3600, 90])
+def test_a_duration_without_a_unit_is_seconds(seconds: int) -> None:
+    """NNI 2 takes such a whole number; it was refused."""
+    found = experiment(f"trialCommand: x\nmaxExperimentDuration: {seconds}")
+    assert found.study["budget"] == {"time": {3600: "1h", 90: "1m30s"}[seconds]}
+
+
 def test_a_tuner_that_is_not_here_is_said_with_what_comes_nearest() -> None:
     found = experiment("trialCommand: x\ntuner: {name: Anneal}")
     assert found.study["sampler"] == {"name": "tpe"}

@@ -470,6 +470,8 @@ def _add_budget(reading: _Reading) -> None:
 
 
 def _duration(reading: _Reading, name: str, value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0 and name != _TIME[0]:
+        return format_duration(value)  # of version 2: `parse_time` in nni/experiment/config/utils
     match = _DURATION.fullmatch(str(value).strip())
     if match is None or float(match["number"]) == 0:
         raise reading.document.error((name,), found=value, allowed="a number and s, m, h or d: 12h")
