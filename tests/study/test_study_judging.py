@@ -17,6 +17,7 @@ from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study import drift
 from lsmtune.study.judging import Judgement, Observations, Promotion, judge
+from lsmtune.study.observer import new_changes
 from lsmtune.study.promotion import notes_on_sizes
 from lsmtune.study.racing import PRIOR_LOG_SD
 from lsmtune.study.size import RunSize
@@ -338,3 +339,20 @@ def test_a_study_that_judges_what_is_new_agrees_with_one_that_judges_all(
         assert seen.judgement.next_repeat(3) == fresh.next_repeat(3)
         assert seen.for_searcher() == {number: fresh.told(number) for number in trials}
     assert len(seen.judgement.drift.changes()) > 0
+
+
+def test_a_change_of_one_host_is_told_by_the_trials_that_ran_on_it(
+    changed: list[Round],
+) -> None:
+    """Those of another host, which was steady, were named as before and after it."""
+    on_a = [replace(anchor, host="a") for anchor in changed]
+    on_b = [ok(10 * n + 1, 100.0, host="b") for n in range(2)]
+    trials = [
+        *(trial(0, ok(5, 80.0, host="a")), trial(1, ok(18, 80.0, host="b"))),
+        *(trial(2, ok(24, 80.0, host="b")), trial(3, ok(25, 60.0, host="a"))),
+        *(trial(4, ok(31, 80.0, host="b")), trial(5, ok(35, 40.0, host="a"))),
+    ]
+    anchors = sorted([*on_a, *on_b], key=lambda anchor: anchor.first)
+    (line,) = new_changes(judge(trials, anchors, GOAL), GOAL, set())
+    assert line.startswith("a changed between trial 0 and trial 5: ")
+    assert line.endswith("; 1 trial is run again")

@@ -36,7 +36,7 @@ from lsmtune.study.trials import TrialEnd
 
 @dataclass(frozen=True)
 class JudgedTrial:
-    """A trial, which began in row `first` of the store, as it is seen now.
+    """A trial, which began in row `first` of the store, on `host` of a fleet, as it is seen now.
 
     `end` has its values, for which `runs` of its `tried` rounds count. `unplaced`: all of them ran
     while the machine changed, and the trial is to be run again. At the speed that the machine had
@@ -59,6 +59,7 @@ class JudgedTrial:
     value: float | None = None
     standing: Standing | None = None
     scatter: Scatter = (0.0, 0)
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,7 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
         standing=standing,
         # Most trials have one round.
         scatter=scatter_of(_logs(all_placed, drift, goal)) if len(all_placed) > 1 else (0.0, 0),
+        host=first.host,
     )
 
 

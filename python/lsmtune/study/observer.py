@@ -128,18 +128,20 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
 
 def new_changes(judgement: Judgement, goal: Goal, known: set[tuple[int, int]]) -> list[str]:
     """A line for each change of the machine that is not `known` to the user; now they all are."""
-    trials, changes, lines = judgement.trials, judgement.drift.changes(), []
+    changes, lines = judgement.drift.changes(), []
     for change in changes:
         if (change.before, change.after) in known:
             continue
         label = goal.objectives[change.objective].label
-        unplaced = (trials[number].first for number in judgement.unplaced())
-        count = sum(change.before < first < change.after for first in unplaced)
+        trials = [each for each in judgement.trials.values() if each.host == change.host]
+        unplaced = set(judgement.unplaced())
+        between = (t for t in trials if change.before < t.first < change.after)
+        count = sum(trial.number in unplaced for trial in between)
         runs = "1 trial is" if count == 1 else f"{count} trials are"
         rest = f"; {runs} run again" if count else ""
         # Between which trials: the last before, and the first after the change.
-        before = [trial.number for trial in trials.values() if trial.first < change.before]
-        after = [trial.number for trial in trials.values() if trial.first > change.after]
+        before = [trial.number for trial in trials if trial.first < change.before]
+        after = [trial.number for trial in trials if trial.first > change.after]
         start = f"trial {before[-1]}" if before else "the baseline"
         where = f"between {start} and trial {after[0]}" if after else f"after {start}"
         lines.append(
