@@ -468,6 +468,7 @@ def test_what_auto_begins_with_is_an_optimum_and_a_preset_by_turns() -> None:
         (None, 1.5),
         ("[write_amplification < 2 * baseline]", 2.0),
         ("[baseline.write_amplification * 3 >= write_amplification]", 3.0),
+        ("[write_amplification >= 0.1 * baseline, write_amplification < 2 * baseline]", 2.0),
         ("[write_amplification + stall_s <= 2 * baseline.write_amplification]", None),
         ("[]", None),
     ],

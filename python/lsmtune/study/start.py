@@ -262,7 +262,8 @@ def _amplification_guard(spec: Spec) -> AmplificationGuard | None:
             middle = math.sqrt(low * high)
             holds = guard.holds({**known, _AMPLIFICATION: middle})
             low, high = (middle, high) if holds else (low, middle)
-        return AmplificationGuard(guard.text, low) if high < _RATIO_MAX else None
+        if high < _RATIO_MAX:  # one that nothing breaks, a lower bound, leaves it to the next
+            return AmplificationGuard(guard.text, low)
     return None
 
 
