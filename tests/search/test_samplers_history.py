@@ -107,6 +107,22 @@ def test_a_run_that_was_ended_at_nothing_leaves_all_on_one_scale() -> None:
     np.testing.assert_allclose(history.variances, [4.0 / 1600.0, 4.0 / 100.0])
 
 
+def test_a_value_of_nothing_that_breaks_a_constraint_leaves_all_on_one_scale() -> None:
+    """To `auto` targets were plain numbers then, and their variances those of logarithms."""
+    trials = [
+        a_trial(0, value=40.0, violations={"rate": -1.0}),
+        a_trial(1, value=10.0, violations={"rate": -1.0}),
+        a_trial(2, value=0.0, violations={"rate": 1.0}),
+    ]
+    for trial in trials[:2]:
+        trial.system_attrs = {**trial.system_attrs, "lsmtune:noise": ValueNoise(4.0, 1)}
+    history = HistoryReader(UNIT_SPACE).read(trials, 9, StudyDirection.MINIMIZE)
+    known = Known.of(history, 1.0)
+    assert not known.in_logs
+    np.testing.assert_allclose(known.targets, [40.0, 10.0, 10.0])
+    np.testing.assert_allclose(known.variances, [4.0, 4.0, 0.0])
+
+
 def test_a_censored_value_is_what_a_model_expects_beyond_its_bound() -> None:
     rng = np.random.default_rng(0)
     drawn = rng.normal(1.0, 2.0, 400_000)

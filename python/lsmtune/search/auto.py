@@ -283,8 +283,11 @@ class Known:
         values = np.where(np.isfinite(history.values), history.values, math.nan)
         finite = np.isfinite(values)
         in_logs = bool((values[finite] > 0).all())
+        variances = history.variances
         if history.censored.any():  # as their bounds are, of which one may be 0
             in_logs = history.in_logs
+        if history.in_logs and not in_logs:  # a value of 0 that breaks a constraint is no bound
+            variances = np.where(finite, variances * values**2, 0.0)
         finite &= (values > 0) | (not in_logs)
         with np.errstate(invalid="ignore", divide="ignore"):
             targets = sign * (np.log(values) if in_logs else values)
@@ -310,7 +313,7 @@ class Known:
             censored=np.flatnonzero(history.censored & ~lost),
             failed=np.flatnonzero(lost),
             targets=targets,
-            variances=history.variances,
+            variances=variances,
             log_seconds=np.log(seconds),
             violations={k: v for k, v in violations.items() if (v > 0).any()},
             holds=holds,
