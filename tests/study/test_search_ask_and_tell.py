@@ -247,6 +247,18 @@ def test_a_trial_that_was_never_told_is_tried_again_first(folder: Path) -> None:
         assert len(search.trials) == 3
 
 
+def test_a_new_constraint_passes_over_trials_that_were_not_told_its_metric(folder: Path) -> None:
+    """The folder could not be opened: 'tell: memory: missing', of a trial of days ago."""
+    with Search(SPACE, folder=folder) as search:
+        search.tell(search.ask(), 1.0)
+    more: dict[str, Any] = {"metrics": ["memory"], "constraints": ["memory <= 6MiB"]}
+    with Search(SPACE, folder=folder, **more) as search:
+        (old,) = search.trials
+        assert (old.violations, old.eligible) == ({}, True)
+        with pytest.raises(InputError, match="tell: memory: missing"):
+            search.tell(search.ask(), 2.0)
+
+
 def test_a_start_in_whole_numbers_is_not_run_again_in_every_session(folder: Path) -> None:
     """The trial had 8.0 for the 8 that was stated, and each session queued it anew."""
     for session in range(3):

@@ -298,6 +298,11 @@ class Search:
         for name in names:
             if name not in metrics:
                 raise InputError("tell", name, why="missing", nearest=nearest_name(name, metrics))
+        for constraint in self._arguments.of_kind(ConstraintKind.OUTCOME):
+            missing = sorted(constraint.metric_names - metrics.keys())
+            if missing:
+                why = f"missing, and a constraint names it: {constraint.text}"
+                raise InputError("tell", missing[0], why=why)
         return metrics
 
     def _judged(
@@ -313,10 +318,8 @@ class Search:
         if outcome is not Outcome.OK:
             return FinishedTrial(number, options, outcome, None, metrics, violations)
         for constraint in self._arguments.of_kind(ConstraintKind.OUTCOME):
-            missing = sorted(constraint.metric_names - metrics.keys())
-            if missing:
-                why = f"missing, and a constraint names it: {constraint.text}"
-                raise InputError("tell", missing[0], why=why)
+            if not constraint.metric_names <= metrics.keys():
+                continue  # a new one, on what was not told of a stored trial
             known = self._arguments.known(values)
             violations[constraint.text] = constraint.violation({**known, **metrics})
         objectives = tuple(metrics[name] for name in self._arguments.objectives)
