@@ -202,6 +202,16 @@ def test_a_study_of_properties_and_of_a_workload_file(lsmtune: Any, files: Path)
     assert load_spec(files / "inner" / "n.yaml").workload.name == "nights"
 
 
+def test_a_study_of_a_workload_with_the_longest_name_there_is(lsmtune: Any, files: Path) -> None:
+    """With the engine before it the name of the study was too long, and init failed."""
+    text = (files / "nights.yaml").read_text()
+    (files / "long.yaml").write_text(text.replace("name: nights", f"name: {'n' * 100}"))
+    assert lsmtune("init", "--workload", "long.yaml", "--output", "s.yaml").status == 0
+    spec = load_spec(files / "s.yaml")
+    assert spec.workload.name == "n" * 100
+    assert spec.name == f"rocksdb-{'n' * 92}"
+
+
 def test_bench_takes_properties(lsmtune: Any, files: Path, fake_driver: Path) -> None:
     assert fake_driver.is_file()
     arguments = ("-P", "workloadc", "-p", "leveldb.block_size=4096", "--json")

@@ -13,7 +13,7 @@ from lsmtune.engines.ready import known_spaces
 from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
-from lsmtune.model.workload import Workload
+from lsmtune.model.workload import NAME_LENGTH_MAX, Workload
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
@@ -214,7 +214,7 @@ def study_text(
     about = family.description if family else f"the workload {workload.name}"
     return _TEMPLATE.format(
         engine=engine,
-        workload_name=workload.name,
+        workload_name=workload.name[: NAME_LENGTH_MAX - len(f"{engine}-")],
         workload=_workload_lines(fields),
         description=about[:1].upper() + about[1:],
         baseline=_mapping("baseline", today) if today else "baseline: default",
