@@ -452,8 +452,9 @@ def first_points(
 ) -> list[Options]:
     """What `auto` tries first: the baseline, presets, and optima of cost models."""
     spec = study_spec(folder, case, share, {"name": "auto"}, seed, seconds)
-    defaults = engine_defaults(spec, tune_runner(spec).engine.version)
-    return [*allowed_points(spec, defaults, Feasibility(spec, defaults), TuneObserver())]
+    version = tune_runner(spec).engine.version
+    feasibility = Feasibility(spec, version=version)
+    return [*allowed_points(spec, engine_defaults(spec, version), feasibility, TuneObserver())]
 
 
 def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:

@@ -160,7 +160,7 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
         assert len(rows) == known
         assert found is not None
         # The report, and the next session, read the rows of both.
-        assert found == promotion_of(rows, spec, None, stored_beliefs(own))  # type: ignore[arg-type]
+        assert found == promotion_of(rows, spec, stored_beliefs(own))  # type: ignore[arg-type]
         assert found.believed == {1: NormalDist(0.1, 0.2)}
         assert found.values == values
     assert [row.repeat for row in rows] == [0, 0, 1, 1]

@@ -68,7 +68,7 @@ def test_a_guard_gives_way_by_what_its_metric_scatters(
         return replace(row, measurement=taking(own * unit, row.measurement))
 
     rows = [in_unit(row) for row in stored(tmp_path / "s") if row.role in OF_BASELINE]
-    feasibility = Feasibility(spec, None, rows)
+    feasibility = Feasibility(spec, rows)
 
     def odds(space: float) -> tuple[bool, float]:
         broken = feasibility.violations({}, [taking(space * unit, rows[0].measurement)])
@@ -93,7 +93,7 @@ def test_a_guard_compares_a_run_with_the_baseline_of_its_own_host(tmp_path: Path
 
     rows = [row for row in stored(tmp_path / "s") if row.role in OF_BASELINE]
     here, there = [on("a", 1.0, row) for row in rows], [on("b", 3.0, row) for row in rows]
-    alone, both = Feasibility(spec, None, here), Feasibility(spec, None, [*here, *there])
+    alone, both = Feasibility(spec, here), Feasibility(spec, [*here, *there])
     # What b joined later changes nothing of what is known of a.
     assert round_of(here[:1], spec, both) == round_of(here[:1], spec, alone)
     well, thrice = round_of(there[:1], spec, both), round_of([on("a", 3.0, rows[0])], spec, both)

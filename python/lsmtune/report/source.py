@@ -30,7 +30,7 @@ from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
-from lsmtune.study.feasible import Feasibility, engine_defaults
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.session import FLEET_ELAPSED, REFUSED
@@ -182,10 +182,9 @@ def study_records(
     `believed` is that of its Promotion.
     """
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
-    # Those of the engine that ran, by which the study itself judged.
+    # That of the engine that ran, by which the study itself judged.
     version = measurements[-1].measurement.engine.version if measurements else None
-    defaults, runs = engine_defaults(spec, version), trial_runs(measurements)
-    feasibility = Feasibility(spec, defaults, measurements, version)
+    feasibility, runs = Feasibility(spec, measurements, version), trial_runs(measurements)
     # The trials that ended: those that still run, or were cut off, are left out.
     ended: dict[int, TrialRounds] = {}
     for number, of_trial in runs.items():
@@ -195,7 +194,7 @@ def study_records(
         if rounds is not None:
             ended[number] = rounds
     anchors = anchor_rounds(measurements, spec.goal)
-    promotion = promotion_of(measurements, spec, defaults, believed)
+    promotion = promotion_of(measurements, spec, believed)
     judgement = judge(ended.values(), anchors, spec.goal, promotion)
     drift = judgement.drift
     trials = tuple(

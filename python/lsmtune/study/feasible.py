@@ -141,19 +141,17 @@ class Feasibility:
     def __init__(
         self,
         spec: Spec,
-        defaults: Mapping[str, OptionValue] | None = None,
         baseline: Iterable[StoredMeasurement] = (),
         version: str | None = None,
     ) -> None:
-        """`defaults` are those of the engine that is measured; of the newest one when not given.
+        """`baseline` are the rows of the store that guards compare with, of any roles.
 
-        `baseline` are the rows of the store that guards compare with, of any roles: those of the
-        baseline and of the calibration before the search. Guards hold while there are none.
-        The memory model is that of the engine's `version`, of the newest one when not given.
+        Those of the baseline and of the calibration before the search count. Guards hold while
+        there are none. Defaults and memory model are those of the engine's `version`, of the newest
+        one when not given.
         """
         self._spec = spec
-        self._defaults = engine_defaults(spec, None) if defaults is None else defaults
-        self._version = version
+        self._defaults, self._version = engine_defaults(spec, version), version
         self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
@@ -184,7 +182,7 @@ class Feasibility:
             return self
         if host not in self._own:
             rows = self._rows.get(host, ())
-            self._own[host] = Feasibility(self._spec, self._defaults, rows, self._version)
+            self._own[host] = Feasibility(self._spec, rows, self._version)
         return self._own[host]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:

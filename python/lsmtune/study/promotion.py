@@ -97,7 +97,7 @@ def promote(
             return None
         walls_s.append(sum(run.wall_s for run in runs))
         runs_s.append(sum(run.measurement.elapsed_s for run in runs))
-    return promotion_of(store.all(), spec, defaults, known)
+    return promotion_of(store.all(), spec, known)
 
 
 def believed_there(believed: Mapping[int, NormalDist], size: RunSize) -> dict[int, NormalDist]:
@@ -169,7 +169,6 @@ def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float
 def promotion_of(
     rows: Sequence[StoredMeasurement],
     spec: Spec,
-    defaults: Mapping[str, OptionValue] | None,
     believed: Mapping[int, NormalDist],
 ) -> Promotion:
     """What the latest round among the `rows` of a study came to; an empty one without any.
@@ -183,7 +182,7 @@ def promotion_of(
     # Guards compare with the baseline at this size, and with no other.
     compared = [replace(row, role=Role.BASELINE) for row in of_baseline]
     version = rows[-1].measurement.engine.version if rows else None
-    feasibility = Feasibility(spec, defaults, compared, version)
+    feasibility = Feasibility(spec, compared, version)
 
     def value(measurements: Sequence[Measurement]) -> float | None:
         whole = len(measurements) == len(spec.workloads)

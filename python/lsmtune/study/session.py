@@ -160,7 +160,7 @@ class Session:
         self._folder.note_origin(spec.path)
         self._remember_anchors()
         believed = stored_beliefs(self._folder.measurements)
-        self._observations.promote(promotion_of(rows, spec, self._defaults, believed))
+        self._observations.promote(promotion_of(rows, spec, believed))
         for trial in runs.values():
             self._remember(trial)
         judged = self._observations.judgement.trials
@@ -182,7 +182,7 @@ class Session:
 
     def _feasible(self, rows: Iterable[StoredMeasurement]) -> Feasibility:
         """What is feasible beside the baseline's runs among `rows`, on the engine measured."""
-        return Feasibility(self._spec, self._defaults, rows, self._engine.version)
+        return Feasibility(self._spec, rows, self._engine.version)
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
         """What is stored of a trial."""
