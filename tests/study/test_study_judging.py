@@ -109,7 +109,7 @@ def test_what_ran_while_the_machine_changed_is_run_again_and_no_longer_counts(
 ) -> None:
     lost = trial(1, ok(25, 70.0))
     before = judge([trial(0, ok(5, 80.0)), lost], changed, GOAL)
-    assert before.unplaced() == [1]
+    assert [n for n, trial in before.trials.items() if trial.unplaced] == [1]
     assert before.next_repeat(1) == 1
     again = judge([trial(0, ok(5, 80.0)), trial(1, ok(25, 70.0), ok(55, 30.0))], changed, GOAL)
     assert values(again) == pytest.approx({0: 80.0, 1: 60.0})
@@ -119,7 +119,7 @@ def test_what_ran_while_the_machine_changed_is_run_again_and_no_longer_counts(
 
 def test_nothing_is_run_again_without_end(changed: list[Round]) -> None:
     found = judge([trial(0, *(ok(row, 70.0) for row in (21, 22, 23)))], changed, GOAL)
-    assert found.unplaced() == [0]
+    assert [n for n, trial in found.trials.items() if trial.unplaced] == [0]
     assert found.next_repeat(1) is None
     assert values(found)[0] == pytest.approx(70.0 * math.sqrt(2.0))
 
@@ -127,7 +127,7 @@ def test_nothing_is_run_again_without_end(changed: list[Round]) -> None:
 def test_pruned_and_failed_trials_are_not_run_again(changed: list[Round]) -> None:
     ends = Outcome.PRUNED, Outcome.CRASHED
     found = judge([trial(n, Round(25, 25, end)) for n, end in enumerate(ends)], changed, GOAL)
-    assert found.unplaced() == []
+    assert [n for n, trial in found.trials.items() if trial.unplaced] == []
     assert found.next_repeat(3) is None
 
 

@@ -215,10 +215,6 @@ class Judgement:
                 return trial.number
         return self._race.repeat(runs_max)
 
-    def unplaced(self) -> list[int]:
-        """The trials whose rounds all ran while the machine changed."""
-        return [trial.number for trial in self.trials.values() if trial.unplaced]
-
     @property
     def told_log_sd(self) -> float:
         """`log_sd` in two digits: samplers read all trials anew when it changes."""

@@ -134,9 +134,7 @@ def new_changes(judgement: Judgement, goal: Goal, known: set[tuple[int, int]]) -
             continue
         label = goal.objectives[change.objective].label
         trials = [each for each in judgement.trials.values() if each.host == change.host]
-        unplaced = set(judgement.unplaced())
-        between = (t for t in trials if change.before < t.first < change.after)
-        count = sum(trial.number in unplaced for trial in between)
+        count = sum(t.unplaced for t in trials if change.before < t.first < change.after)
         runs = "1 trial is" if count == 1 else f"{count} trials are"
         rest = f"; {runs} run again" if count else ""
         # Between which trials: the last before, and the first after the change.
