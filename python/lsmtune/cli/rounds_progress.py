@@ -9,7 +9,6 @@ from pathlib import Path
 from lsmtune.cli.live import live_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
-from lsmtune.errors import InputError
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.rounds import read_rounds
 from lsmtune.experiment.schedule import Arm, Cell, Slot
@@ -142,15 +141,8 @@ def stored_runs(folder: Path, names: Collection[str]) -> tuple[StoredMeasurement
 
     Whether they are comparable with what is wanted now is only seen when it is performed.
     """
-    if not (folder / MEASUREMENTS_DB).is_file():
-        return ()
-    try:
-        stored = read_rounds(folder)
-    except InputError:
-        # Its first command ended before the tables were there, and this one makes them.
-        if not is_empty(folder / MEASUREMENTS_DB):
-            raise
-        stored = ()
+    # It is empty where the first command ended before the tables were there: this one makes them.
+    stored = () if is_empty(folder / MEASUREMENTS_DB) else read_rounds(folder)
     return tuple(run for run in stored if run.arm in names)
 
 
