@@ -79,7 +79,7 @@ def open_storage(
         if server is None and path.is_file() and path.stat().st_size:
             with explained(path), closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
-                tables = _OPTUNA_TABLES if begun or read_only else ()
+                tables = _OPTUNA_TABLES if begun else ()
                 check_database(path, connection, tables)
         with readable(path), quiet_optuna():
             return RDBStorage(
@@ -106,7 +106,8 @@ def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction
         )
 
 
-def _digest(part: object) -> str:
+def digest(part: object) -> str:
+    """What is kept of a part: alike for parts that are alike."""
     text = json.dumps(encode(part), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -198,7 +199,7 @@ class StudyFolder:
     def _adopt(
         self, parts: Mapping[str, object], text: str, directions: Sequence[Direction]
     ) -> None:
-        now = {name: _digest(part) for name, part in parts.items()}
+        now = {name: digest(part) for name, part in parts.items()}
         stored = self.measurements.fact(_COMPARABLE)
         was = now if stored is None else stored
         changed = [name for name in {**now, **was} if was.get(name) != now.get(name)]
@@ -278,7 +279,7 @@ class StudyFolder:
     def _optuna_storage(self) -> RDBStorage:
         if self._storage is None:
             path = self._study_db
-            begun = self.measurements.fact(_COMPARABLE) is not None
+            begun = self._read_only or self.measurements.fact(_COMPARABLE) is not None
             self._storage = open_storage(
                 path, read_only=self._read_only, server=self._server, begun=begun
             )

@@ -6,7 +6,6 @@ round.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter
@@ -17,13 +16,12 @@ from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.experiment.files import MEASUREMENTS_DB, explained, not_ours, run_directory
-from lsmtune.experiment.folder import ROUNDS, StudyFolder
+from lsmtune.experiment.folder import ROUNDS, StudyFolder, digest
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.machine.files import is_owned
-from lsmtune.model.codec import encode
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -99,7 +97,7 @@ def perform(
 
 
 def _in_any_order(parts: Sequence[object]) -> list[str]:
-    return sorted({json.dumps(encode(part), sort_keys=True) for part in parts})
+    return sorted({digest(part) for part in parts})
 
 
 def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
