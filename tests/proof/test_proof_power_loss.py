@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -364,7 +365,13 @@ class TestEngines:
         assert found.states_ordered >= 3
         assert found.acknowledged == (2 << 20) // 416
         assert found.outcome is CrashOutcome.PASSED, power_findings(found)
-        assert (found.lost_share_max > 0.0) == (durability is not Durability.SYNC)
+        if durability is Durability.SYNC:
+            assert found.lost_share_max == 0.0
+            return
+        # Such a load takes 20 ms. Where the machine lets the driver say nothing meanwhile, no
+        # write is known to have returned before the last flush, and none can be lost.
+        more = (self.result(tmp_path / f"{n}", driver, rocksdb_library, durability) for n in (1, 2))
+        assert any(each.lost_share_max > 0.0 for each in chain([found], more))
 
     @pytest.mark.parametrize("durability", [Durability.SYNC, Durability.WAL])
     def test_leveldb_keeps_what_was_synced_on_a_usual_file_system(
@@ -373,7 +380,9 @@ class TestEngines:
         found = self.result(tmp_path, driver, leveldb_library, durability)
         assert found.states == 12
         assert found.outcome is CrashOutcome.PASSED, power_findings(found)
-        assert (found.lost_share_max > 0.0) or durability is Durability.SYNC
+        if durability is Durability.WAL and found.lost_share_max == 0.0:  # as above
+            found = self.result(tmp_path / "again", driver, leveldb_library, durability)
+            assert found.lost_share_max > 0.0
 
     @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
     def test_a_device_that_forgets_what_was_synced_is_found(
