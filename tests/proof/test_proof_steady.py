@@ -113,6 +113,33 @@ def test_one_run_in_six_with_a_trend_is_chance() -> None:
     assert "candidate: write: not steady: throughput fell" in verdict.why
 
 
+@pytest.mark.parametrize(
+    ("mix", "grows"),
+    [
+        ((("get", 0.95), ("insert", 0.05)), True),
+        ((("get", 0.996), ("insert", 0.004)), False),
+        ((("insert", 0.05), ("delete_oldest", 0.05)), False),
+        ((("get", 0.5), ("update", 0.5)), False),
+    ],
+)
+def test_a_run_that_doubles_its_data_has_no_rate_that_lasts(
+    mix: tuple[tuple[str, float], ...], grows: bool
+) -> None:
+    """YCSB D fell by 61 % while its data doubled; one proof of two was refused for that."""
+    work = Workload("d", (Phase("write", PhaseKind.MEASURE, mix=Mix(mix)),), num=1000)
+    falls = wrote(9, intervals=FALLING, operations=20_000)
+    sides = [([measured(falls)], [measured(falls)])] * 6
+    verdict = judged_by_length(BETTER, GOAL, [work], sides, burst=False)
+    assert (verdict.outcome is VerdictOutcome.BETTER) is grows
+    assert (unsteady(measured(falls), work, GOAL) == []) is grows
+    assert steady_factor(measured(falls), work, GOAL, 0.0) == (1.0 if grows else 2.0)
+    note = (
+        "d, write: adds 1,000 records to 1,000, so that its rate moves with the tree; the ratio is "
+        "that of the whole run"
+    )
+    assert verdict.notes == ((note,) if grows else ())
+
+
 def test_what_is_not_better_anyway_is_told_beside_the_verdict() -> None:
     worse = replace(BETTER, outcome=VerdictOutcome.WORSE)
     verdict = judged([wrote(1)] * 6, [wrote(1)] * 6, verdict=worse)

@@ -7,6 +7,7 @@ what breaks the first one breaks the second, too:
 - To decide, a run has to be *steady* (`unsteady`). Of the phases that the goal looks at, those that
   write made `FLUSHES_LEAST` flushes together and a compaction, or `FLUSHES_WANTED` flushes and
   none. Those that are no whole jobs put off no more than they did, and their rate has no trend.
+  Whole jobs treat each key once, or insert so many records that the tree is another at their end.
   Studies make their runs longer until they are steady (`flushes_missing`, `steady_factor`), and no
   verdict on others is `better`.
 - To be quoted, a run has to be longer (`length_warnings`). Each measure phase that writes made
@@ -47,6 +48,9 @@ FLUSHES_BEFORE_COMPACTION = 8
 # Compactions may have more to do in the second half of a phase than in the first, by this share of
 # what that half wrote. A sawtooth of 20 flushes varies by a tenth of it.
 PUT_OFF_MOST = 0.2
+# A phase that adds this share of its records to them slows down as its tree grows: no rate lasts.
+GROWTH_LEAST = 0.1
+_DELETES = ("delete_oldest", "delete", "deleterandom")
 # Of level 0, from empty to its trigger, in a run whose options say how many files that takes.
 CYCLES_WANTED = 2
 # How many times as long a run is next that flushed nothing, and one of which only the rate moved.
@@ -62,9 +66,9 @@ def unsteady(
     """Why a run of `workload` cannot show what its engine sustains, by the phases of `goal`.
 
     What was written made fewer than `flushes_least` flushes or no compaction, what it left took
-    longer than the phase itself, or the throughput has a trend. Phases that treat each key once are
-    whole jobs: their rate moves with the tree, and what they leave is charged to them. What a run
-    did not count is not held against it.
+    longer than the phase itself, or the throughput has a trend. Phases that treat each key once, or
+    insert many records, are whole jobs: their rate moves with the tree, and what they leave is
+    charged to them. What a run did not count is not held against it.
     """
     phases = judged_phases(measurement, goal)
     lines = []
@@ -190,7 +194,24 @@ def _moving(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]
 
 def _no_jobs(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[PhaseMeasurement]:
     jobs = {phase.name for phase in workload.phases if phase.is_job}
-    return [phase for phase in phases if phase.name not in jobs]
+    growing = {name for name, _ in records_added(phases, workload)}
+    return [phase for phase in phases if phase.name not in jobs | growing]
+
+
+def records_added(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[tuple[str, int]]:
+    """Of phases that do not treat each key once: those that grow the data, by so many records.
+
+    A hundred operations of YCSB D insert five records. Its runs need so many operations to flush
+    and compact that they double the data.
+    """
+    shares = {phase.name: phase.shares for phase in workload.phases if not phase.is_job}
+    grown = []
+    for phase in phases:
+        of = shares.get(phase.name, {})
+        added = of.get("insert", 0.0) - sum(of.get(name, 0.0) for name in _DELETES)
+        if added > 0.0 and added * phase.operations >= GROWTH_LEAST * workload.num:
+            grown.append((phase.name, round(added * phase.operations)))
+    return grown
 
 
 def judged_phases(measurement: Measurement, goal: Goal) -> list[PhaseMeasurement]:
@@ -352,13 +373,11 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     return replace(workload, num=num, phases=tuple(phases))
 
 
-_OTHER_RECORDS = frozenset({"insert", "delete_oldest", "delete", "deleterandom"})
-
-
 def can_warm(workload: Workload) -> bool:
     """Whether what it measures leaves it the same records, so that it can do it before, too."""
     measured = workload.measured_phases
-    keeps = all(phase.shares and _OTHER_RECORDS.isdisjoint(phase.shares) for phase in measured)
+    others = {"insert", *_DELETES}
+    keeps = all(phase.shares and others.isdisjoint(phase.shares) for phase in measured)
     return keeps and can_last(workload)
 
 

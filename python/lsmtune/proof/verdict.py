@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from lsmtune.experiment.run_length import unsteady
+from lsmtune.experiment.run_length import judged_phases, records_added, unsteady
 from lsmtune.model.goal import Direction, Goal, Objective, default_direction
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.metrics import BY_NAME, METRICS, TOTAL_METRICS, shown_in
@@ -283,6 +283,7 @@ def judged_by_length(
     verdict = replace(verdict, proved_at=tuple(proved_at))
     if burst or not pairs:
         return verdict
+    verdict = replace(verdict, notes=(*verdict.notes, *_growth(goal, workloads, pairs[0][0])))
     lines = _unsteady_arms(goal, workloads, pairs)
     if not lines:
         return verdict
@@ -305,6 +306,16 @@ def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: Sides) -> l
                 label = f" under {workload.name}" if len(workloads) > 1 else ""
                 lines.append(f"{arm}{label}: {often}, in {many} of {len(runs)} runs")
     return lines
+
+
+def _growth(goal: Goal, workloads: Sequence[Workload], runs: Runs) -> Iterator[str]:
+    """Of phases that grow the data, what their ratio is about."""
+    for run, workload in zip(runs, workloads, strict=True):
+        for phase, added in records_added(judged_phases(run, goal), workload):
+            yield (
+                f"{workload.name}, {phase}: adds {added:,} records to {workload.num:,}, so that "
+                "its rate moves with the tree; the ratio is that of the whole run"
+            )
 
 
 def _sizes(workloads: Sequence[Workload], pairs: Sides) -> Iterator[ProvedAt]:
