@@ -64,6 +64,13 @@ def test_equal_ratios_give_a_point() -> None:
     assert found.excludes_one()
 
 
+def test_a_bound_beyond_the_range_of_floats_is_none() -> None:
+    """Of two rounds of a sweep with 500 cells; numpy warned of it on the terminal."""
+    found = paired_ratio([1.0, 1.0], [1.0, 1.6], confidence=1.0 - 0.05 / 500)
+    assert found.ratio == pytest.approx(math.sqrt(1.6))
+    assert (found.low, found.high) == (0.0, math.inf)
+
+
 @pytest.mark.parametrize(
     ("baseline", "candidate", "says"),
     [

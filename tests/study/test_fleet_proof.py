@@ -5,6 +5,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from types import SimpleNamespace
@@ -69,8 +70,8 @@ def test_an_effect_that_differs_from_host_to_host_is_unstable_and_not_recommende
     assert not seeds["h0"] & seeds["h1"]
 
 
-def one_pair(number: int, host: str, candidate: Outcome = Outcome.OK) -> Pair:
-    """A pair on `host` in which the candidate is 1.5 times as fast, unless it ends otherwise."""
+def one_pair(number: int, host: str, candidate: Outcome = Outcome.OK, gain: float = 1.5) -> Pair:
+    """A pair on `host` in which the candidate is `gain` times as fast, unless it ends otherwise."""
 
     def run(role: Role, outcome: Outcome, value: float) -> list[StoredMeasurement]:
         phases = (phase(value),) if outcome is Outcome.OK else ()
@@ -82,7 +83,7 @@ def one_pair(number: int, host: str, candidate: Outcome = Outcome.OK) -> Pair:
     noise = 1.0 + 0.01 * (number % 3)
     return Pair(
         run(Role.PROOF_BASELINE, Outcome.OK, 100.0),
-        run(Role.PROOF_CANDIDATE, candidate, 150.0 * noise),
+        run(Role.PROOF_CANDIDATE, candidate, 100.0 * gain * noise),
     )
 
 
@@ -105,6 +106,22 @@ def test_a_candidate_that_fails_on_one_host_alone_is_not_better(
     verdict = fleet_verdict(spec, pairs, measurer, circumstances)  # type: ignore[arg-type]
     assert verdict.outcome is outcome
     assert (f"ended {end.value} on c" in verdict.why) == (end is not Outcome.OK)
+
+
+def test_two_hosts_that_differ_have_no_bounds_at_a_high_confidence(tmp_path: Path) -> None:
+    """They lie beyond the range of floats, which was an error at the end of the proof."""
+    spec = make_spec(tmp_path)
+    spec = replace(spec, proof=replace(spec.proof, confidence=0.9999))
+    pairs = {
+        host: [one_pair(n, host, gain=gain) for n in range(4)]
+        for host, gain in (("a", 1.5), ("b", 2.5))
+    }
+    measurer = SimpleNamespace(workloads=[w.workload for w in spec.workloads], scale=1.0)
+    circumstances = Feasibility(spec).circumstances({})
+    verdict = fleet_verdict(spec, pairs, measurer, circumstances)  # type: ignore[arg-type]
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert verdict.ratio is not None
+    assert (verdict.ratio_low, verdict.ratio_high) == (None, None)
 
 
 def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one(

@@ -28,7 +28,7 @@ from lsmtune.proof.pairs import (
     seconds_each,
 )
 from lsmtune.proof.verdict import judge, secondary_ratios
-from lsmtune.stats.intervals import RandomEffects, RatioInterval, random_effects
+from lsmtune.stats.intervals import RandomEffects, RatioInterval, exp_or_inf, random_effects
 from lsmtune.study.finalist import judged_by_price
 from lsmtune.study.spec import Spec
 
@@ -123,7 +123,7 @@ def fleet_verdict(
     notes, why, interval = [], "", None
     if len(effects) > 1:
         found = random_effects(list(effects.values()), proof.confidence)
-        bounds = (math.exp(found.mean), math.exp(found.low), math.exp(found.high))
+        bounds = (exp_or_inf(found.mean), exp_or_inf(found.low), exp_or_inf(found.high))
         interval = RatioInterval(*bounds, proof.confidence, sum(map(len, effects.values())))
         means = {host: math.exp(math.fsum(v) / len(v)) for host, v in effects.items()}
         notes.append(_hosts_text(means))

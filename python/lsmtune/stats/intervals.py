@@ -106,7 +106,8 @@ def paired_ratio(
     comes from pair i. The logarithms of the ratios are taken as a normal sample, and the interval
     is Student's t interval of their mean with n - 1 degrees of freedom (Student, "The probable
     error of a mean", Biometrika 6, 1908), turned back into a ratio. What both runs of a pair
-    share (the state of the machine, the seed) cancels in the ratio.
+    share (the state of the machine, the seed) cancels in the ratio. A bound beyond the range of
+    floats is 0 or infinite.
 
     When all ratios are the same, the interval is that one point.
 
@@ -120,8 +121,16 @@ def paired_ratio(
     mean = float(np.mean(log_ratios))
     standard_error = float(np.std(log_ratios, ddof=1)) / math.sqrt(pairs)
     margin = float(scipy.special.stdtrit(pairs - 1, 0.5 + confidence / 2.0)) * standard_error
-    low, ratio, high = (float(x) for x in np.exp([mean - margin, mean, mean + margin]))
+    low, ratio, high = (exp_or_inf(log) for log in (mean - margin, mean, mean + margin))
     return RatioInterval(ratio=ratio, low=low, high=high, confidence=confidence, pairs=pairs)
+
+
+_LOG_FLOAT_MAX = math.log(np.finfo(np.float64).max)
+
+
+def exp_or_inf(log: float) -> float:
+    """The exponential of `log`; beyond the largest float infinite, not an error."""
+    return math.exp(log) if log <= _LOG_FLOAT_MAX else math.inf
 
 
 def log_ratios_of(baseline: Sequence[float], candidate: Sequence[float]) -> NDArray[np.float64]:

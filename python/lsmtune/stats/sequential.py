@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from lsmtune.stats.intervals import RatioInterval, log_ratios_of
+from lsmtune.stats.intervals import RatioInterval, exp_or_inf, log_ratios_of
 
 # The slopes of the bets. A bet of slope s wins most if effect / variance of the log ratios is about
 # s. This grid serves pairs whose ratios scatter by 30 % as well as pairs that scatter by 0.3 %.
@@ -40,7 +40,6 @@ _USUAL_WIDTH = 4.5
 _PRECISION = 1e-10
 
 _PAIRS_AT_ONCE = 1000
-_LOG_FLOAT_MAX = math.log(np.finfo(np.float64).max)
 
 
 def pairs_at_least(confidence: float) -> int:
@@ -103,9 +102,9 @@ def sequential_ratio(
         mark = math.log(2.0 / (1.0 - confidence))
         low, high = _lower_bound(logs, mark), -_lower_bound(-logs, mark)
     return RatioInterval(
-        ratio=_exp(float(np.mean(logs))),
-        low=_exp(low),
-        high=_exp(high),
+        ratio=exp_or_inf(float(np.mean(logs))),
+        low=exp_or_inf(low),
+        high=exp_or_inf(high),
         confidence=confidence,
         pairs=len(logs),
     )
@@ -139,8 +138,3 @@ def _log_one_sided(values: NDArray[np.float64]) -> float:
     """The log of the mean, over slopes, of the product of 1 + stake * tanh(slope * value)."""
     gains = np.log1p(_STAKE * np.tanh(np.multiply.outer(_SLOPES, values)))
     return float(np.logaddexp.reduce(gains.sum(axis=1)) - math.log(len(_SLOPES)))
-
-
-def _exp(log: float) -> float:
-    """The exponential of `log`; beyond the largest float infinite, not an error."""
-    return math.exp(log) if log <= _LOG_FLOAT_MAX else math.inf
