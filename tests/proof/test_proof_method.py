@@ -194,6 +194,17 @@ def test_a_scout_that_stalls_does_not_count_and_whole_runs_follow(
     assert again.requests == []
 
 
+def test_a_candidate_that_loses_data_in_a_scout_is_worse_whatever_stalled(
+    folder: StudyFolder, together: list[tuple[PairMethod, int]]
+) -> None:
+    """The baseline stalled there, so that whole runs followed and the loss did not count."""
+    fake = Stalling(fails=lambda r: Outcome.DATA_LOSS if r.config.options and r.slices else None)
+    verdict = paired(folder, fake, Recorder(), ProofPlan())
+    assert (verdict.outcome, verdict.method) == (VerdictOutcome.WORSE, "slices")
+    assert (verdict.pairs, verdict.pairs_failed, len(together)) == (0, 1, 1)
+    assert verdict.why.startswith("a run of the candidate ended data_loss")
+
+
 def test_slices_that_were_asked_for_stay_and_their_stalls_are_told(
     folder: StudyFolder, together: list[tuple[PairMethod, int]]
 ) -> None:

@@ -248,10 +248,10 @@ def choose(
 
     Nor can they be where a side stalls: RocksDB's delayed writes have a rate, and what is due by it
     goes on growing while the process is frozen, so that a stall costs less than it should
-    (`db/write_controller.cc`). `scout` holds all runs of the first pair that was run in slices:
-    when one of them stalled for more than `STALL_TOLERATED` of its time, whole runs are taken from
-    there on. That would be said as well if its sides were swapped, so that the pair may be left
-    out. LevelDB does not say whether it stalled; its sleeps are charged in full, as the driver
+    (`db/write_controller.cc`). `scout` holds all runs of the first pair in slices that ended
+    well: when one of them stalled for more than `STALL_TOLERATED` of its time, whole runs are taken
+    from there on. That would be said as well if its sides were swapped, so that the pair may be
+    left out. LevelDB does not say whether it stalled; its sleeps are charged in full, as the driver
     freezes itself between operations.
     """
     if asked is not None:
@@ -332,8 +332,9 @@ class PairSeries:
 
     @property
     def scout(self) -> Pair | None:
-        """The first pair that was run in slices."""
-        return next((pair for pair in self.stored if pair.is_of(PairMethod.SLICES)), None)
+        """The first pair in slices that ended well: a failure counts, whatever else stalled."""
+        sliced = (pair for pair in self.stored if pair.is_of(PairMethod.SLICES))
+        return next((pair for pair in sliced if not failed(pair.runs)), None)
 
     def choice(self) -> Choice:
         """The method of the next pair; what was run by another one does not count."""
