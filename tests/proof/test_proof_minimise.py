@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.model.config import Config
-from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.proof.minimise import (
     Comparison,
     Kind,
@@ -187,6 +187,31 @@ def test_a_result_that_fails_gets_its_options_back() -> None:
     (back,) = [effect for effect in result.effects if effect.restored]
     assert back.why == "without it a run ended timeout"
     assert back.kept
+
+
+def test_an_option_that_keeps_a_guard_is_put_back() -> None:
+    """It gains nothing itself, and without it the whole minimisation was for nothing."""
+    text = "write_amplification <= 1.5 * baseline"
+
+    class Guarded(TrueEffects):
+        def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
+            found = super().__call__(baseline, candidate, step)
+            if found is None or step.kind is not Kind.GAIN:
+                return found
+            broken = 0 if candidate.options.get("saver") == 1 else 12
+            verdict = replace(found.verdict, guards=(GuardResult(text, 12, broken),))
+            if broken:
+                verdict = verdict.but(VerdictOutcome.NOT_PROVEN, "the candidate breaks it")
+            return Comparison(verdict)
+
+    machine = Guarded({"a": 0.3, "idle": 0.0, "saver": 0.01})
+    result = minimised(machine)
+    assert result.config.options == {"shared": 7, "a": 1, "saver": 1}
+    assert result.effects[2].restored
+    assert result.effects[2].why == "without it the result broke a guard"
+    assert result.is_proven
+    kinds = [step.kind for step in machine.steps[4:]]
+    assert kinds == [Kind.LOSS, Kind.GAIN, Kind.LOSS, Kind.GAIN]
 
 
 def test_a_result_whose_gain_is_not_proven_says_so() -> None:

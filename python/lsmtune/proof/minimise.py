@@ -160,11 +160,13 @@ def minimise(
     same, the one that is tried first goes: `riskiest_first` gives a larger number to what a user
     would rather not deploy. An option stays too where the configuration without it failed, and
     where there were fewer pairs than any proof needs, since nothing is known of it then. Losses too
-    small to be proven one by one can add up, so the result meets the full candidate at the end, and
-    while it is proven worse, or fails, the option that seemed to matter most is put back.
+    small to be proven one by one can add up, and an option without a gain may be what keeps a
+    guard. So the result meets the full candidate at the end, and then the baseline. While it is
+    proven worse, fails, or breaks a guard, the option that seemed to matter most is put back.
 
     Each step is judged at 1 - (1 - confidence) / steps (Bonferroni). Comparisons that are made
-    again after an option was put back are beyond those; what they can do wrong is to keep too much.
+    again after an option was put back are beyond those; what they mostly do wrong is to keep too
+    much.
     """
     options = sorted(
         differing_options(baseline, candidate), key=lambda name: (-riskiest_first(name), name)
@@ -196,8 +198,7 @@ class _Elimination:
                 return self._result(first, why="there is no proven gain to keep")
             for done, option in enumerate(self.options):
                 self._try_without(option, done + 1)
-            loss = self._restore_what_is_missed()
-            gain = self._ask(self.baseline, self._current, Kind.GAIN, self._steps).verdict
+            loss, gain = self._restore_what_is_missed()
         except _InterruptedError:
             return self._result(first, complete=False)
         is_gain = gain.outcome is VerdictOutcome.BETTER
@@ -231,27 +232,33 @@ class _Elimination:
         if not kept:
             self._current = reduced
 
-    def _restore_what_is_missed(self) -> Verdict | None:
-        """Put options back while the result is worse than the full candidate, or fails."""
+    def _restore_what_is_missed(self) -> tuple[Verdict | None, Verdict]:
+        """Loss and gain of the result, for which options go back as `minimise` says."""
 
-        def gain(effect: OptionEffect) -> float:
+        def effect_of(effect: OptionEffect) -> float:
             """How much better with the option, as a ratio; 1 where nothing is known."""
             ratio = effect.verdict.ratio
             if ratio is None or ratio <= 0:
                 return 1.0
             return ratio if effect.verdict.direction == "maximize" else 1.0 / ratio
 
-        dropped = sorted((e for e in self._effects.values() if not e.kept), key=gain)
-        while dropped:
-            comparison = self._ask(self.candidate, self._current, Kind.LOSS, self._steps - 2)
-            failure = comparison.candidate_failure
-            if comparison.verdict.outcome is not VerdictOutcome.WORSE and not failure:
-                return comparison.verdict
-            why = f"without it {failure or 'the result was worse than the full candidate'}"
+        dropped = sorted((e for e in self._effects.values() if not e.kept), key=effect_of)
+        while True:
+            loss, why = None, ""
+            if dropped:
+                found = self._ask(self.candidate, self._current, Kind.LOSS, self._steps - 2)
+                loss, why = found.verdict, found.candidate_failure
+                if not why and loss.outcome is VerdictOutcome.WORSE:
+                    why = "the result was worse than the full candidate"
+            if not why:
+                gain = self._ask(self.baseline, self._current, Kind.GAIN, self._steps).verdict
+                if not (dropped and gain.breaks_guard):
+                    return loss, gain
+                why = "the result broke a guard"
             missed = dropped.pop()
             self._current = _with_value(self._current, missed.option, missed.value)
+            why = f"without it {why}"
             self._effects[missed.option] = replace(missed, kept=True, restored=True, why=why)
-        return None
 
     def _result(
         self,
