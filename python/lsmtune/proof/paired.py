@@ -42,7 +42,7 @@ class ProofPlan:
     prove anything. No pair is begun that would end later than `deadline_s` seconds from the start,
     and one that is still on then is ended, except for the first `pairs_least`. `smallest_effect` e:
     a ratio from 1 / (1 + e) to 1 + e does not matter to the user. `method` is how both runs of a
-    pair share the machine; None leaves that to `method.choose`.
+    pair share the machine; None leaves that to `pairs.choose`.
     """
 
     pairs: int = PAIRS_DEFAULT
@@ -80,7 +80,7 @@ def prove(
     - after `plan.pairs` complete pairs;
     - when no further pair fits into the deadline;
     - when the candidate fails, since it can no longer be better, or the baseline fails more than
-      `values.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
+      `pairs.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
 
     Pairs of the same two arms and the same method that the folder holds already count, in
     the order of their numbers, so that a proof goes on where it ended, also with more pairs than

@@ -100,7 +100,7 @@ def power_groups(
     `keys` keys are divided evenly over ranges, which draw `range_shares` (ranges,); within each
     the power law holds. With `grains` every rank that comes up at all has at least the share of one
     random number. db_bench's decides range and rank; the remainder that decides the rank has as
-    many values as a range has keys. Raises ValueError as `goodness.shares` does.
+    many values as a range has keys. Raises ValueError as `fitting.shares` does.
     """
     ranges = shares(range_shares)
     each_range = max(keys // len(ranges), 1)
