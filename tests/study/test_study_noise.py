@@ -185,6 +185,17 @@ def test_what_the_planned_pairs_can_show_is_said_whatever_a_pair_took(tmp_path: 
     assert "a proof of 6 pairs can show a difference of" in calibration_line(calibration, spec)
 
 
+def test_a_calibration_that_tells_no_noise_says_why(tmp_path: Path) -> None:
+    """Of runs that failed the time was blamed, and of a metric that was 0 the number of pairs."""
+    spec = make_spec(tmp_path, noise="{calibration: 4}", metric="drain_s")
+    assert calibration_line(Calibration(PairMethod.WHOLE, 0, 3), spec) == (
+        "calibration: 0 pairs (of 4, as 3 failed), too few to say how noisy the machine is"
+    )
+    assert calibration_line(Calibration(PairMethod.WHOLE, 4), spec) == (
+        "calibration: 4 pairs, and drain_s is not above 0 in all: its noise is not known"
+    )
+
+
 def test_a_calibration_takes_no_more_than_a_tenth_of_the_time(tmp_path: Path) -> None:
     spec = make_spec(tmp_path, budget="{time: 62s}", noise="{calibration: 50}")
     observer = Calibrated()

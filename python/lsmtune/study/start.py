@@ -17,7 +17,8 @@ from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
-from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
+from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate, smallest_effect
+from lsmtune.proof.pairs import FAILURES_TOLERATED
 from lsmtune.search.auto import KIND as AUTO
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import AmplificationGuard, Problem
@@ -132,12 +133,15 @@ def calibrate_study(
 def calibration_line(calibration: Calibration, spec: Spec) -> str:
     """What a calibration says of this study's metric and proof, in one line."""
     wanted = spec.noise.calibration_pairs
-    of = "" if calibration.pairs >= wanted else f" (of {wanted}, as time allowed)"
+    bad = calibration.pairs_failed
+    why = f"as {bad} failed" if bad > FAILURES_TOLERATED else "as time allowed"
+    of = "" if calibration.pairs >= wanted else f" (of {wanted}, {why})"
     noise = calibration.metrics.get(spec.goal.metric)
     if noise is None:
-        return (
-            f"calibration: {calibration.pairs} pairs{of}, too few to say how noisy the machine is"
-        )
+        lacks = "too few to say how noisy the machine is"
+        if calibration.pairs >= PAIRS_LEAST:
+            lacks = f"and {spec.goal.metric} is not above 0 in all: its noise is not known"
+        return f"calibration: {calibration.pairs} pairs{of}, {lacks}"
     varies = f"{spec.goal.metric} varies by {format_share(noise.run_log_sd)} from run to run"
     pairs = f"{calibration.pairs} pairs by {calibration.method.value}{of}"
     text = f"calibration: {pairs}: {varies}"
