@@ -199,12 +199,16 @@ def test_a_program_that_is_not_ours_is_not_tested(tmp_path: Path) -> None:
 def test_without_the_library_it_is_not_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LSMTUNE_FILES", str(tmp_path / "missing.so"))
-    found = fake_test(tmp_path, NativeRunner(Path("/bin/true")))
-    assert found is not None
-    assert power_line(found) == (
-        "not done: lsmtune-files.so is not installed; `make setup` builds it"
-    )
+    named = tmp_path / "missing.so"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    for explicit, why in (
+        ("", "lsmtune-files.so is not installed; `make setup` builds it"),
+        (str(named), f"LSMTUNE_FILES: no such file: {named}"),
+    ):
+        monkeypatch.setenv("LSMTUNE_FILES", explicit)
+        found = fake_test(tmp_path, NativeRunner(Path("/bin/true")))
+        assert found is not None
+        assert power_line(found) == f"not done: {why}"
 
 
 def test_an_interrupt_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

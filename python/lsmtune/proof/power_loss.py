@@ -40,6 +40,7 @@ from lsmtune.proof.power_states import lessened, states
 from lsmtune.proof.recorded_load import (
     FAULT,
     LIBRARY,
+    VARIABLE,
     Promises,
     find_library,
     recorded,
@@ -134,7 +135,9 @@ def power_test(
         return replace(not_done, why=why)
     library, fault = find_library(runner.driver), os.environ.get(FAULT, "")
     if library is None:
-        return replace(not_done, why=f"{LIBRARY} is not installed; `make setup` builds it")
+        named = os.environ.get(VARIABLE)
+        missing = f"{LIBRARY} is not installed; `make setup` builds it"
+        return replace(not_done, why=f"{VARIABLE}: no such file: {named}" if named else missing)
     store = measurer.folder.measurements
     size = {"fault": fault, "tries": tries, "load_bytes": load_bytes}
     of = {**tested(arm, workload), **size}
