@@ -417,6 +417,8 @@ def test_a_histogram_is_named_from_the_study_file(tmp_path: Path) -> None:
     ("workload", "told"),
     [
         ("{file: none.yaml}", "none.yaml: no such file; allowed: a workload file"),
+        # A file without a value, and so without a name, was a KeyError.
+        ("{file: }", "study.yaml:4: workload.name: found nothing; allowed: fillseq, "),
         ("{file: w.yaml, num: 3}", r"study.yaml:4: workload.num: has no effect on .*w.yaml"),
         ("{file: w.yaml, name: x}", r"study.yaml:4: workload.name: stands beside file"),
         ("{file: w.yaml, properties: a}", r"a:1: recordcount: has no effect on .*w.yaml, a work"),

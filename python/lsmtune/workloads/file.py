@@ -379,7 +379,7 @@ def _workload(value: object) -> object:
     if not isinstance(value, dict):
         raise refused("a mapping of fields")
     name = value.get("name")
-    if not isinstance(name, str) and "file" not in value:
+    if not isinstance(name, str) and value.get("file") is None:
         raise refused(", ".join(WORKLOAD_NAMES), "name", found=found_text(name))
     return value
 
