@@ -82,6 +82,16 @@ def test_values_of_one_size_are_in_db_benchs_flags() -> None:
     assert not [name for name in read_only if "value" in name]
 
 
+def test_no_value_of_the_trace_is_cut_by_db_benchs_flags() -> None:
+    """Of values of up to 6 KB mixgraph, which was told 1024, would have made remainders."""
+    rng = np.random.default_rng(1)
+    sizes = np.ceil(400 * ((1 - rng.random(1000)) ** -0.2 - 1) / 0.2).astype(np.int64)
+    keys, counts = rng.integers(0, RECORDS, 10_000), {"get": 9000, "put": 1000}
+    for values, most in ((sizes, int(sizes.max())), (np.minimum(sizes, 900), 1024)):
+        flags = fitted(keys, values=values, operations=counts).db_bench
+        assert (values.max() > 1024, flags["mix_max_value_size"]) == (most > 1024, most)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_ranges_are_counted_and_found_again(seed: int) -> None:
     fit = fitted(in_ranges(np.random.default_rng(seed), 200_000, 0.6))

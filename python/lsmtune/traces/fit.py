@@ -378,7 +378,7 @@ def _mixgraph_flags(summary: TraceSummary, components: Components) -> dict[str, 
             "value_theta": rounded(pareto.theta),
             "value_k": rounded(pareto.k),
             "value_sigma": rounded(pareto.sigma),
-            "mix_max_value_size": pareto.wrap or DB_BENCH_WRAP,
+            "mix_max_value_size": max(DB_BENCH_WRAP, summary.value_sizes["put"].max),
         }
     elif components.values is not None:
         # All of one size: a distribution without a scale. What no flag says has a mean of 35 bytes.
