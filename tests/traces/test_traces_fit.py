@@ -137,6 +137,16 @@ def test_a_trace_that_asks_for_each_key_once_is_fitted() -> None:
     assert [hits for _, hits, _ in hit_rate.curve] == [0.0] * 6
 
 
+def test_caches_of_fewer_keys_than_lie_between_hit_nothing() -> None:
+    """Keys came back after 1,999 others, and a cache of two was said to hit four in five."""
+    keys = np.tile(np.random.default_rng(7).permutation(2000), 5)
+    back = {"accesses": len(keys), "share": 1.0, "first_accesses": 2000.0}
+    seldom = {**back, "distances": [[1920, 2047, 8000.0]], "miss_ratio": [[2048, 0.2]]}
+    fit = fitted(keys, FitRequest(records=2000), reused=seldom)
+    hit_rate = next(part for part in fit.parts if part.name == "hit_rate")
+    assert [hits for _, hits, _ in hit_rate.curve] == [0.0] * 6
+
+
 def test_ycsbs_scattered_zipfian_is_found_again() -> None:
     ranks = 1_000_000
     weights = np.arange(1, ranks + 1) ** -1.2

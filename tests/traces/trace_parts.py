@@ -36,7 +36,7 @@ def curve(keys: Whole) -> dict[str, Any]:
 
 
 def reuse(keys: Whole) -> dict[str, Any]:
-    """The share of misses of caches of each size, by the distance in accesses to the last one.
+    """Distances and the misses of caches of each size, by the accesses since the last one.
 
     What a cache holds after so many accesses is taken from the keys themselves.
     """
@@ -47,17 +47,21 @@ def reuse(keys: Whole) -> dict[str, Any]:
         last[key] = number
     gap = np.array(gaps)
     miss_ratio = []
+    distances = []
+    before, share = 0.0, 0.0
     for window in np.unique(np.geomspace(1, len(keys), 24).astype(int)):
         starts = range(0, len(keys) - int(window) + 1, max(len(keys) // 6, 1))
-        room = np.mean([len(np.unique(keys[start : start + window])) for start in starts])
+        room = float(np.mean([len(np.unique(keys[start : start + window])) for start in starts]))
         hits = float(((gap > 0) & (gap <= window)).mean())
-        miss_ratio.append([float(room), 1.0 - hits])
+        miss_ratio.append([room, 1.0 - hits])
+        distances.append([min(before, room - 1.0), room - 1.0, (hits - share) * len(keys)])
+        before, share = room, hits
     first = int((gap < 0).sum())
     return {
         "accesses": len(keys),
         "share": 1.0,
         "first_accesses": float(first),
-        "distances": [],
+        "distances": distances,
         "miss_ratio": miss_ratio,
     }
 

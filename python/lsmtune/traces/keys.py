@@ -375,9 +375,10 @@ def _hit_parts(best: _Candidate, summary: TraceSummary) -> list[FittedPart]:
         return []
     distinct = summary.keys.distinct
     caches = [max(share * distinct, 1.0) for share in _CACHES]
-    # No point at all: no key ever came back, and caches of every size miss.
-    sizes, misses = np.array(reuse.miss_ratio or ((1.0, 1.0),)).T
-    hits = 1.0 - np.interp(caches, sizes, misses)
+    # A cache of n keys hits what comes back after fewer than n others: nothing where no key does.
+    low, high, count = np.array(reuse.distances or ((0.0, 0.0, 0.0),)).T
+    within = np.clip((np.array(caches)[:, None] - low) / (high + 1.0 - low), 0.0, 1.0)
+    hits = np.clip(within @ count / reuse.accesses, 0.0, 1.0)
     keys, each = best.groups
     modelled = hit_ratios(keys, each / float((keys * each).sum()), caches, float(reuse.accesses))
     difference = float(np.abs(hits - modelled).max())
