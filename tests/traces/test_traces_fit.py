@@ -105,7 +105,15 @@ def test_ranges_are_counted_and_found_again(seed: int) -> None:
 def test_alike_keys_are_alike_in_as_many_ranges_as_are_asked_for() -> None:
     """30 ranges were of three or four of a hundred parts, and so some hotter than others."""
     keys = np.random.default_rng(4).integers(0, RECORDS, 100_000)
-    fit = fitted(keys, FitRequest(ranges=30), numbers=False)
+    summary = trace_summary(said(keys, numbers=False))
+    asked: list[int] = []
+
+    def ask(ranges: int, _number: dict[str, object] | None) -> Any:
+        asked.append(ranges)
+        return summary
+
+    fit = fit_trace(ask, FitRequest(ranges=30))
+    assert asked == [4096]  # the hundred parts do not depend on it: no second pass
     assert keys_of(fit).name == "uniform"
     (ranges,) = [part for part in fit.parts if part.name == "ranges"]
     assert len(ranges.curve) == 30

@@ -60,7 +60,7 @@ _VALUE_BYTES_UNKNOWN = 100
 # Mean key sizes of groups that differ by more are not those of one distribution.
 _SIZES_DIFFER = 0.05
 
-# Inspects the trace again: (ranges, how a key's number is read).
+# Inspects the trace: (ranges, how a key's number is read).
 Ask = Callable[[int, dict[str, object] | None], TraceSummary]
 
 
@@ -135,9 +135,9 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
         )
     numbers = has_db_bench_numbers(first)
     summary = first
-    if numbers or request.ranges is not None:
+    if numbers:
         count = request.ranges or count_ranges(first.ranges_by_number)
-        summary = ask(count, DB_BENCH_NUMBER if numbers else None)
+        summary = ask(count, DB_BENCH_NUMBER)
     records, assumptions = _records(summary, request, numbers)
     ranges = _range_accesses(summary, request, numbers)
     try:
