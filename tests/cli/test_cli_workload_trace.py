@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -112,10 +113,17 @@ def test_a_damaged_trace_is_shown_and_fails(lsmtune: Any, home: Path) -> None:
 
 
 @pytest.mark.usefixtures("traces")
-def test_what_is_no_trace_is_refused(lsmtune: Any) -> None:
+def test_what_is_no_trace_is_refused(lsmtune: Any, home: Path) -> None:
     said = lsmtune("workload", "inspect", "foreign.trace")
     assert (said.status, said.err) == (2, "lsmtune: foreign.trace: offset 0: found text\n")
     assert "absent.trace: no such file" in lsmtune("workload", "inspect", "absent.trace").refusal
+    # A pipe, as of `<(zcat production.trace.gz)`, was "no such file", and so was a folder's replay.
+    os.mkfifo(home / "pipe")
+    (home / "folder").mkdir()
+    for path, why in (("pipe", "is not a regular file"), ("folder", "is a directory")):
+        for arguments in (("inspect", path), ("replay", path, "--engine", "memory")):
+            refusal = lsmtune("workload", *arguments).refusal
+            assert f"{path}: {why}; allowed: a query trace of RocksDB" in refusal
 
 
 @pytest.mark.usefixtures("traces")

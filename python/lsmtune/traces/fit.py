@@ -17,6 +17,7 @@ import numpy as np
 
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
+from lsmtune.model.text import open_input
 from lsmtune.model.workload import (
     KEY_BYTES_MAX,
     KEY_BYTES_MIN,
@@ -394,8 +395,7 @@ def replay_workload(trace: Path, load: Workload, speed: float | None, threads: i
     `speed` 1 is the trace's own pace, None as fast as it goes. Raises InputError for a trace that
     is not a file.
     """
-    if not trace.is_file():
-        raise InputError(str(trace), why="no such file", allowed="a query trace of RocksDB")
+    open_input(trace, "a query trace of RocksDB").close()
     loads = [phase for phase in load.phases if phase.kind is PhaseKind.LOAD]
     if not loads:
         loads = [replace(phase, kind=PhaseKind.LOAD) for phase in load.phases[:1]]

@@ -18,6 +18,7 @@ from lsmtune.machine.files import temporary_folder
 from lsmtune.model.codec import ProtocolError, read
 from lsmtune.model.measurement import Outcome, TraceDamage
 from lsmtune.model.request import Limits
+from lsmtune.model.text import open_input
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -296,9 +297,7 @@ def inspect_trace(
     of how many are read. Raises InputError for what is not a trace, LsmtuneError where the driver
     failed.
     """
-    if not trace.is_file():
-        why = "a folder" if trace.is_dir() else "no such file"
-        raise InputError(str(trace), why=why, allowed="a query trace of RocksDB")
+    open_input(trace, "a query trace of RocksDB").close()
     heard: list[TraceSummary] = []
 
     def hear(message: Message) -> None:
