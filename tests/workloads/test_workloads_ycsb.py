@@ -229,8 +229,12 @@ def test_synchronised_writes_of_rocksdb_are_the_durability_of_the_workload() -> 
     assert stated.workload.durability is Durability.SYNC
     assert list(stated.engine) == ["rocksdb.cache_size"]
     assert "rocksdb.sync: read as durability: sync" in stated.notes[0]
-    kept = state_workload("ycsb", {"durability": "wal"}, "-w", properties)
-    assert kept.workload.durability is Durability.WAL
+    # -p could not change what a file says: -w, which nobody gave, was told to agree with it.
+    later = {**properties, "durability": Property("wal", "-p")}
+    for flags, each in (({"durability": "wal"}, properties), ({}, later)):
+        assert state_workload("ycsb", flags, "-w", each).workload.durability is Durability.WAL
+    earlier = {"durability": Property("none", "w", 1)} | properties
+    assert state_workload("ycsb", {}, "-w", earlier).workload.durability is Durability.SYNC
 
 
 def test_synchronised_writes_of_rocksdb_say_nothing_of_leveldb(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +168,12 @@ def state_workload(
     family = by_name(FAMILIES, name, source, "name")
     own, engine, notes = _split(family, properties or {})
     sync = engine.get(_SYNC) if engine_name in ("", _OF_SYNC) else None
-    if sync is not None and sync.value.lower() in ("true", "1") and "durability" not in parameters:
-        parameters = {**parameters, "durability": "sync"}
-        notes.append(f"{sync.where}: {_SYNC}: read as durability: sync")
-        del engine[_SYNC]
+    if sync is not None and sync.value.lower() in ("true", "1"):
+        order = [*(properties or {}), *parameters]  # of the two, what is stated last counts
+        if "durability" not in order[order.index(_SYNC) :]:
+            own["durability"] = replace(sync, value="sync")
+            notes.append(f"{sync.where}: {_SYNC}: read as durability: sync")
+            del engine[_SYNC]
     # Files are there to be changed by later ones and by flags, also where they have a property by
     # its other name, as exported ones have; one flag does not silently change another.
     flags = [*parameters, *(key for key, each in own.items() if each.source == SETTING)]
