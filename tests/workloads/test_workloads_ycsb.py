@@ -185,6 +185,10 @@ def test_target_time_and_threads() -> None:
         ),
         # The driver refused it, run by run.
         ({"hotspotdatafraction": 0}, "hotspotdatafraction: found 0; allowed: a number above 0, at"),
+        (
+            {"recordcount": 9, "requestdistribution": "zipfian", "insertproportion": 1},
+            "operationcount: scatters zipfian requests over 200009 records, .*allowed: as .* 9000,",
+        ),
         ({"limit.file": "rates"}, "limit.file: has no effect in ycsb: a rate that changes"),
         (
             {"field_len_dist": "uniform", "fieldlengthdistribution": "zipfian"},

@@ -49,6 +49,7 @@ _ABOVE_ZERO = above(0)
 _ANY = number("a number", math.isfinite)
 _FRACTION = real(0, 1)
 # The driver's limits (`driver/src/run/check/distributions.rs`), which it tells run by run.
+ITEMS_PER_RECORD_MAX = 1000  # a number that is of no record yet is drawn again
 _SHARE = above(0, 1)
 _SIZE = size(0, SIZE_MAX)
 _THETA_MAX, _THETA_GAP = 10, 1e-6

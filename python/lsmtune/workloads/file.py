@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 
 from lsmtune.engines.properties import Properties, over, properties_of
 from lsmtune.errors import FieldError, InputError
-from lsmtune.model.distribution import Distribution
+from lsmtune.model.distribution import ITEMS_PER_RECORD_MAX, Distribution
 from lsmtune.model.fields import Version, described, found_text, refused
 from lsmtune.model.files import FLOAT, FileKind, parse_document, read_as, read_text
 from lsmtune.model.workload import (
@@ -87,8 +87,6 @@ _CHOOSE = frozenset({"get", "put", "update", "read_modify_write", "scan", "delet
 _WRITE = frozenset({"put", "insert", "update", "read_modify_write", "merge"})
 # Distributions that need keys which stay: the driver has no other order of them.
 _OF_KEYS_THAT_STAY = frozenset({"scrambled_zipfian", "power", "ranges"})
-# The driver's: a number that is of no record yet is drawn again.
-_ITEMS_PER_RECORD_MAX = 1000
 _HAS_A_WRITER = "readwhilewriting"
 _SIZES_OF_A_PHASE = ("operations", "operations_per_thread", "duration_s")
 _NOT_OF_SETTLE = (
@@ -258,7 +256,7 @@ def _check_records(mix: Mix, where: str) -> None:
         field, why = f"{where}.keys.distribution", "stands beside delete_oldest"
         allowed = "uniform, sequential, zipfian, latest, hotspot, exponential"
         raise FieldError(field, found=keys.name, why=why, allowed=allowed)
-    items, most = keys.get("items"), _ITEMS_PER_RECORD_MAX * records
+    items, most = keys.get("items"), ITEMS_PER_RECORD_MAX * records
     if isinstance(items, int) and not records <= items <= most:
         allowed = f"{records} (records) to {most}"
         raise FieldError(f"{where}.keys.items", found=items, allowed=allowed)

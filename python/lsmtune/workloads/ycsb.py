@@ -15,7 +15,7 @@ from typing import Any
 
 from lsmtune.engines.properties import FILE_BYTES_MAX
 from lsmtune.errors import InputError
-from lsmtune.model.distribution import Distribution
+from lsmtune.model.distribution import ITEMS_PER_RECORD_MAX, Distribution
 from lsmtune.model.text import read_text
 from lsmtune.model.workload import (
     VALUE_BYTES_MAX,
@@ -244,7 +244,7 @@ def _run_mix(given: Given, source: str) -> Mix:
     return Mix(
         operations=tuple(operations.items()),
         records=loaded,
-        keys=_requests(given, loaded) if operations.keys() - {"insert"} else _UNIFORM,
+        keys=_requests(given, loaded, source) if operations.keys() - {"insert"} else _UNIFORM,
         first=start,
         insert_from=new_from if "insert" in operations and new_from != start + loaded else None,
         scan_lengths=_between(given, *scans, source) if "scan" in operations else None,
@@ -252,12 +252,17 @@ def _run_mix(given: Given, source: str) -> Mix:
     )
 
 
-def _requests(given: Given, loaded: int) -> Distribution:
+def _requests(given: Given, loaded: int, source: str) -> Distribution:
     match given["requestdistribution"]:
         case "zipfian":
-            expected = scattered_inserts(given["operationcount"], given["insertproportion"])
+            count, share = given["operationcount"], given["insertproportion"]
+            items, most = loaded + scattered_inserts(count, share), ITEMS_PER_RECORD_MAX * loaded
+            if items > most:
+                why = f"scatters zipfian requests over {items} records, as inserts may come to"
+                allowed = f"as many as make at most {most}, {ITEMS_PER_RECORD_MAX} times the load"
+                raise InputError(source, OPERATIONS.name, found=count, why=why, allowed=allowed)
             theta = given["zipfian_const"]
-            return Distribution.of("scrambled_zipfian", theta=theta, items=loaded + expected)
+            return Distribution.of("scrambled_zipfian", theta=theta, items=items)
         case "latest":
             return Distribution.of("latest", theta=_SCAN_THETA)
         case "hotspot":
