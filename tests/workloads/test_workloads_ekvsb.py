@@ -215,6 +215,28 @@ def test_inserted_keys_are_chosen_where_the_driver_chooses_them(keys: str, grows
     assert any(number >= 100 for number in asked) is grows
 
 
+def test_new_keys_are_read_also_where_their_numbers_do_not_follow_on() -> None:
+    """Of a load of a part of the records, only the keys of that part were asked for."""
+    given = {"recordcount": 1000, "insertcount": 100, "operationcount": 500}
+    shares = {"readproportion": 0.5, "updateproportion": 0, "insertproportion": 0.5}
+    latest = {"requestdistribution": "latest", "insertorder": "ordered"}
+    tasks = drawn(make_workload("ycsb", {**given, **shares, **latest}, "-w"), 3)
+    put: set[str] = set()
+    for task in tasks:
+        assert task.method == "put" or task.key in put
+        put |= {task.key} if task.method == "put" else set()
+    asked = [int(task.key.removeprefix("user")) for task in tasks if task.method == "get"]
+    assert any(number >= 1000 for number in asked)
+
+
+def test_the_oldest_keys_are_deleted_until_one_is_left() -> None:
+    """Five more deletes were of keys that nobody had put."""
+    mix = Mix((("delete_oldest", 1.0),), records=10, first=3)
+    run = Phase("run", PhaseKind.MEASURE, mix=mix, operations=15)
+    tasks = drawn(Workload("w", (run,), num=10), 1)
+    assert [int(task.key) for task in tasks] == list(range(3, 12))
+
+
 @given(seed=st.integers(0, 2**53), num=st.integers(1, 3000))
 def test_unique_keys_come_up_once_each_and_in_no_equal_steps(seed: int, num: int) -> None:
     tasks = drawn(make_workload("put-get-delete", {"num": num, "value_bytes": 7}, "-w"), seed)

@@ -417,22 +417,27 @@ def _mixed(
     constant = Distribution.of("constant", size=workload.value_bytes)
     sizes = size_chooser(mix.value_sizes or constant, random, source)
     draw, operation = chooser(mix.keys, random, source), weighted(mix.operations, random)
-    first, last = mix.first, mix.first + mix.records - 1
-    new = last + 1 if mix.insert_from is None else mix.insert_from
+    # Positions in the order of insertion, as in the driver; those beyond `records` are new.
+    first, last, end = 0, mix.records - 1, mix.records
+    new = (mix.first + end if mix.insert_from is None else mix.insert_from) - end
+
+    def number_at(position: int) -> int:
+        return position + (mix.first if position < mix.records else new)
+
     # As in the driver, the others choose among the keys of the beginning.
     grows = mix.keys.name in _SEE_INSERTS or "delete_oldest" in mix.names
     for _ in range(phase.operations_whole or 0):
         name = operation()
         if name == "insert":
-            number, new = new, new + 1
-            # Choosers know a new key where it follows on those that were there.
-            last = number if grows and number == last + 1 else last
-            yield _task("put", number, workload, sizes())
+            last, end = end if grows else last, end + 1
+            yield _task("put", number_at(end - 1), workload, sizes())
         elif name == "delete_oldest":
+            if first >= last:  # the last key stays, and the phase is over
+                return
             first += 1
-            yield _task("delete", first - 1, workload)
-        elif first <= last:
-            number = draw(first, last)
+            yield _task("delete", number_at(first - 1), workload)
+        else:
+            number = number_at(draw(first, last))
             for method in _AS_TASKS[name]:
                 yield _task(method, number, workload, sizes() if method == "put" else None)
 
