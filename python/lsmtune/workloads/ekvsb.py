@@ -409,6 +409,8 @@ def _check(workload: Workload, source: str) -> None:
         if phase.operations_whole is None:
             why = f"phase {phase.name} ends after a time"
             raise InputError(source, "", why=why, allowed=_EKVSB_EXPORT_ALLOWED)
+        if phase.mix is not None:
+            chooser(phase.mix.keys, Random(0), source)  # refuses what the driver alone draws
 
 
 def _mixed(
