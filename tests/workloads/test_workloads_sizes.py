@@ -38,6 +38,8 @@ CASES = [
     # One draw of the whole law in 10^17: sizes were drawn until one was within.
     Distribution.of("pareto", theta=0.0, k=0.0, sigma=1.0, low=40, high=60),
     Distribution.of("pareto", theta=0.0, k=0.0, sigma=1.0, low=4000, high=4000),
+    # One draw of the whole law in a hundred million.
+    Distribution.of("normal", mean=100.0, sd=1e9, low=90, high=110),
 ]
 
 

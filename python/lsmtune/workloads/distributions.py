@@ -138,6 +138,7 @@ _MEANS: dict[str, Callable[[Given], float]] = {
 _FNV_OFFSET, _FNV_PRIME, _MASK = 0xCBF29CE484222325, 1099511628211, (1 << 64) - 1
 _SCRAMBLED_RANKS = 10_000_000_000  # ScrambledZipfianGenerator.java, ITEM_COUNT
 _RANKS_SUMMED = 100_000
+_LEAST = 2.0**-53  # a quantile function takes neither 0 nor 1
 
 Chooser = Callable[[int, int], int]
 
@@ -267,11 +268,14 @@ def _exponential(percentile: float, fraction: float, random: Random) -> Chooser:
 
 
 def _normal(given: dict[str, Any], random: Random) -> Callable[[], int]:
+    """Between the bounds at once, as the driver draws: a wide law may seldom be within them."""
+    low, high = int(given["low"]), int(given["high"])
+    normal = NormalDist(given["mean"], given["sd"])
+    below, up_to = normal.cdf(low - 0.5), normal.cdf(high + 0.5)
+
     def draw() -> int:
-        while True:  # the mean is within the bounds
-            size = round(random.gauss(given["mean"], given["sd"]))
-            if given["low"] <= size <= given["high"]:
-                return size
+        share = min(max(random.uniform(below, up_to), _LEAST), 1 - _LEAST)
+        return min(max(round(normal.inv_cdf(share)), low), high)
 
     return draw
 
