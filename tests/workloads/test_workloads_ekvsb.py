@@ -118,6 +118,9 @@ def test_without_puts_the_database_is_loaded_first_which_is_said(tmp_path: Path)
     assert [phase.name for phase in workload.phases] == ["load", "settle", "tasks"]
     assert workload.phases[0].operations == pytest.approx(50, abs=1)
     assert any("is loaded with" in note for note in notes)
+    # Nothing was said of their size.
+    assert workload.value_bytes == 100
+    assert any(note.endswith("those loaded have 100 bytes") for note in notes)
     assert any("keys shorter than 8 bytes" in note for note in notes)
     with pytest.raises(InputError, match="has no tasks"):
         imported_workload(written(tmp_path / "none.json", []))
@@ -155,6 +158,16 @@ def test_a_workload_has_a_name_that_can_be_read_again(tmp_path: Path, file: str,
     assert read_again(workload) == workload
     long, _ = imported_workload(written(tmp_path / f"{'a' * 200}.json", [put("key-000001", 7)]))
     assert read_again(long).name == "a" * 100
+
+
+def test_empty_values_stay_empty(tmp_path: Path) -> None:
+    """They had a byte, though the driver writes empty ones."""
+    tasks = [put(f"key-{index:06}", 0) for index in range(9)]
+    workload, notes = imported_workload(written(tmp_path / "w.json", tasks))
+    (phase,) = workload.phases
+    assert phase.mix is not None
+    assert phase.mix.value_sizes == Distribution.of("constant", size=0)
+    assert (len(notes), read_again(workload)) == (1, workload)
 
 
 def test_values_of_a_mebibyte_stay_as_large_as_values_may_be(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ _ELEMENT_CHARACTERS_MAX = 1 << 20
 _BLANKS = " \t\r\n"
 _DECODER = json.JSONDecoder(parse_int=whole_number)
 _BUCKETS_MAX = 512
+_VALUE_BYTES = 100  # where no task puts one
 _ALLOWED = 'tasks such as {"GET": {"key": "a"}}'
 
 
@@ -230,7 +231,7 @@ def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
         raise InputError(source, why="has no tasks")
     sizes = None
     if summary.value_sizes:
-        sizes = _table(summary.value_sizes, 1, VALUE_BYTES_MAX, source, "value")
+        sizes = _table(summary.value_sizes, 0, VALUE_BYTES_MAX, source, "value")
     key_sizes = _table(summary.key_sizes, KEY_BYTES_MIN, KEY_BYTES_MAX, source, "key")
     phases = _phases(summary, sizes)
     workload = Workload(
@@ -239,7 +240,8 @@ def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
         # Those of the first phase: tasks may ask for keys that were never put.
         num=phases[0].operations or 1,
         key_bytes=largest_size(key_sizes),
-        value_bytes=100 if sizes is None else max(1, round(mean_size(sizes))),
+        # Empty values have a mean of 0, which a file cannot state.
+        value_bytes=_VALUE_BYTES if sizes is None else max(1, round(mean_size(sizes))),
         compression_ratio=1.0,  # random bytes
         key_sizes=None if key_sizes.name == "constant" else key_sizes,
     )
@@ -312,8 +314,8 @@ def _lost(summary: Summary) -> tuple[str, ...]:
         lines.append(f"keys shorter than {KEY_BYTES_MIN} bytes have {KEY_BYTES_MIN}")
     if len(summary.value_sizes) > _BUCKETS_MAX or len(summary.key_sizes) > _BUCKETS_MAX:
         lines.append("sizes that are near each other were put together")
-    if 0 in summary.value_sizes:
-        lines.append("values of 0 bytes have 1")
+    if not summary.value_sizes:
+        lines.append(f"no task says how large values are: those loaded have {_VALUE_BYTES} bytes")
     return tuple(lines)
 
 
