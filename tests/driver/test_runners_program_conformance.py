@@ -56,6 +56,23 @@ class TestEkvsb(_Fake):
     name, nearest = "ekvsb", ("--write-buffer-size",)
     engine = engine_for(name)
 
+    def test_what_only_its_end_and_all_of_it_show_is_not_told_of_each_phase(self, run: Run) -> None:
+        """Puts were told to leave the bytes of the database after the deletes behind them.
+
+        And gets had the peak memory of the load.
+        """
+        load, read = run().phases
+        assert (load.database_bytes, read.database_bytes) == (None, 1000)
+        assert (load.rss_bytes_max, read.rss_bytes_max) == (None, None)
+        workload = self.workload()
+        one = replace(workload, phases=workload.phases[:1])
+        (only,) = run(workload=one).phases
+        assert only.database_bytes == 1000
+        whole = {"database_bytes", "rss_bytes_max"}
+        assert self.program.untold(workload, 0) >= whole
+        assert self.program.untold(workload, 2) & whole == {"rss_bytes_max"}
+        assert not self.program.untold(one, 0) & whole
+
 
 def test_a_stop_of_lsmtune_takes_nothing_from_the_deadline_of_the_processes_after_it(
     tmp_path: Path,

@@ -14,7 +14,7 @@ import re
 import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lsmtune.driver.runner import DATABASE
@@ -87,9 +87,17 @@ def operations_of(workload: Workload, phase: Phase) -> int:
     return count
 
 
-def _blind_to(_workload: Workload, _index: int) -> frozenset[str]:
-    percentiles = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
-    return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
+def _blind_to(workload: Workload, index: int) -> frozenset[str]:
+    """Percentiles but three; processor time, much of which goes into tasks and records.
+
+    Of one phase of several also what `_read` leaves out.
+    """
+    told = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
+    blind = frozenset(PERCENTILES) - told | {"cpu_us_per_operation"}
+    phases = [at for at, _ in performing(workload)]
+    if len(phases) > 1:
+        blind |= {"rss_bytes_max"}
+    return blind if index == phases[-1] else blind | {"database_bytes"}
 
 
 VALUES = "ekvsb writes random bytes"
@@ -118,22 +126,25 @@ def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
 
 
 def _read(workload: Workload, output: StepOutput) -> Observed:
-    """Each phase's records, in the order in which they were asked for."""
+    """Each phase's records, in the order in which they were asked for.
+
+    From outside only the end of the last phase is seen, and the peak of all of them.
+    """
+    told: dict[int, PhaseMeasurement] = {}
     phases = performing(workload)
+    if len(phases) > 1:
+        output = replace(output, rss_bytes_max=None)
     with output.stdout.open(encoding="utf-8", errors="replace") as printed:
         records = read_records(printed.read, NAME)
-        return Observed(
-            {
-                index: _measured(
-                    phase, operations_of(workload, phase), records, output, alone=len(phases) == 1
-                )
-                for index, phase in phases
-            }
-        )
+        for index, phase in phases:
+            wanted, is_last = operations_of(workload, phase), index == phases[-1][0]
+            seen = output if is_last else replace(output, database_bytes=None)
+            told[index] = _measured(phase, wanted, records, seen)
+    return Observed(told)
 
 
 def _measured(
-    phase: Phase, wanted: int, records: Iterator[EkvsbRecord], output: StepOutput, *, alone: bool
+    phase: Phase, wanted: int, records: Iterator[EkvsbRecord], output: StepOutput
 ) -> PhaseMeasurement:
     summary, method = Summary(), ""
     for record in itertools.islice(records, wanted):
@@ -158,7 +169,7 @@ def _measured(
     return phase_measurement(
         phase,
         output,
-        alone=alone,
+        alone=False,
         operations=wanted,
         elapsed_s=summary.elapsed_s,
         throughput_ops_s=wanted / summary.elapsed_s if summary.elapsed_s else 0.0,

@@ -118,7 +118,7 @@ class StepOutput:
     finished_unix_us: int
     cpu_s: float
     rss_bytes_max: int | None
-    database_bytes: int
+    database_bytes: int | None
     intervals: tuple[Interval, ...] = ()
     reported: Mapping[str, float] = field(default_factory=dict)
 
