@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from program_parts import PEER_OUTPUT, files_of
 
 from lsmtune.errors import InputError
-from lsmtune.programs.ekvsb import EkvsbRecord, read_records, summarise
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.programs.ekvsb import PROGRAM, EkvsbRecord, read_records, summarise
+from lsmtune.programs.program import FoundProgram, StepOutput
 
 RECORD = (
     '{"seqno":0,"key":"k","method":"GET",'
@@ -62,6 +66,20 @@ def test_what_is_no_record_is_refused_with_its_offset(text: str, said: str) -> N
     with pytest.raises(InputError) as error:
         read(text)
     assert str(error.value).startswith(said)
+
+
+def test_a_phase_that_took_no_time_is_said(tmp_path: Path) -> None:
+    """An ekvsb that cuts times to microseconds did 0 operations per second."""
+    phase = Phase("load", PhaseKind.MEASURE, "fillseq", operations_per_thread=2)
+    request = RunRequest(
+        EngineIdentity("rocksdb"), Config(), Workload("w", (phase,), num=2), 1, tmp_path, Limits()
+    )
+    (step,) = PROGRAM.plan(request, FoundProgram("ekvsb", Path("/ekvsb"))).steps
+    stdout = tmp_path / "stdout.log"
+    fast = RECORD.replace("GET", "PUT").replace("0.25", "0.0")
+    stdout.write_text(printed(fast, fast))
+    with pytest.raises(InputError, match="ekvsb: load took less time than it can tell: 0 seconds"):
+        step.read(StepOutput(stdout, stdout, 0, 1, 0.0, None, 0))
 
 
 def test_the_summary_takes_the_elements_that_ekvsb_takes() -> None:

@@ -156,6 +156,9 @@ def _measured(
     if summary.errors:
         why = f"{summary.errors} of {wanted} operations of {phase.name} failed"
         raise InputError(NAME, why=why)
+    if not summary.elapsed_s:  # infinitely many per second
+        why = f"{phase.name} took less time than it can tell: 0 seconds"
+        raise InputError(NAME, why=why, allowed="more operations")
     timed, reads = METHODS[method], method == "GET"
     latency_us = {name: seconds * _US_PER_S for name, seconds in summary.latency_s().items()}
     latency = Latency(
@@ -172,7 +175,7 @@ def _measured(
         alone=False,
         operations=wanted,
         elapsed_s=summary.elapsed_s,
-        throughput_ops_s=wanted / summary.elapsed_s if summary.elapsed_s else 0.0,
+        throughput_ops_s=wanted / summary.elapsed_s,
         latencies={timed: latency},
         keys_found=summary.exists if reads else None,
         keys_missing=summary.absents if reads else None,
