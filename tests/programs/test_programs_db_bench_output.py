@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from program_parts import PEER_OUTPUT, files_of, golden, refusal
 
 from lsmtune.errors import InputError
-from lsmtune.model.config import Build
+from lsmtune.model.config import Build, Config, EngineIdentity
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.programs.db_bench import ROCKSDB_PROGRAM
 from lsmtune.programs.db_bench_output import (
     LEVELDB,
     ROCKSDB,
@@ -21,6 +24,7 @@ from lsmtune.programs.db_bench_output import (
     leveldb_pace,
     parse_db_bench,
 )
+from lsmtune.programs.program import FoundProgram, StepOutput
 
 ROCKSDB_TEXT = golden("rocksdb-7.8.3.txt")
 LEVELDB_TEXT = golden("leveldb-1.22.txt")
@@ -95,6 +99,31 @@ def test_older_results_without_seconds_leave_them_unknown() -> None:
     said = parse_db_bench(f"RocksDB:    version 6.29\n{line}", "out", ROCKSDB)
     (result,) = said.benchmarks
     assert (result.elapsed_s, result.operations, result.throughput_ops_s) == (None, None, 426439)
+
+
+@pytest.mark.parametrize(
+    ("printed", "rate_ops_s"),
+    [
+        ("10 ops/sec 9.174 seconds 100 operations", 10.9004),
+        ("500000 ops/sec 0.002 seconds 1400 operations", 500_001.0),
+        ("500000 ops/sec 0.003 seconds 1300 operations", 500_000.0),
+        ("500000 ops/sec 0.000 seconds 100 operations", 500_000.0),
+    ],
+)
+def test_a_rate_has_the_digits_that_rocksdb_cuts_off(
+    tmp_path: Path, printed: str, rate_ops_s: float
+) -> None:
+    """Configurations with 9.9 and 10.0 synced writes a second were 11 % apart."""
+    phase = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100)
+    request = RunRequest(
+        EngineIdentity("rocksdb"), Config(), Workload("w", (phase,), num=100), 1, tmp_path, Limits()
+    )
+    (step,) = ROCKSDB_PROGRAM.plan(request, FoundProgram(ROCKSDB_PROGRAM.name, Path("/d"))).steps
+    stdout, stderr = tmp_path / "stdout", tmp_path / "stderr"
+    stdout.write_text(f"fillrandom   :       2.000 micros/op {printed};\n")
+    stderr.write_text("")
+    observed = step.read(StepOutput(stdout, stderr, 0, 1, 0.0, None, 0))
+    assert observed.phases[0].throughput_ops_s == pytest.approx(rate_ops_s, rel=1e-5)
 
 
 def test_mixgraph_says_how_many_keys_its_gets_and_seeks_found() -> None:

@@ -290,10 +290,14 @@ def _cache_flags(options: Mapping[str, OptionValue], known: Collection[str]) -> 
 def _rocksdb_phase(
     phase: Phase, alone: bool, result: BenchmarkResult, output: StepOutput
 ) -> PhaseMeasurement:
-    if result.operations is None or result.elapsed_s is None:
+    done, elapsed_s, rate = result.operations, result.elapsed_s, result.throughput_ops_s
+    if done is None or elapsed_s is None or rate is None:
         # Before RocksDB 7.0: seconds of all threads together by their operations, and their rate.
         allowed = "RocksDB 7.0 or newer, which prints seconds and operations"
         raise InputError(ROCKSDB_NAME, result.name, why="printed neither", allowed=allowed)
+    throughput_ops_s = float(rate)
+    if elapsed_s:  # seconds are rounded, and the rate is cut to a whole number: as near as both say
+        throughput_ops_s = min(max(done / elapsed_s, throughput_ops_s), throughput_ops_s + 1)
     if phase.mix is None:
         timed = TIMED_TYPE[result.name]
         printed = {timed: result.histograms[0]} if result.histograms else {}
@@ -308,13 +312,13 @@ def _rocksdb_phase(
         phase,
         output,
         alone=alone,
-        operations=result.operations,
-        elapsed_s=result.elapsed_s,
-        throughput_ops_s=float(result.throughput_ops_s or 0),
+        operations=done,
+        elapsed_s=elapsed_s,
+        throughput_ops_s=throughput_ops_s,
         latencies=latencies,
         keys_found=keys_found,
         keys_missing=None if keys_found is None or tried is None else tried - keys_found,
-        operations_by_type=counts if phase.mix is not None else {timed: result.operations},
+        operations_by_type=counts if phase.mix is not None else {timed: done},
     )
 
 
