@@ -45,6 +45,20 @@ def test_of_two_with_one_name_the_right_one_is_taken(tmp_path: Path) -> None:
     assert "allowed: --program PATH of one" in str(error.value)
 
 
+def test_what_cannot_be_used_on_path_hides_nothing_behind_it(tmp_path: Path) -> None:
+    """A folder that the user may not search, of root's for example, ended the command."""
+    broken = tmp_path / "a"
+    broken.mkdir()
+    (broken / "db_bench").write_text("no program")
+    (broken / "db_bench").chmod(0o755)
+    right = write_fake("leveldb-db_bench", tmp_path / "b")
+    # As little can be asked of a name that is too long, also by root.
+    path = f"/{'x' * 300}:{broken}:{right.parent}"
+    assert find_program(LEVELDB, "leveldb", environment={"PATH": path}).path == right
+    with pytest.raises(InputError, match="a/db_bench: cannot be used: Exec format error; allowed"):
+        find_program(LEVELDB, "leveldb", environment={"PATH": str(broken)})
+
+
 def test_another_program_at_a_path_is_named(tmp_path: Path) -> None:
     path = write_fake("rocksdb-db_bench", tmp_path)
     with pytest.raises(InputError, match="--program: is rocksdb-db_bench; found"):

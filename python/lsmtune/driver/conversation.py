@@ -35,6 +35,7 @@ from lsmtune.model.codec import ProtocolError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits
+from lsmtune.model.text import is_file
 from lsmtune.units import format_duration
 
 DRIVER_NAME = "lsmtune-driver"
@@ -81,7 +82,7 @@ def find_driver(
 
 
 def _runnable(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    return is_file(path) and os.access(path, os.X_OK)
 
 
 ENGINE_LOG = "engine.log"

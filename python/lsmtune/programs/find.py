@@ -13,6 +13,7 @@ from pathlib import Path
 from lsmtune.driver.process import not_started
 from lsmtune.errors import InputError
 from lsmtune.machine.files import temporary_folder
+from lsmtune.model.text import is_file
 from lsmtune.programs.output import flag_name, gflags_known, nearest_flag
 from lsmtune.programs.program import FoundProgram, Observed, Program
 from lsmtune.programs.registry import PROGRAMS
@@ -74,7 +75,11 @@ def find_program(
     names = [name.format(engine=engine_name) for name in program.executables]
     others: list[str] = []
     for candidate in _candidates(names, environment):
-        executable = identify(candidate, program)
+        try:
+            executable = identify(candidate, program)
+        except InputError as error:
+            others.append(str(error))
+            continue
         is_it = executable is not None and executable.name == program.name
         if executable is not None and is_it and serves(executable, engine_name):
             return executable
@@ -90,7 +95,7 @@ def _candidates(names: Sequence[str], environment: Mapping[str, str]) -> Iterato
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         for name in names:
             path = Path(folder or ".") / name
-            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in files:
+            if is_file(path) and os.access(path, os.X_OK) and path.resolve() not in files:
                 files.add(path.resolve())
                 yield path
 
