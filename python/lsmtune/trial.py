@@ -66,7 +66,10 @@ def number() -> int | None:
 
 
 def num(default: int | None = None) -> int | None:
-    """How many records the run is to have, which is less in the first rungs of a pruner."""
+    """How many records the run is to have, which is less in the first rungs of a pruner.
+
+    `default` where no rung names a size, and outside a study.
+    """
     return _current().fact("num", int, default)
 
 

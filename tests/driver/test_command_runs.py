@@ -148,6 +148,16 @@ def test_arguments_environment_and_files(request_: RunRequest, tmp_path: Path) -
     }
 
 
+def test_a_run_without_a_size_is_told_none(request_: RunRequest) -> None:
+    """It was told to have 0 records, also by `lsmtune.trial.num(default=1000)`."""
+    spec = program("echo", "{num}")
+    sizeless = replace(request_, workload=replace(request_.workload, num=0))
+    assert CommandRunner(spec).run(sizeless).outcome is Outcome.OK
+    echo = json.loads((request_.directory / "echo.json").read_text())
+    assert (echo["arguments"], echo["environment"]["LSMTUNE_NUM"]) == (["-"], "-")
+    assert echo["trial"]["num"] is None
+
+
 def test_a_template_is_rendered(request_: RunRequest) -> None:
     file = ParametersFile("engine.ini", "[db]\nsize={size}\nmode={{{mode}}}\n")
     spec = program("echo", parameters_file=file)

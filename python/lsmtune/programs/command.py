@@ -172,7 +172,7 @@ PARAMETERS = "trial.json"
 RESULTS = "results.jsonl"
 WORK = "work"
 
-_NO_TRIAL = "-"  # the trial of a run that belongs to none, where a text has to say something
+_NONE = "-"  # where there is no number, and a text has to say something
 
 
 def command_plan(spec: CommandSpec, environment: Mapping[str, str], request: RunRequest) -> Plan:
@@ -181,12 +181,12 @@ def command_plan(spec: CommandSpec, environment: Mapping[str, str], request: Run
     `environment` is what the program inherits. Raises ResultError for a parameter that is
     not in the configuration where the command cannot do without it.
     """
-    directory = request.directory / WORK
+    directory, num = request.directory / WORK, request.workload.num or None
     run_values = {
         "seed": str(request.seed),
         "directory": str(directory),
-        "trial": _NO_TRIAL if request.trial is None else str(request.trial),
-        "num": str(request.workload.num),
+        "trial": _NONE if request.trial is None else str(request.trial),
+        "num": _NONE if num is None else str(num),
     }
     values = request.config.engine_options() | run_values
     arguments: list[str] = []
@@ -214,7 +214,7 @@ def command_plan(spec: CommandSpec, environment: Mapping[str, str], request: Run
         "parameters": parameters,
         "seed": request.seed,
         "trial": request.trial,
-        "num": request.workload.num,
+        "num": num,
         "directory": os.fspath(directory),
         "metrics": list(spec.metrics),
     }
