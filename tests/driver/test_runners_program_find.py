@@ -113,6 +113,11 @@ def test_an_unknown_argument_is_refused_before_anything_starts(tmp_path: Path) -
     found = identify(write_fake("leveldb-db_bench", tmp_path))
     assert found is not None
     check_arguments(LEVELDB, found, ["--comparisons=1"], "s")
+    with pytest.raises(InputError, match="found '--nohistogram'"):
+        check_arguments(LEVELDB, found, ["--nohistogram"], "s")
+    # gflags say so that a truth is false, and it was refused as unknown.
+    gflags = replace(found, flags=("histogram", "num"))
+    check_arguments(ROCKSDB, gflags, ["--nohistogram", "--num=5"], "s")
     with pytest.raises(InputError) as error:
         check_arguments(LEVELDB, found, ["--val_size=100"], "s", "f")
     assert str(error.value) == (

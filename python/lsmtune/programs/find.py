@@ -150,7 +150,9 @@ def check_arguments(
     """Raises InputError for an argument with a flag that the program is known not to have."""
     known = executable.flags or program.known_flags
     for argument in arguments:
-        if argument.startswith("--") and known and flag_name(argument) not in known:
+        # A truth of gflags, which alone list their flags, is false by `--noname`.
+        name = flag_name(argument).removeprefix("no" if executable.flags else "")
+        if argument.startswith("--") and known and not {name, flag_name(argument)} & set(known):
             why, nearest = f"unknown flag of {program.name}", nearest_flag(argument, known)
             raise InputError(source, field, found=argument, why=why, nearest=nearest)
 
