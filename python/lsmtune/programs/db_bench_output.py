@@ -277,7 +277,7 @@ _TITLE = re.compile(r"Microseconds per (?P<what>\w+):")
 _COUNT = re.compile(
     rf"Count: (?P<count>\d+)\s+Average: (?P<mean>{_N_OR_NONE})\s+StdDev: {_N_OR_NONE}"
 )
-_MIN = re.compile(rf"Min: (?P<min>{_N})\s+Median: (?P<median>{_N_OR_NONE})\s+Max: (?P<max>{_N})")
+_MIN = re.compile(rf"Min: (?P<min>{_N})\s+Median: {_N_OR_NONE}\s+Max: (?P<max>{_N})")
 _PERCENTILES = re.compile(rf"Percentiles:(?: P[0-9.]+: {_N})+")
 _DASHES = re.compile(r"-+")
 _BUCKET = re.compile(
@@ -299,15 +299,13 @@ class Bucket:
 class HistogramText:
     """One printed histogram, in microseconds.
 
-    `what` is the operation type, `op` for LevelDB. The mean and median of no operation at all are
-    None.
+    `what` is the operation type, `op` for LevelDB. The mean of no operation at all is None.
     """
 
     what: str
     count: int
     mean_us: float | None
     min_us: float
-    median_us: float | None
     max_us: float
     buckets: tuple[Bucket, ...]
 
@@ -364,16 +362,11 @@ def _histogram(lines: LineReader) -> HistogramText:
     return HistogramText(
         what=title["what"],
         count=total,
-        mean_us=_known(count["mean"]),
+        mean_us=None if count["mean"].endswith("nan") else float(count["mean"]),
         min_us=float(least["min"]),
-        median_us=_known(least["median"]),
         max_us=float(least["max"]),
         buckets=tuple(buckets),
     )
-
-
-def _known(text: str) -> float | None:
-    return None if text.endswith("nan") else float(text)
 
 
 # --- the file of `--report_interval_seconds`, by RocksDB's `ReporterAgent`
