@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lsmtune.driver.collect import Judgement, died, judge_death, last_output
+from lsmtune.driver.collect import Judgement, died, judge_death, last_output, with_lost_reads
 from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
@@ -292,8 +292,9 @@ class ProgramRunner:
         """One run; the beginning and end of phases, and intervals where the program tells them,
         come to `on_message`.
 
-        A configuration that the program has no spelling of makes a run `invalid`. Raises what
-        `perform` raises, and InputError when the workload cannot be performed.
+        A configuration that the program has no spelling of makes a run `invalid`; reads that miss
+        what a fill has put are `data_loss`, as by the driver. Raises what `perform` raises, and
+        InputError when the workload cannot be performed.
         """
         name, executable = request.engine.name, self.executable
         self.program.check_engine(name)
@@ -302,6 +303,9 @@ class ProgramRunner:
         engine = EngineIdentity(name, executable.version, str(executable.path))
         request = replace(request, engine=engine)
         measurement = perform(request, self._plan, on_message, cancel, self.clock)
+        if all(phase.mix is None for phase in request.workload.phases):
+            # mixgraph asks for keys that nobody put, whatever its engine does.
+            measurement = with_lost_reads(measurement, request.workload)
         return replace(
             measurement,
             warnings=tuple(dict.fromkeys(_worded(self.program, measurement.warnings))),
