@@ -31,6 +31,7 @@ def test_a_program_is_what_it_answers(name: str, tmp_path: Path) -> None:
     on_path = find_program(PROGRAMS[name], engine_for(name), environment={"PATH": str(tmp_path)})
     assert on_path == found
     assert ("value_size" in found.flags) == (name == "rocksdb-db_bench")
+    assert found.version == ("7.8.3" if name == "rocksdb-db_bench" else None)
 
 
 def test_of_two_with_one_name_the_right_one_is_taken(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def ekvsb_output(data: bytes) -> None:
 
 
 def command_output(data: bytes) -> None:
-    read_line(data, "line 1")
+    read_line(data.decode(errors="replace"), "line 1")
 
 
 def file_log(data: bytes) -> None:

@@ -39,7 +39,7 @@ from lsmtune.programs.db_bench import (
     phase_seed,
     rocksdb_arguments,
 )
-from lsmtune.programs.find import recognised, stated_version
+from lsmtune.programs.find import recognised
 from lsmtune.programs.output import gflags_known, nearest_flag, refused_flag
 from lsmtune.programs.program import FoundProgram, Program, StepOutput
 from lsmtune.programs.registry import PROGRAMS
@@ -469,7 +469,6 @@ def test_programs_are_told_by_what_they_answer() -> None:
     assert recognised("Options:\n  -load: run the loading phase of the workload\n") == "ycsb-cpp"
     assert recognised("  summary   Shows summary of a benchmark result\n") == "ekvsb"
     assert recognised("usage: ls") is None
-    assert stated_version("db_bench version 7.8.3\n") == "7.8.3"
 
 
 @pytest.mark.parametrize(

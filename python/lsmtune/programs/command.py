@@ -44,7 +44,7 @@ STEP = "step"
 _TEXT_BYTES_MAX = 64 << 20  # of a result; more is no result but a log
 
 
-def read_line(line: bytes | str, where: str) -> IntermediateReport | dict[str, float]:
+def read_line(line: str, where: str) -> IntermediateReport | dict[str, float]:
     """One line of results: intermediate where it has a step, else final metrics.
 
     Raises ResultError that begins with `where` and names the field.
@@ -133,7 +133,7 @@ def _text(path: Path, where: str) -> str:
     return text.decode(errors="replace")
 
 
-def _parsed(text: bytes | str, where: str) -> object:
+def _parsed(text: str, where: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -160,8 +160,6 @@ def _finite(number: float, where: str) -> float:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
     text = value if isinstance(value, str) else json.dumps(value)
     return repr(text[:80]) if isinstance(value, str) else text[:80]
 

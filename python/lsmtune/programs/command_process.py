@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -105,18 +104,10 @@ _TREE_TICK_S = 0.1  # finding the tree takes the kernel a look at every process 
 _KIB = 1024
 
 
-@dataclass(frozen=True)
-class Usage:
-    """What the tree of processes took, as far as it was waited for by its parents."""
-
-    cpu_s: float = 0.0
-    rss_bytes_max: int = 0
-
-
 class CommandProcess(WatchedProcess[tuple[int, bytes]]):
     """A started program. `followed` are the files whose lines are read while it runs; each line
     comes with the index of its file. On the way out every other process of the tree that was seen
-    is killed too.
+    is killed too. `cpu_s` and `rss_bytes_max` are what the tree took, as far as it is known.
     """
 
     def __init__(
@@ -141,7 +132,7 @@ class CommandProcess(WatchedProcess[tuple[int, bytes]]):
         self._seen: dict[int, psutil.Process] = {}
         self._tree_bytes = 0
         self._next_look = time.monotonic()
-        self.usage = Usage()
+        self.cpu_s, self.rss_bytes_max = 0.0, 0
         try:
             self._guard = OrphanGuard(self._popen.pid)
         except BaseException:
@@ -175,8 +166,7 @@ class CommandProcess(WatchedProcess[tuple[int, bytes]]):
         if time.monotonic() >= self._next_look:
             self._look()
             self._tree_bytes = resident_bytes_of_all(self._seen.values(), limit)
-            most = max(self.usage.rss_bytes_max, self._tree_bytes)
-            self.usage = Usage(self.usage.cpu_s, most)
+            self.rss_bytes_max = max(self.rss_bytes_max, self._tree_bytes)
             self._next_look = time.monotonic() + _TREE_TICK_S
         return self._tree_bytes
 
@@ -205,8 +195,8 @@ class CommandProcess(WatchedProcess[tuple[int, bytes]]):
                 process.kill()
         _, status, used = os.wait4(self._popen.pid, 0)
         self._popen.returncode = os.waitstatus_to_exitcode(status)
-        rss_bytes_max = max(self.usage.rss_bytes_max, peak_of_child_bytes(used.ru_maxrss))
-        self.usage = Usage(used.ru_utime + used.ru_stime, rss_bytes_max)
+        self.cpu_s = used.ru_utime + used.ru_stime  # also of children that were waited for
+        self.rss_bytes_max = max(self.rss_bytes_max, peak_of_child_bytes(used.ru_maxrss))
 
 
 def peak_of_child_bytes(maxrss_kib: int) -> int:

@@ -34,12 +34,6 @@ def recognised(answer: str, asked: Program | None = None) -> str | None:
     return next((each.name for each in known if each.answer.search(answer)), None)
 
 
-def stated_version(answer: str) -> str | None:
-    """The version that RocksDB's db_bench says when asked for `--version`."""
-    match = _VERSION.search(answer)
-    return None if match is None else match["version"]
-
-
 # --- finding a program by its path or on PATH, and asking it what it is
 
 PROGRAM_FLAG = "--program"
@@ -112,7 +106,8 @@ def identify(path: Path, asked: Program | None = None) -> FoundProgram | None:
         return None
     executable = FoundProgram(name, path)
     if name == ROCKSDB_DB_BENCH:
-        version = stated_version(_answer(path, ["--version"]))
+        match = _VERSION.search(_answer(path, ["--version"]))
+        version = None if match is None else match["version"]
         return replace(executable, version=version, flags=gflags_known(answer))
     return executable
 

@@ -156,15 +156,15 @@ class _Run:
         except (InputError, ResultError) as error:
             return _invalid(error, "output", tail_of(stderr, stdout))
         finally:
-            self.cpu_s += process.usage.cpu_s
-            self.rss_bytes_max = max(self.rss_bytes_max, process.usage.rss_bytes_max)
+            self.cpu_s += process.cpu_s
+            self.rss_bytes_max = max(self.rss_bytes_max, process.rss_bytes_max)
         output = StepOutput(
             stdout=stdout,
             stderr=stderr,
             started_unix_us=started_us,
             finished_unix_us=round(time.time() * _PER_S),
-            cpu_s=process.usage.cpu_s,
-            rss_bytes_max=process.usage.rss_bytes_max or None,
+            cpu_s=process.cpu_s,
+            rss_bytes_max=process.rss_bytes_max or None,
             database_bytes=database_bytes(request.directory / DATABASE),
             intervals=tuple(self.intervals),
             reported=self.reported,
