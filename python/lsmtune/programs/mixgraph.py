@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import Mix, Phase, SineRate, StepRate, Workload
+from lsmtune.model.workload import Mix, Phase, SineRate, Workload
 from lsmtune.programs.output import cannot
 
 ROCKSDB_NAME = "rocksdb-db_bench"
@@ -176,18 +176,14 @@ def _pareto(field: str, prefix: str, sizes: Distribution) -> tuple[dict[str, str
 
 
 def _rate_flags(phase: Phase) -> dict[str, str]:
-    field = f"{phase.name}: rate"
-    if phase.rate_ops_s is not None or isinstance(phase.rate, StepRate):
-        why = "it holds no rate by the intended start of each operation"
-        raise cannot(ROCKSDB_NAME, field, why=why, allowed="a sine, as a limit")
-    if phase.rate is None:
+    field, wave = f"{phase.name}: rate", phase.rate
+    if not isinstance(wave, SineRate):  # every other one is refused by `check_performable`
         return {}
     if phase.threads > 1:
         why = "each thread would set up the sine's limits anew under the others"
         raise cannot(
             ROCKSDB_NAME, field, found=f"{phase.threads} threads", why=why, allowed="1 thread"
         )
-    wave = phase.rate
     if wave.amplitude_ops_s < 1:
         why = "it divides by the amplitude in whole operations per second"
         raise cannot(ROCKSDB_NAME, field, found=wave.amplitude_ops_s, why=why, allowed="1 or more")
