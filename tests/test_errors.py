@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import errno
+import pickle
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.errors import ExitStatus, InputError, LsmtuneError, disk_trouble, nearest_name
+from lsmtune.errors import (
+    ExitStatus,
+    FieldError,
+    InputError,
+    LsmtuneError,
+    disk_trouble,
+    nearest_name,
+)
 from lsmtune.model.measurement import RunError
 
 
@@ -24,6 +32,21 @@ def test_the_parts_stand_in_their_order() -> None:
     assert str(error) == "a.yaml: x.y: no; found 'b'; allowed: c, d; did you mean c?"
     assert error.exit_status is ExitStatus.BAD_INPUT
     assert LsmtuneError("x").exit_status is ExitStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LsmtuneError("the run failed"),
+        InputError("/data/worker", "engine", found="x", allowed="y", nearest="y", why="no"),
+        FieldError("space.a.low", found=3, allowed="less than high (2)"),
+    ],
+)
+def test_an_error_of_another_process_is_as_it_was(error: LsmtuneError) -> None:
+    """Those of a fleet's hosts ended with a colon, as the whole line was taken for a source."""
+    error.in_document = True
+    came = pickle.loads(pickle.dumps(error))
+    assert (type(came), str(came), vars(came)) == (type(error), str(error), vars(error))
 
 
 def test_a_long_value_is_cut() -> None:

@@ -42,6 +42,10 @@ class LsmtuneError(Exception):
     def __init__(self, line: str) -> None:
         super().__init__(" ".join(line.split()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is: Python's own way makes it anew from its line, as if that were its source."""
+        return Exception.__new__, (type(self), *self.args), vars(self)
+
     def document(self) -> dict[str, object]:
         """What programs read of it: the exit status, and the line."""
         return {"status": int(self.exit_status), "message": str(self)}
