@@ -161,6 +161,24 @@ def test_streams_that_take_nothing(
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("shell", "status", "line"),
+    [
+        ("> /dev/full", 1, "lsmtune: standard output: No space left on device\n"),
+        ("| true", 0, ""),
+    ],
+)
+def test_a_file_is_not_blamed_for_a_stream_that_takes_no_summary_of_it(
+    home: Path, shell: str, status: int, line: str
+) -> None:
+    """`run.json: cannot be read: No space left on device`, and exit status 2."""
+    record = '{"seqno": 0, "method": "GET", "start_time": 0.0, "elapsed": 0.1, "exists": true}'
+    (home / "run.json").write_text(f"[{record}]")
+    process = start(["workload", "summary", "run.json"], home, shell)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (status, "", line)
+
+
 def test_errors_do_not_get_into_the_result_when_there_is_nowhere_to_tell_them(home: Path) -> None:
     process = start([*BENCH, "-o", "fake=crash", "--json"], home, "2>&-")
     out, _ = process.communicate(timeout=PATIENCE_S)

@@ -186,7 +186,8 @@ def _summary(
     if is_records:
         # Record after record: a run of any length.
         with open_text(file, _SUMMED_UP) as opened:
-            print_json(summarise(read_records(opened.read, source)))
+            summary = summarise(read_records(opened.read, source))
+        print_json(summary)
         return
     measurements = _measurements(read_text(file, _SUMMED_UP), source)
     # A summary of each phase that performed operations, of each run in the document.
