@@ -22,8 +22,8 @@ TOTAL_WITH_DRAIN_S = "total_with_drain_s"
 RATE_MB = "throughput_mb_s"
 SUSTAINED_MB = "sustained_throughput_mb_s"
 PHASE_TOTAL_S = "phase_with_drain_s"
-# Rates over the time to flush and drain as well.
-DRAINED_RATES = frozenset({SUSTAINED, SUSTAINED_MB})
+# What the beginning of a run tells already.
+RATES = frozenset({BURST, SUSTAINED})
 
 # verdict: beside the metric that decides, and in the noise of calibrations and repeats.
 # sustained: a report's table of burst and sustained.
@@ -152,8 +152,18 @@ REGISTRY = (
             **{"contest": 1, "runners": 2, "noise": 1},
         },
     ),
-    _of_driver("user_bytes_written", "Key and value bytes handed to the engine.", grows=True),
-    _of_driver("user_bytes_read", "Key and value bytes handed out by the engine.", grows=True),
+    _of_driver(
+        "user_bytes_written",
+        "Key and value bytes handed to the engine.",
+        higher_is_better=True,
+        grows=True,
+    ),
+    _of_driver(
+        "user_bytes_read",
+        "Key and value bytes handed out by the engine.",
+        higher_is_better=True,
+        grows=True,
+    ),
     Metric(
         "rss_bytes_max",
         "Peak resident memory of the process in this phase.",
@@ -272,6 +282,7 @@ REGISTRY = (
     _of_driver(
         "block_cache_hits",
         "Blocks that the phase's own reads had from the engine's block cache.",
+        higher_is_better=True,
         grows=True,
     ),
     _of_driver("block_cache_misses", "Blocks that those reads had to fetch.", grows=True),

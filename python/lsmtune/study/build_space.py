@@ -19,7 +19,7 @@ from lsmtune.errors import FieldError, InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.goal import Direction, Goal, WeightedWorkload
-from lsmtune.model.metrics import BURST, DRAINED_RATES, HIGHER_IS_BETTER, METRICS
+from lsmtune.model.metrics import BURST, METRICS, RATES, SUSTAINED
 from lsmtune.model.text import is_file
 from lsmtune.search.pruners import FAR_BEHIND, PRUNERS, check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
@@ -287,7 +287,7 @@ def make_pruner_spec(
     own; a driver's run of `engine` tells its rate as time passes.
     """
     if model is None:
-        rated = len(goal.objectives) == 1 and goal.objectives[0].metric in HIGHER_IS_BETTER
+        rated = len(goal.objectives) == 1 and goal.objectives[0].metric in RATES
         if sampler != "auto" or program or len(workloads) > 1 or not rated:
             return None
         model = PrunerModel(name=FAR_BEHIND.name)
@@ -317,11 +317,11 @@ def make_pruner_spec(
     if program and every_s is not None:
         why = "has no effect: the program counts its own steps"
         raise FieldError(f"{field}.every", why=why, allowed="num, or no rungs")
-    if not program and metric in METRICS and metric not in HIGHER_IS_BETTER:
+    if not program and metric in METRICS and metric not in RATES:
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
         raise FieldError(field, why=why, allowed="num: a list of sizes")
     phase = goal.objectives[0].phase_in(workloads[0].workload)
-    charged = not program and not plain and metric in DRAINED_RATES and phase.writes
+    charged = not program and not plain and metric == SUSTAINED and phase.writes
     if charged and engine == "leveldb":
         why = f"leveldb does not tell what is left to compact, which {metric} charges"
         allowed = f"num: a list of sizes, or the objective {BURST}"
