@@ -38,6 +38,7 @@ from lsmtune.study.start import baseline_config, candidate_config, open_study
         ("constraints: ['db_bytes <= 2GiB']", True, False),
         ("constraints: ['database_bytes_max <= 1.2 * data_bytes']", True, False),
         ("constraints: ['stall_s <= 5']", True, True),
+        ("constraints: ['latency_us_max <= 50000']", True, True),
         ("constraints: ['latency_us_p99 <= num / 1000']", True, False),
         ("guards: ['database_bytes <= baseline + 0.1 * data_bytes']", True, False),
         (

@@ -210,6 +210,7 @@ REGISTRY = (
         "latency_us_max",
         "The slowest operation.",
         level=Level.LATENCY,
+        grows=True,
         heading="latency max",
         shown={"bench": 7, "runners": 6},
     ),
