@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from live_page import Serve, say
 from page import read
-from sample_study import BEST, SampleStudy, fill
+from sample_study import BEST, SampleStudy, changed, fill
 
+from lsmtune.dashboard.pages import compared_document
 from lsmtune.dashboard.server import change_of
+from lsmtune.dashboard.watch import Watched
 from lsmtune.errors import InputError
+from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import Outcome
+from lsmtune.report.document import Notices
 from lsmtune.study.live import REQUESTS_FILE, LiveRun, Requests, begin_live, read_requests
 from lsmtune.study.spec import Budget
 
@@ -110,6 +115,16 @@ def test_two_trials_and_two_studies_beside_each_other(
     page = checked(server.get("/compare?one=0&other=1").text)
     assert "Proven gain" in page.text
     assert "Options that differ" in page.text
+
+
+def test_two_studies_of_one_metric_in_two_phases_ask_different_questions(done: Path) -> None:
+    """Nothing was said where the objectives were the p99 latency of gets and that of puts."""
+    one = Watched("0", done).shown()
+    objectives = (Objective(one.analysis.metric, phase="reads"),)
+    other = replace(one, analysis=changed(one.analysis, objectives=objectives))
+    for both, told in (((one, one), False), ((one, other), True)):
+        blocks = compared_document(*both).sections[-1].blocks
+        assert any(isinstance(block, Notices) for block in blocks) is told
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def compared_document(one: Shown, other: Shown) -> Document:
     ]
     names = [analysis.name for analysis in both]
     blocks: list[Block] = [_options_table(both, sides, names)]
-    asked = [(analysis.metric, analysis.workloads) for analysis in both]
+    asked = [(each.metric, each.objectives, each.workloads) for each in both]
     if asked[0] != asked[1]:
         line = "These studies ask different questions: another workload, size or objective."
         blocks.insert(0, Notices([Notice(line)]))
