@@ -177,6 +177,10 @@ phases:
             r"phases\[1\].mix.operations.get: found 0.0; allowed: a weight above 0",
         ),
         (
+            "{name: a, kind: measure, mix: {operations: {get: 1e308, put: 1e308}}, operations: 1}",
+            r"phases\[1\].mix.operations.get: found 1e\+308; allowed: .* at most 1e\+100",
+        ),
+        (
             "{name: a, kind: measure, mix: {operations: {get: 1}, keys: zipfian}, operations: 1}",
             r"phases\[1\].mix.keys.theta: missing",
         ),

@@ -106,7 +106,15 @@ def test_short_forms() -> None:
         ),
         (
             {"distribution": "ranges", "ranges": 3, "a": 0, "b": 1, "c": -1, "d": 0},
-            "^k.a: neither a nor c is above 0",
+            "^k.a: no range has a share above 0; found 0.0",
+        ),
+        (
+            {"distribution": "ranges", "ranges": 1000, "a": 1, "b": 1, "c": 0, "d": 0},
+            "^k.a: the share of some range is endless; found 1.0",
+        ),
+        (
+            {"distribution": "ranges", "ranges": 1000, "a": 1, "b": -40, "c": 0, "d": 0},
+            "^k.a: no range has a share above 0; found 1.0",
         ),
         (
             {"distribution": "ranges", "ranges": 3, "a": 1, "b": 1, "c": 0, "d": 0}
@@ -126,6 +134,11 @@ def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
         ({"distribution": "uniform", "low": 9, "high": 3}, "^s.high: found 3; allowed: at least"),
         ({"distribution": "table", "sizes": []}, "^s.sizes: "),
         ({"distribution": "table", "sizes": [[1, 0]]}, r"^s.sizes\[0\]\[1\]: found 0"),
+        # Whose sum is no number: the mean of the sizes ended in a traceback.
+        (
+            {"distribution": "table", "sizes": [[1, 1e308], [2, 1e308]]},
+            r"^s.sizes\[0\]\[1\]: found 1e\+308; allowed: a number above 0, at most 1e\+100",
+        ),
         ({"distribution": "normal", "mean": 5, "sd": 1, "low": 9, "high": 10}, "s.mean: found 5"),
         # The last size of this law is just below 50: an export drew on and on.
         (

@@ -43,6 +43,7 @@ class Distribution:
 
 
 SIZE_MAX = 2**30
+WEIGHT_MAX = 1e100  # of which sums are numbers
 _LENGTH, _SIZES = "length", "sizes"
 
 _ABOVE_ZERO = above(0)
@@ -58,6 +59,7 @@ _THETA = number(
     lambda theta: 0 < theta <= _THETA_MAX and abs(theta - 1) >= _THETA_GAP,
 )
 _SOME = whole(1)
+_WEIGHT = above(0, WEIGHT_MAX)
 _PER_CENT = number("a number above 0, below 100", lambda share: 0 < share < 100, unit="%")
 KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, Domain]] = {
     "uniform": {},
@@ -158,7 +160,7 @@ def _table(value: object, place: str) -> tuple[tuple[Number, Number], ...]:
         if not isinstance(pair, list) or len(pair) != 2:
             raise FieldError(f"{place}[{index}]", found=pair, allowed=allowed)
         length = _SIZE.parse(pair[0], "", f"{place}[{index}][0]")
-        pairs.append((length, _ABOVE_ZERO.parse(pair[1], "", f"{place}[{index}][1]")))
+        pairs.append((length, _WEIGHT.parse(pair[1], "", f"{place}[{index}][1]")))
     return tuple(pairs)
 
 
@@ -180,12 +182,29 @@ def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
     if "key_grains" in given and "key_a" not in given:
         why = "given without key_a and key_b"
         raise FieldError(f"{field}.key_grains", why=why)
-    if name == "ranges" and not any(given[part] > 0 for part in "ac"):  # type: ignore[operator]
-        raise FieldError(f"{field}.a", why="neither a nor c is above 0", allowed="one that is")
+    if name == "ranges":
+        _check_ranges(field, **given)  # type: ignore[arg-type]
     length = given.get(_LENGTH)
     if isinstance(length, Distribution) and length.name == "row":
         allowed = ", ".join(other for other in SIZE_DISTRIBUTIONS if other != "row")
         raise FieldError(f"{field}.{_LENGTH}.distribution", found="row", allowed=allowed)
+
+
+_RANGE_SHARE_LEAST = 1e-16  # the driver counts less as 0
+
+
+def _check_ranges(
+    field: str, *, ranges: int, a: float, b: float, c: float, d: float, **_within: float
+) -> None:
+    try:
+        shares = (a * math.exp(b * i) + c * math.exp(d * i) for i in range(1, ranges + 1))
+        total = sum(share for share in shares if not share < _RANGE_SHARE_LEAST)
+    except OverflowError:
+        total = math.inf
+    if not 0 < total < math.inf:
+        why = "the share of some range is endless" if total else "no range has a share above 0"
+        allowed = "numbers by which range i has a share of a exp(b i) + c exp(d i)"
+        raise FieldError(f"{field}.a", found=a, why=why, allowed=allowed)
 
 
 _SHARE_LEAST = 1e-300  # of less, the logarithm may be that of 0

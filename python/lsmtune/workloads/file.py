@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 
 from lsmtune.engines.properties import Properties, over, properties_of
 from lsmtune.errors import FieldError, InputError
-from lsmtune.model.distribution import ITEMS_PER_RECORD_MAX, Distribution
+from lsmtune.model.distribution import ITEMS_PER_RECORD_MAX, WEIGHT_MAX, Distribution
 from lsmtune.model.fields import Version, described, found_text, refused
 from lsmtune.model.files import FLOAT, FileKind, parse_document, read_as, read_text
 from lsmtune.model.workload import (
@@ -209,9 +209,9 @@ def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, where: str) -> 
     """`mix` with its number of records; a mix that does not state it finds `records`."""
     names = mix.names
     for name, weight in mix.operations:
-        if not 0 < weight < float("inf"):
-            field = f"{where}.operations.{name}"
-            raise FieldError(field, found=weight, allowed="a weight above 0")
+        if not 0 < weight <= WEIGHT_MAX:
+            allowed = f"a weight above 0, at most {WEIGHT_MAX:g}"
+            raise FieldError(f"{where}.operations.{name}", found=weight, allowed=allowed)
     if data.get("records") is not None:
         records = mix.records
     if records is None:
