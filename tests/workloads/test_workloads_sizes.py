@@ -149,7 +149,10 @@ def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
             {"distribution": "pareto", "theta": 0, "k": 0, "sigma": 1, "low": 900, "high": 999},
             "^s.low: no size .*; found 900; allowed: nearer to theta",
         ),
-        ("4K", "s: found '4K'.*did you mean 4KiB|s.distribution"),
+        ("4K", "s: found '4K'.*did you mean 4KiB"),
+        # `found 'unifrom'; allowed: 0 to 1073741824 bytes`, and `found 'None'`.
+        ("unifrom", "^s.distribution: found 'unifrom'; allowed: constant, .*did you mean uniform"),
+        ({"low": 1, "high": 9}, "^s.distribution: missing; allowed: constant, uniform"),
         # The driver refused these, run by run.
         (
             {"distribution": "row", "fields": 10_001, "names_bytes": 1, "length": 9},

@@ -102,7 +102,7 @@ def key_distribution(value: object, field: str = "") -> Distribution:
 def size_distribution(value: object, field: str = "") -> Distribution:
     """How sizes are drawn, as a file states it. Raises InputError within `field`."""
     is_size = isinstance(value, int | str) and not isinstance(value, bool)
-    if is_size and value not in SIZE_DISTRIBUTIONS:
+    if is_size and not str(value).isidentifier():
         return Distribution.of("constant", size=_SIZE.parse(value, "", field))
     return _distribution(value, SIZE_DISTRIBUTIONS, field)
 
@@ -130,7 +130,8 @@ def _distribution(
         raise FieldError(field, found=value, allowed=allowed)
     name = stated.get("distribution")
     if not isinstance(name, str) or name not in known:
-        raise FieldError(f"{field}.distribution", found=str(name), known=known)
+        why = "missing" if name is None else ""
+        raise FieldError(f"{field}.distribution", why=why, found=name and str(name), known=known)
     parts = known[name]
     given_parts = [part for part in stated if part != "distribution"]
     check_names(given_parts, parts, "", field, why=f"unknown parameter of {name}")
