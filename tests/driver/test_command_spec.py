@@ -60,6 +60,9 @@ BAD = [
     ({"parameters_file": ParametersFile("p", "{siz}")}, "parameters_file.template: unknown"),
     ({"results": RegularExpressions({"score": "("})}, "results.regex.score: missing ), unterm"),
     ({"results": RegularExpressions({"score": "a"})}, "regex.score: 0 groups; found 'a'; allowed"),
+    # Both ended in a traceback.
+    ({"results": RegularExpressions({"score": "(a{99999999999})"})}, "regex.score: the repetition"),
+    ({"results": RegularExpressions({"score": "(" * 3000})}, "results.regex.score: "),
     ({"results": JsonPointers({"score": "a"})}, "json_pointer.metrics.score: "),
     ({"results": JsonPointers({"score": "/a"}, "/out")}, "json_pointer.file: found '/out'"),
     ({"results": JsonPointers({"scores": "/a"})}, "nothing gives the metric score; found 'scores'"),

@@ -202,7 +202,7 @@ def _check_results(results: Results, metrics: Collection[str]) -> None:
             place = f"runner.results.regex.{metric}"
             try:
                 groups = re.compile(pattern, re.MULTILINE).groups
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:  # `a{99999999999}`
                 raise FieldError(place, found=pattern, why=str(error), allowed=allowed) from None
             if groups != 1:
                 raise FieldError(place, found=pattern, why=f"{groups} groups", allowed=allowed)
