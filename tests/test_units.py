@@ -12,6 +12,7 @@ from lsmtune.units import (
     option_value,
     parse_bytes,
     parse_duration,
+    parse_share,
 )
 
 
@@ -111,12 +112,24 @@ def test_durations(text: object, seconds: float) -> None:
     "text",
     [
         *("", "s", "30m1h", "1h1h", "5d", "-5s", "1 h", "1:30", "ten", "1e3", "9999999h"),
-        *(-1, True, None, float("nan"), float("inf")),
+        *(-1, True, None, float("nan"), float("inf"), 10**400),
     ],
 )
 def test_bad_durations(text: object) -> None:
     with pytest.raises(UnitError):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("stated", [0.00005, "0.00005", "5e-05", "0.005%", " 0.005 % "])
+def test_a_small_share_is_one_as_a_number_and_as_text(stated: object) -> None:
+    """A study file's 0.00005 was refused, and `--smallest-effect 0.00005` was taken."""
+    assert parse_share(stated) == pytest.approx(0.00005)
+
+
+@pytest.mark.parametrize("stated", [0, 0.0, 1, 1.5, -0.1, True, None, "100%", "", "5e-400", "٤%"])
+def test_bad_shares(stated: object) -> None:
+    with pytest.raises(UnitError):
+        parse_share(stated)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def parse_duration(value: object) -> float:
     Raises `UnitError` (a `ValueError`) for anything else, negative and endless times included.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value) or not 0 <= value <= _LARGEST_S:
+        if not 0 <= value <= _LARGEST_S:
             raise UnitError(value, f"0 to {_LARGEST_S} seconds")
         return float(value)
     if not isinstance(value, str):
@@ -156,7 +156,9 @@ def parse_share(value: object) -> float:
 
     Raises `UnitError` for anything else, and for what is not above 0 and below 1.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", str(value).strip(), re.ASCII)
+    # A number below 0.0001 has an exponent as text.
+    number = r"(\d+(?:\.\d+)?(?:e-\d+)?)\s*(%?)"
+    match = re.fullmatch(number, str(value).strip(), re.ASCII)
     if isinstance(value, bool) or match is None:
         raise UnitError(value, SHARE_ALLOWED)
     share = float(match[1]) / (100 if match[2] else 1)

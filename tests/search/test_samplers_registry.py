@@ -47,6 +47,7 @@ def test_the_samplers_that_every_user_knows_are_there() -> None:
         ("tpe", {"startup_trials": "ten"}, "found 'ten'; allowed: a whole number"),
         ("tpe", {"startup_trials": None}, "found 'null'; allowed: a whole number"),
         ("nsga2", {"crossover_probability": 1.5}, "found 1.5; allowed: a number from 0 to 1"),
+        ("nsga2", {"crossover_probability": 10**400}, "found 1000.*allowed: a number from 0 to 1"),
         ("nsga3", {"population": 1}, "found 1; allowed: a whole number from 2"),
         ("grid", {"points": 2.5}, "sampler.points: found 2.5; allowed: a whole number from 1"),
         ("manual", {"configs": {}}, "configs: not a list with at least one configuration"),

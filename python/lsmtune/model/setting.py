@@ -7,6 +7,7 @@ called parameters. What a distribution takes has no default: there a Domain stan
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -76,8 +77,9 @@ def read_settings(
 def read_number(value: object) -> int | float:
     """A finite number, also as text. Raises ValueError."""
     typed = option_value(value) if isinstance(value, str) else value
-    # Not by `math.isfinite`, which ends in OverflowError for a whole number of 400 digits.
-    if isinstance(typed, bool) or not isinstance(typed, int | float) or not abs(typed) < math.inf:
+    if isinstance(typed, bool) or not isinstance(typed, int | float):
+        raise ValueError
+    if not abs(typed) <= sys.float_info.max:  # nor is a whole number of 400 digits one to compute
         raise ValueError
     return typed
 
