@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import lsmtune
@@ -100,6 +101,8 @@ def test_outside_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (float("nan"), "score: found nan; allowed: a finite number"),
         (float("-inf"), "allowed: a finite number"),
+        (10**400, "score: found 1000.*; allowed: a finite number"),
+        (np.array([1.0, 2.0]), r"score: found \[1. 2.\]; allowed: a finite number"),
         ("5", "score: found '5'; allowed: a number"),
         (True, "allowed: a number"),
         (None, "allowed: a number"),

@@ -168,7 +168,10 @@ def _number(name: str, value: object) -> float:
         raise InputError("result", found=name, why="not the name of a metric")
     if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
         raise InputError("result", name, found=value, allowed="a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):  # an array of several, or 10**400
+        raise InputError("result", name, found=value, allowed="a finite number") from None
     if not math.isfinite(number):
         raise InputError("result", name, found=number, allowed="a finite number")
     return number
