@@ -51,7 +51,7 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
         records = read_study(folder)
     free_best = records.trials[free.best_trial or 0]
     assert free_best.broken == ("write_buffer_size <= 4MiB",)
-    assert not free_best.eligible
+    assert not records.judgement.trials[free_best.number].end.eligible
     again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
     assert again.best == free.best
 
@@ -66,7 +66,7 @@ def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Pa
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
     assert result.best is not None
-    assert records.best == result.best_trial
+    assert records.judgement.best == result.best_trial
     assert [trial.broken for trial in records.trials] == [()] * 3
 
 

@@ -141,7 +141,7 @@ def test_contenders_are_repeated_and_bad_configurations_are_not(tmp_path: Path) 
     assert 6 <= int(result.best.options["write_buffer_size"]) / MIB <= 10
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
-    assert records.best == result.best_trial
+    assert records.judgement.best == result.best_trial
     seeds = [row.measurement.seed for row in stored(tmp_path / "s") if row.role is Role.TRIAL]
     assert len(set(seeds)) == len(seeds)
 

@@ -44,7 +44,7 @@ def history(records: StudyRecords) -> History:
     so_far: float | None = None
     for trial in records.trials:
         value = value_of(records, trial.values)
-        if value is not None and trial.eligible:
+        if value is not None and records.judgement.trials[trial.number].end.eligible:
             best_yet = so_far is None or records.spec.goal.direction.better(value, so_far)
             so_far = value if best_yet else so_far
         is_tuned = tuned is not None and trial.number == tuned.trial
@@ -89,7 +89,7 @@ def _trial_row(
         value=value,
         best_so_far=so_far,
         ratio_to_baseline=ratio(value, baseline),
-        is_best=trial.number == records.best,
+        is_best=trial.number == records.judgement.best,
         is_tuned=is_tuned,
         elapsed_s=sum(run.measurement.elapsed_s for run in trial.ran.all),
         options=dict(trial.config.options),
@@ -99,7 +99,7 @@ def _trial_row(
         censored=censored(records, trial),
         runs=runs,
         spread=(max(counted) - min(counted)) / 2 / level if level > 0 else None,
-        run_again_after_change=trial.moved and len(runs) > 1,
+        run_again_after_change=len(runs) > 1 and not _is_placed(records, trial.rounds[0]),
     )
 
 
@@ -149,10 +149,15 @@ def front(records: StudyRecords) -> Front | None:
 def _trial_run(records: StudyRecords, trial: Trial, each: Round) -> TrialRun:
     if each.values is None:
         return TrialRun(None, None, False)
-    placed = trial.unplaced or records.drift.segment_of(each.first, each.host) is not None
-    judged = records.drift.judged(each.values, each.first, each.host)
-    counts = trial.values is not None and placed
+    of_trial = records.judgement.trials[trial.number]
+    judged = records.judgement.drift.judged(each.values, each.first, each.host)
+    counts = trial.values is not None and (of_trial.unplaced or _is_placed(records, each))
     return TrialRun(value_of(records, each.values), value_of(records, judged), counts)
+
+
+def _is_placed(records: StudyRecords, each: Round) -> bool:
+    """Whether it is known how fast the machine was."""
+    return records.judgement.drift.segment_of(each.first, each.host) is not None
 
 
 # --- Pruned trials: how far each came, and what it had shown by then. A bound, not a value

@@ -29,9 +29,8 @@ from lsmtune.proof.power_loss import POWER_TESTS, PowerTest
 from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.study.build import parse_stored_spec
-from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import judge
+from lsmtune.study.judging import Judgement, judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.session import FLEET_ELAPSED, REFUSED
 from lsmtune.study.size import at_length
@@ -55,9 +54,7 @@ class Trial:
 
     `values` has one value per objective, a mean over all rounds that count, as the machine was in
     the beginning; None unless the trial ended `ok`. `broken` are the constraints on outcomes that
-    it broke. `eligible`: it may be the best, or be picked. `first` is the row of the store in which
-    it began, `moved` whether the machine changed during its first round, `unplaced` during every
-    one.
+    it broke.
     """
 
     number: int
@@ -67,10 +64,6 @@ class Trial:
     rounds: tuple[Round, ...]
     values: tuple[float, ...] | None
     broken: tuple[str, ...]
-    eligible: bool
-    first: int
-    moved: bool
-    unplaced: bool
 
     @property
     def wall_s(self) -> float:
@@ -83,10 +76,9 @@ class StudyRecords:
     """A study as stored; everything else in a report is a pure function of it.
 
     `measurements` are in the order in which they were stored, `trials` in that of their numbers.
-    `best` is the number of the trial that is best by all that is known (`study.judging`).
-    `anchors` are the runs of the baseline by which it was seen whether the machine changed, `drift`
-    what they say, and `run_log_sd` what the search takes the noise of a run for: the standard
-    deviation of the logarithm. `calibrations` are by host, empty where there are no pairs of any.
+    `judgement` is what the study itself makes of them. `anchors` are the runs of the baseline by
+    which it was seen whether the machine changed. `calibrations` are by host, empty where there are
+    no pairs of any.
     `crash_tests` and `power_tests` are what configurations survived, each with what it holds for.
     `put_back` counts the trials that an interruption cut off, `refused` the configurations that
     were refused before they cost a run, by reason. `result_files` are those of the study's
@@ -99,11 +91,9 @@ class StudyRecords:
     spec: Spec
     path: Path
     measurements: tuple[StoredMeasurement, ...]
+    judgement: Judgement
     trials: tuple[Trial, ...] = ()
-    best: int | None = None
     anchors: tuple[Round, ...] = ()
-    drift: Drift = field(default_factory=Drift)
-    run_log_sd: float | None = None
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     put_back: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -119,7 +109,8 @@ class StudyRecords:
     @cached_property
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
         """The values of the objectives in each anchor, as they would be in the beginning."""
-        return tuple(self.drift.judged(a.values or (), a.first, a.host) for a in self.anchors)
+        drift = self.judgement.drift
+        return tuple(drift.judged(a.values or (), a.first, a.host) for a in self.anchors)
 
     @cached_property
     def baseline_number(self) -> float | None:
@@ -196,7 +187,6 @@ def study_records(
     anchors = anchor_rounds(measurements, spec.goal)
     promotion = promotion_of(measurements, spec, believed)
     judgement = judge(ended.values(), anchors, spec.goal, promotion)
-    drift = judgement.drift
     trials = tuple(
         Trial(
             number=number,
@@ -206,10 +196,6 @@ def study_records(
             rounds=tuple(ended[number].rounds),
             values=judged.end.values,
             broken=tuple(text for text, over in judged.end.violations.items() if over > 0),
-            eligible=judged.end.eligible,
-            first=judged.first,
-            moved=drift.segment_of(judged.first, ended[number].rounds[0].host) is None,
-            unplaced=judged.unplaced,
         )
         for number, judged in judgement.trials.items()
     )
@@ -222,11 +208,9 @@ def study_records(
         spec=spec,
         path=path,
         measurements=measurements,
+        judgement=judgement,
         trials=trials,
-        best=judgement.best,
         anchors=tuple(anchor for anchor in anchors if not anchor.in_turns),
-        drift=drift,
-        run_log_sd=judgement.log_sd,
         calibrations={host: each for host, each in found.items() if each is not None},
         put_back=sum(outcome == PUT_BACK for outcome in outcomes.values()),
     )
@@ -272,7 +256,8 @@ def value_of(records: StudyRecords, values: Sequence[float] | None) -> float | N
 
 def best_trial(records: StudyRecords) -> Trial | None:
     """The trial that is best by all that is known, as the study itself would say."""
-    return next((trial for trial in records.trials if trial.number == records.best), None)
+    best = records.judgement.best
+    return next((trial for trial in records.trials if trial.number == best), None)
 
 
 def chosen(records: StudyRecords) -> Chosen | None:

@@ -10,13 +10,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
-from lsmtune.report.source import StudyRecords, Trial, cached_shares, middle
+from lsmtune.report.source import StudyRecords, cached_shares, middle
 from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
@@ -30,13 +30,15 @@ from lsmtune.stats.changepoint import VALUES_LEAST
 from lsmtune.stats.intervals import MINIMUM_PAIRS
 from lsmtune.stats.noise import detectable_effect, noise_of
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.study.drift import Segment
+from lsmtune.study.drift import Change
+from lsmtune.study.judging import Judgement
 
 
 def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
     """One series for each objective on each host; empty where the baseline has not been run."""
-    clock, series = _Clock(records), []
-    for host, known in records.drift.hosts.items():
+    clock, series, drift = _Clock(records), [], records.judgement.drift
+    changes = drift.changes()
+    for host, known in drift.hosts.items():
         here = [anchor for anchor in records.anchors if anchor.host == host]
         for index, objective in enumerate(records.spec.goal.objectives):
             # A series in which nothing can be judged has no segments.
@@ -60,8 +62,7 @@ def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
                 )
                 for number, segment in enumerate(segments)
             ]
-            trials = [trial for trial in records.trials if trial.rounds[0].host == host]
-            changes = [_change(trials, clock, *both) for both in pairwise(segments)]
+            own = [each for each in changes if (each.host, each.objective) == (host, index)]
             series.append(
                 AnchorSeries(
                     objective=f"{objective.label} on {host}" if host else objective.label,
@@ -69,7 +70,7 @@ def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
                     anchors_least=VALUES_LEAST,
                     points=tuple(points),
                     segments=tuple(shown),
-                    changes=tuple(changes),
+                    changes=tuple(_change(records.judgement, clock, each) for each in own),
                 )
             )
     return tuple(series)
@@ -82,7 +83,7 @@ class _Clock:
         rows = sorted(records.measurements, key=lambda stored: stored.id)
         self._ids = [stored.id for stored in rows]
         self._ends_s = [0.0, *accumulate(stored.wall_s for stored in rows)]
-        self._firsts = sorted(trial.first for trial in records.trials)
+        self._firsts = sorted(trial.first for trial in records.judgement.trials.values())
         self.roles = {stored.id: stored.role.value for stored in rows}
 
     def begin_s(self, row: int) -> float:
@@ -95,22 +96,17 @@ class _Clock:
         return bisect_left(self._firsts, row)
 
 
-def _change(
-    trials: Sequence[Trial], clock: _Clock, before: Segment, after: Segment
-) -> MachineChange:
-    """A change of the host on which `trials` began."""
-    meanwhile = [trial for trial in trials if before.last < trial.first < after.first]
-    earlier = [trial.number for trial in trials if trial.first < before.last]
-    later = [trial.number for trial in trials if trial.first > after.first]
+def _change(judgement: Judgement, clock: _Clock, change: Change) -> MachineChange:
+    before, meanwhile, after = judgement.around(change)
     # Those with a value of which nobody knows how fast the machine was.
-    left = (t.number for t in meanwhile if len(t.rounds) == 1 and t.values is not None)
+    left = (t.number for t in meanwhile if t.tried == 1 and t.end.values is not None)
     return MachineChange(
-        from_s=clock.end_s(before.last),
-        to_s=clock.begin_s(after.first),
-        ratio=math.exp(after.log_level - before.log_level),
-        last_trial=max(earlier, default=None),
-        first_trial=min(later, default=None),
-        run_again=tuple(trial.number for trial in meanwhile if len(trial.rounds) > 1),
+        from_s=clock.end_s(change.before),
+        to_s=clock.begin_s(change.after),
+        ratio=change.ratio,
+        last_trial=before[-1].number if before else None,
+        first_trial=after[0].number if after else None,
+        run_again=tuple(trial.number for trial in meanwhile if trial.tried > 1),
         left=tuple(left),
     )
 
@@ -141,9 +137,10 @@ def noise_rows(records: StudyRecords) -> list[NoiseRow]:
             ),
         ]
     # What the search takes the noise for, where more than one run of anything tells of it.
-    again = any(len(trial.rounds) > 1 for trial in records.trials)
-    if records.run_log_sd is not None and (again or len(records.anchors) > 1):
-        rows.append(NoiseRow(NoiseSource.SEARCH, False, metric, None, records.run_log_sd))
+    again = any(trial.tried > 1 for trial in records.judgement.trials.values())
+    if again or len(records.anchors) > 1:
+        log_sd = records.judgement.log_sd
+        rows.append(NoiseRow(NoiseSource.SEARCH, False, metric, None, log_sd))
     return rows + _proof_noise(records.verdict)
 
 

@@ -28,7 +28,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
-from lsmtune.study.drift import ANCHOR_SHARE_MAX, Drift, Kept, drift_of
+from lsmtune.study.drift import ANCHOR_SHARE_MAX, Change, Drift, Kept, drift_of
 from lsmtune.study.racing import Race, Scatter, Standing, after_another, run_log_sd, scatter_of
 from lsmtune.study.stored import Round, TrialRounds, anchor_rounds
 from lsmtune.study.trials import TrialEnd
@@ -203,6 +203,15 @@ class Judgement:
             return value, -number
 
         return sorted(values, key=rank, reverse=True)
+
+    def around(self, change: Change) -> tuple[list[JudgedTrial], ...]:
+        """The trials on its host that began before `change`, while it came about, and after it."""
+        here = [trial for trial in self.trials.values() if trial.host == change.host]
+        return (
+            [trial for trial in here if trial.first < change.before],
+            [trial for trial in here if change.before < trial.first < change.after],
+            [trial for trial in here if trial.first > change.after],
+        )
 
     def next_repeat(self, runs_max: int) -> int | None:
         """The trial that is to be run again before a new one, if any.

@@ -133,15 +133,12 @@ def new_changes(judgement: Judgement, goal: Goal, known: set[tuple[int, int]]) -
         if (change.before, change.after) in known:
             continue
         label = goal.objectives[change.objective].label
-        trials = [each for each in judgement.trials.values() if each.host == change.host]
-        count = sum(t.unplaced for t in trials if change.before < t.first < change.after)
+        before, meanwhile, after = judgement.around(change)
+        count = sum(trial.unplaced for trial in meanwhile)
         runs = "1 trial is" if count == 1 else f"{count} trials are"
         rest = f"; {runs} run again" if count else ""
-        # Between which trials: the last before, and the first after the change.
-        before = [trial.number for trial in trials if trial.first < change.before]
-        after = [trial.number for trial in trials if trial.first > change.after]
-        start = f"trial {before[-1]}" if before else "the baseline"
-        where = f"between {start} and trial {after[0]}" if after else f"after {start}"
+        start = f"trial {before[-1].number}" if before else "the baseline"
+        where = f"between {start} and trial {after[0].number}" if after else f"after {start}"
         lines.append(
             f"{change.host or 'the machine'} changed {where}: {label} of the baseline is "
             f"{change.ratio:.2f} of what it was before{rest}"
