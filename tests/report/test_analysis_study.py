@@ -22,12 +22,12 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.document import Table
+from lsmtune.report.document import Severity, Table
 from lsmtune.report.notices import notices
 from lsmtune.report.sentences import headline
 from lsmtune.report.source import read_study
 from lsmtune.report.study_proof import deploy_section
-from lsmtune.report.tables import Arm, Severity
+from lsmtune.report.tables import Arm
 from lsmtune.units import parse_bytes
 
 OTHER: dict[str, OptionValue] = {**BEST, "write_buffer_size": 16 << 20}

@@ -16,9 +16,10 @@ from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability, Phase, PhaseKind, Replay
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Severity
 from lsmtune.report.history import RUNS_LEAST, repeat_rows
 from lsmtune.report.sentences import noise_source, proof_lines
-from lsmtune.report.tables import Arm, Ended, NoiseSource, Severity
+from lsmtune.report.tables import Arm, Ended, NoiseSource
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least

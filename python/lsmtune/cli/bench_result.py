@@ -158,7 +158,7 @@ def _notices(
     conditions: Conditions,
 ) -> list[str]:
     """What makes the figures say less than they seem to: the last run's length, the conditions."""
-    lines = [f"{notice.title}: {notice.text}" for notice in condition_notices(conditions)]
+    lines = [notice.line for notice in condition_notices(conditions)]
     last = next((m for m in reversed(measurements) if m.outcome is Outcome.OK), None)
     if last is None:
         return lines

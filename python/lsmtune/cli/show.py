@@ -140,10 +140,9 @@ def _best(of: Overview) -> Iterator[tuple[str, str]]:
 
 
 def _warnings(records: StudyRecords) -> list[str]:
-    from lsmtune.report.notices import notices
-    from lsmtune.report.tables import Severity
+    from lsmtune.report.notices import warnings_of
 
-    return [each.title for each in notices(records) if each.severity is not Severity.INFO]
+    return [each.title for each in warnings_of(records)]
 
 
 def _next(of: Overview) -> list[str]:

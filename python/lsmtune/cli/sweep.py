@@ -256,7 +256,7 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
     caches = {cell.name: cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
     notices = condition_notices(conditions_of(performed, caches, os.cpu_count()))
-    return [f"{notice.title}: {notice.text}" for notice in notices]
+    return [notice.line for notice in notices]
 
 
 def _perform(

@@ -18,9 +18,8 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.document import Block, Notice, Notices, paragraphs
 from lsmtune.report.history import front
-from lsmtune.report.notices import notices
+from lsmtune.report.notices import warnings_of
 from lsmtune.report.source import StudyRecords, read_study
-from lsmtune.report.tables import Severity
 from lsmtune.report.verdict import verdict_blocks
 from lsmtune.report.words import quantity
 from lsmtune.study.observer import TuneResult, result_document
@@ -110,7 +109,7 @@ def tune_document(
     return {
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
         **result_document(result),
-        "notices": _notices(records),
+        "notices": [notice.line for notice in warnings_of(records)],
         "front": on_front,
         "paths": encode(
             {"folder": folder.path, "report": files.report, "deployable": files.deployable}
@@ -135,7 +134,7 @@ def tune_view(
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
     blocks += paragraphs([*lines, *_front_lines(spec, records)])
-    blocks.append(Notices([Notice(text) for text in (*_notices(records), *files.trouble)]))
+    blocks.append(Notices([*warnings_of(records), *map(Notice, files.trouble)]))
     lines = [""]
     if files.report is not None:
         lines.append(f"report      {files.report}")
@@ -192,9 +191,3 @@ def _without_best(result: TuneResult) -> str:
     if result.counts.get(Outcome.OK.value):
         return "no trial met what the study asks of one"  # the verdict names it
     return "no trial gave a value"
-
-
-def _notices(records: StudyRecords) -> list[str]:
-    """What the user must know before deploying, gravest first."""
-    of_study = notices(records)
-    return [f"{n.title}: {n.text}" for n in of_study if n.severity is not Severity.INFO]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import lsmtune
@@ -145,19 +146,31 @@ class Heading:
     text: str
 
 
+class Severity(StrEnum):
+    """How much a notice matters: for reading, for acting, or against deploying."""
+
+    INFO = "info"
+    WARNING = "warning"
+    DANGER = "danger"
+
+
 @dataclass(frozen=True)
 class Notice:
-    """One item of a list.
+    """Something that the reader must know, with the next step in `text`.
 
     Attributes:
-        grade: `danger`, `warning` or `info`.
-        label: what a terminal begins the line with; the grade where it is empty.
+        kind: which one it is, for programs; a terminal begins a line without a title with it.
     """
 
     text: str
     title: str = ""
-    grade: str = "warning"
-    label: str = ""
+    severity: Severity = Severity.WARNING
+    kind: str = ""
+
+    @property
+    def line(self) -> str:
+        """Title and text in one line."""
+        return f"{self.title}: {self.text}" if self.title else self.text
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from lsmtune.report.document import (
     Notices,
     Paragraph,
     Section,
+    Severity,
     Table,
     chart_of,
     numbers,
@@ -59,14 +60,14 @@ def board_document(board: Leaderboard) -> Document:
         engine = "" if board.engine is None else board.engine.name
         told = {each.team: disqualified_line(each, engine) for each in board.disqualified}
         lines = [
-            Notice(f"{team}: {line}", grade="danger", label="disqualified")
+            Notice(f"{team}: {line}", severity=Severity.DANGER, kind="disqualified")
             for team, line in told.items()
         ]
         add("disqualified", "Disqualified, not run", Notices(lines), "Disqualified")
     if board.failed:
         title = "Failed, not ranked"
         lines = [
-            Notice(f"{f.team}: round {f.round}: {f.why}", grade="danger", label=title.lower())
+            Notice(f"{f.team}: round {f.round}: {f.why}", "", Severity.DANGER, title.lower())
             for f in board.failed
         ]
         add("failed", title, Notices(lines), "Failed")
@@ -106,7 +107,7 @@ def _ranked_sections(board: Leaderboard, standings: Standings) -> list[Section]:
         Section("by-mean", "By mean", [Paragraph(about, "note"), by_mean]),
     ]
     if standings.outliers:
-        lines = [Notice(outlier_line(board, row), label="outlier") for row in standings.outliers]
+        lines = [Notice(outlier_line(board, row), kind="outlier") for row in standings.outliers]
         sections.append(Section("outliers", "Outliers", [Notices(lines)]))
     for number, phase in enumerate(standings.phases, 1):
         far = frozenset((o.team, o.round) for o in standings.outliers if o.phase == phase.phase)

@@ -15,17 +15,23 @@ from lsmtune.model.config import Build, OptionValue, option_text
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import Durability, Workload
 from lsmtune.report import words
+from lsmtune.report.document import Notice, Severity
 from lsmtune.report.history import share_of_range
 from lsmtune.report.source import StudyRecords, arms, chosen, workload_label
-from lsmtune.report.tables import Arm, Conditions, Notice, Severity
+from lsmtune.report.tables import Arm, Conditions
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, conditions
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.range import Range
 from lsmtune.workloads.stated import size_advice
 
-_danger = partial(Notice, Severity.DANGER)
-_warning = partial(Notice, Severity.WARNING)
-_info = partial(Notice, Severity.INFO)
+
+def _notice(severity: Severity, kind: str, title: str, text: str) -> Notice:
+    return Notice(text, title, severity, kind)
+
+
+_danger = partial(_notice, Severity.DANGER)
+_warning = partial(_notice, Severity.WARNING)
+_info = partial(_notice, Severity.INFO)
 
 
 def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tuple[Notice, ...]:
@@ -43,6 +49,11 @@ def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tu
         ),
     ]
     return tuple(sorted(of_study, key=lambda notice: -list(Severity).index(notice.severity)))
+
+
+def warnings_of(records: StudyRecords) -> list[Notice]:
+    """The notices that ask for something: without those that only inform."""
+    return [each for each in notices(records) if each.severity is not Severity.INFO]
 
 
 def _of_safety(records: StudyRecords) -> Iterator[Notice]:
@@ -203,7 +214,7 @@ def condition_notices(under: Conditions) -> Iterator[Notice]:
         )
     if under.steal_runs_disturbed and under.steal_share_max is not None:
         usual = (under.steal_share_median or 0.0) > STEAL_SHARE_MAX
-        yield Notice(
+        yield _notice(
             Severity.WARNING if usual else Severity.INFO,
             "steal",
             "The host took processor time from runs",

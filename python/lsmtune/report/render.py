@@ -124,7 +124,7 @@ def _markdown(block: Block) -> str:
         return f"**{safe(block.label)}: {safe(block.figure)}** {safe(block.lead)}\n"
     if isinstance(block, Notices):
         return "".join(
-            f"- {n.grade}: **{safe(n.title)}** {safe(n.text)}\n"
+            f"- {n.severity}: **{safe(n.title)}** {safe(n.text)}\n"
             if n.title
             else f"- {safe(n.text)}\n"
             for n in block.items

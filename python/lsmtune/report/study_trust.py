@@ -20,7 +20,6 @@ from lsmtune.report.document import (
     Download,
     Facts,
     Heading,
-    Notice,
     Notices,
     Paragraph,
     Section,
@@ -39,8 +38,8 @@ _DURABILITY = {
 def trust_section(analysis: StudyAnalysis) -> Section:
     """What to know before trusting or deploying."""
     none = "No warnings: every option taken, no best value on an edge, no failed run."
-    items = [Notice(n.text, n.title, n.severity.value) for n in analysis.notices]
-    blocks: list[Block] = [Notices(items) if items else Paragraph(none, "quiet")]
+    known = analysis.notices
+    blocks: list[Block] = [Notices(known) if known else Paragraph(none, "quiet")]
     blocks += [*_survival_blocks(analysis), *_noise_blocks(analysis), *_machine_blocks(analysis)]
     return Section("trust", "How far it can be trusted", blocks, "Trust")
 

@@ -28,14 +28,6 @@ class Arm(StrEnum):
     TUNED = "tuned"
 
 
-class Severity(StrEnum):
-    """How much a notice matters: for reading, for acting, or against deploying."""
-
-    INFO = "info"
-    WARNING = "warning"
-    DANGER = "danger"
-
-
 @dataclass(frozen=True)
 class Censored:
     """Where a pruned trial was stopped: at which `rung`, and the `value` that it had come to.
@@ -138,16 +130,6 @@ class LatencyCurve(Percentiles):
     count: int
     points: list[Row]
     latency_us_max: float
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something the reader must know before trusting or deploying, with the next step in `text`."""
-
-    severity: Severity
-    kind: str
-    title: str
-    text: str
 
 
 # --- What mattered, fronts and workloads, and where the time of a study went

@@ -18,11 +18,13 @@ from lsmtune.report.document import (
     Heading,
     Notices,
     Paragraph,
+    Severity,
     Table,
     flat,
 )
 
 _STYLES = {"title": "bold", "note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
+_SEVERITIES = {Severity.DANGER: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
 
 
 def to_terminal(document: Document) -> RenderableType:
@@ -50,9 +52,8 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
         yield Text(f"{block.label}: {block.figure} {block.lead}", style="bold")
     elif isinstance(block, Notices):
         for each in block.items:
-            title = f"{each.title}: " if each.title else ""
-            style = "yellow" if each.grade == "warning" else "red" if each.grade == "danger" else ""
-            yield Text(f"{each.label or each.grade}: {title}{each.text}", style=style)
+            head = each.severity if each.title else each.kind or each.severity
+            yield Text(f"{head}: {each.line}", style=_SEVERITIES[each.severity])
     elif isinstance(block, Facts):
         yield _facts(block)
     elif isinstance(block, Files):
