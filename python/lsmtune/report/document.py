@@ -189,14 +189,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Files:
-    """Paths of files."""
-
-    paths: Sequence[str]
-    label: str
-
-
-@dataclass(frozen=True)
 class Copy:
     """Lines to copy, with a button that does it."""
 
@@ -236,7 +228,7 @@ class Beside:
     style: str
 
 
-Single = Table | Paragraph | Heading | Notices | Facts | Files | Chart | Copy | Download | Answer
+Single = Table | Paragraph | Heading | Notices | Facts | Chart | Copy | Download | Answer
 Block = Single | Beside
 
 

@@ -28,7 +28,6 @@ from lsmtune.report.document import (
     Copy,
     Document,
     Facts,
-    Files,
     Heading,
     Notices,
     Paragraph,
@@ -135,8 +134,6 @@ def _markdown(block: Block) -> str:
         longest = max(map(len, re.findall("`+", block.text)), default=0)
         fence = "`" * max(3, longest + 1)
         return f"{fence}\n{block.text}\n{fence}\n"
-    if isinstance(block, Files):
-        return "".join(f"- {safe(path)}\n" for path in block.paths)
     if isinstance(block, Table):
         rows = ([cell.line for _, cell in row] for row in block.cells())
         marked = (

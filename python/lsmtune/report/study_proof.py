@@ -20,7 +20,7 @@ from lsmtune.report.document import (
     Cell,
     Column,
     Copy,
-    Files,
+    Facts,
     Heading,
     Paragraph,
     Section,
@@ -61,9 +61,8 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     """The options that differ from the baseline's, text to copy, and the files that hold them."""
     options, number = analysis.options, analysis.tuned_trial
     title = "Deploy" if proven or not options else "The candidate"
-    files: list[Block] = []
-    if analysis.result_files:
-        files = [Files([str(path) for path in analysis.result_files], "Files to deploy")]
+    paths = [("file to deploy", str(path)) for path in analysis.result_files]
+    files = [Facts(paths, frozenset({"file to deploy"}))] if paths else []
     if not options:
         none = sentences.none_best(analysis.history.trials)
         why = f"No trial {none} yet, so there is nothing to deploy."

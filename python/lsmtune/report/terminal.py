@@ -14,7 +14,6 @@ from lsmtune.report.document import (
     Block,
     Document,
     Facts,
-    Files,
     Heading,
     Notices,
     Paragraph,
@@ -56,8 +55,6 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
             yield Text(f"{head}: {each.line}", style=_SEVERITIES[each.severity])
     elif isinstance(block, Facts):
         yield _facts(block)
-    elif isinstance(block, Files):
-        yield from map(Text, block.paths)
     elif isinstance(block, Table):
         yield _table(block)
 
