@@ -49,15 +49,8 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
             of = text.quantity(metric, history.baseline_value)
             note += f", {text.ratio(history.best_ratio)} the baseline's {of}"
         note += f": {sentences.searched(analysis.verdict)}"
-    lines = [Paragraph(f"{note}. The proof decides, not this plot.", "note")]
-    plot = figures.history_chart(analysis)
-    # What of a search on a model was seen at both sizes.
-    notes = () if analysis.verdict is None else analysis.verdict.notes
-    sizes = [text.sentence(n) for n in notes if n.startswith(_OF_SIZES) or "ran at both sizes" in n]
-    return [*lines, *plot, *(Paragraph(f"{line}.", "detail") for line in sizes)]
-
-
-_OF_SIZES = "at "  # how the study begins what it says of a size (`study.promotion`)
+    line = Paragraph(f"{note}. The proof decides, not this plot.", "note")
+    return [line, *figures.history_chart(analysis)]
 
 
 def _front_blocks(front: Front) -> list[Block]:
