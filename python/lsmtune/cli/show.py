@@ -119,7 +119,7 @@ def _budget(of: Overview) -> str:
 
 def _best(of: Overview) -> Iterator[tuple[str, str]]:
     """The configuration that is put forward, what it came to in the search, what it differs in."""
-    from lsmtune.cli.config_text import difference_lines
+    from lsmtune.report.differences import difference_lines
     from lsmtune.report.sentences import none_best
     from lsmtune.report.source import metric_of
     from lsmtune.report.words import plain_ratio, quantity

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsmtune.cli.choices import is_beside, shortest
-from lsmtune.cli.config_text import difference_lines
 from lsmtune.engines.formats import export, own_format
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import explained
@@ -16,6 +15,7 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.report.differences import difference_lines
 from lsmtune.report.document import Block, Notice, Notices, paragraphs
 from lsmtune.report.history import front
 from lsmtune.report.notices import warnings_of

@@ -1,22 +1,22 @@
-"""What differs between two configurations, as a table and in one line."""
+"""What differs between two configurations: as a table, in lines, and in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lsmtune.engines.differences import Difference
-from lsmtune.model.config import OptionValue
+from lsmtune.engines.differences import Difference, differences, known_defaults
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.report import words as text
 from lsmtune.report.document import Cell, Column, Paragraph, Table
 
-NOT_SET = "not set"  # and nothing is known of what the engine does then
+_NOT_SET = "not set"  # and nothing is known of what the engine does then
 
 
 def option_cell(value: OptionValue | None, unit: str, *, is_set: bool) -> Cell:
     """What a configuration has of an option: what it sets, or else the engine's default."""
     if is_set:
         return Cell(text.option_told(value, unit))
-    default = NOT_SET if value is None else f"{text.option_told(value, unit)} (default)"
+    default = _NOT_SET if value is None else f"{text.option_told(value, unit)} (default)"
     return Cell(default, tone="sys")
 
 
@@ -42,18 +42,34 @@ def difference_table(found: Sequence[Difference], here: str, there: str) -> Tabl
     return Table.of(columns, found, "Options that differ", style="options")
 
 
+def difference_lines(
+    config: Config, baseline: Config, engine: EngineIdentity, most: int | None = None
+) -> list[str]:
+    """`most` of the options that differ, each beside the baseline's value; the rest is counted."""
+    found = differences(engine.name, config.options, baseline.options, known_defaults(engine))
+    lines = [
+        f"{each.option} = {_value(each.value, each.unit)}   "
+        f"(baseline: {_value(each.other_value, each.unit)})"
+        for each in found[:most]
+    ]
+    more, same = len(found) - len(lines), len(config.options.keys() - {f.option for f in found})
+    lines += [f"and {more} more"] if more else []
+    return lines + ([f"{'and' if lines else 'all'} {same} as in the baseline"] if same else [])
+
+
 def differences_text(found: Sequence[Difference], width: int) -> str:
     """`write_buffer_size=4MiB, max_background_jobs=6, 14 more`: as many as `width` characters hold.
 
     At least one; the last part of a dotted name stands for the whole.
     """
-    told = []
-    for each in found:
-        value = NOT_SET if each.value is None else text.option(each.value, each.unit)
-        told.append(f"{each.option.rpartition('.')[2]}={value}")
+    told = [f"{each.option.rpartition('.')[2]}={_value(each.value, each.unit)}" for each in found]
     for count in range(len(told), 0, -1):
         more = [f"{len(told) - count} more"] if count < len(told) else []
         line = ", ".join([*told[:count], *more])
         if len(line) <= width or count == 1:
             return line
     return ""
+
+
+def _value(value: OptionValue | None, unit: str) -> str:
+    return _NOT_SET if value is None else text.option(value, unit)
