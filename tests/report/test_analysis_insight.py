@@ -17,9 +17,9 @@ from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Paragraph
 from lsmtune.report.importance import Method
-from lsmtune.report.sentences import headline, statistics_facts
 from lsmtune.report.source import read_study
-from lsmtune.report.study_proof import deploy_section
+from lsmtune.report.study_proof import deploy_section, headline
+from lsmtune.report.study_search import statistics_facts
 from lsmtune.report.tables import GAIN
 from lsmtune.search.searcher import PUT_BACK
 from lsmtune.study.session import FLEET_ELAPSED, REFUSED

@@ -24,9 +24,8 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Severity, Table
 from lsmtune.report.notices import notices
-from lsmtune.report.sentences import headline
 from lsmtune.report.source import read_study
-from lsmtune.report.study_proof import deploy_section
+from lsmtune.report.study_proof import deploy_section, headline
 from lsmtune.report.tables import Arm
 from lsmtune.units import parse_bytes
 

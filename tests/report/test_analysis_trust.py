@@ -18,7 +18,8 @@ from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Severity
 from lsmtune.report.history import RUNS_LEAST, repeat_rows
-from lsmtune.report.sentences import noise_source, proof_lines
+from lsmtune.report.study_proof import proof_lines
+from lsmtune.report.study_trust import noise_source
 from lsmtune.report.tables import Arm, Ended, NoiseSource
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of

@@ -62,9 +62,7 @@ def test_a_finished_study(finished_html: str) -> None:
     page = checked(finished_html)
     assert "Proven gain" in page.text
     assert re.search(r"\d\.\d\d\u00d7 the baseline's sustained throughput", page.text)
-    assert re.search(
-        r"95 % confidence interval \d\.\d\d\u00d7 to \d\.\d\d\u00d7, from 5 pairs", page.text
-    )
+    assert re.search(r"\), 95 % CI \d\.\d\d to \d\.\d\d, 5 pairs\.", page.text)
     assert "OPTIONS-tuned" in page.text
     assert "rocksdb 10.2.1" in page.text
     assert "3 timeout, 2 out of memory" in page.text
@@ -200,7 +198,7 @@ def test_no_proven_gain_is_said_plainly(study: SampleStudy) -> None:
     study.set_verdict(VerdictOutcome.NOT_PROVEN, 1.01)
     page = checked(html_of(study))
     assert "No proven gain" in page.text
-    assert "The interval includes 1." in page.text
+    assert "; the interval includes 1." in page.text
     assert "not proven to be better" in page.text
 
 

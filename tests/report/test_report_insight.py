@@ -25,8 +25,8 @@ from lsmtune.report.figures import (
     series_chart,
     slice_chart,
 )
-from lsmtune.report.sentences import rung_name
 from lsmtune.report.study import FORMATS
+from lsmtune.report.study_search import rung_name
 from lsmtune.report.tables import Censored
 
 PRUNED = STUDY.replace(

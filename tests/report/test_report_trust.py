@@ -17,13 +17,15 @@ from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutc
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.proof.power_loss import PowerTest
-from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Span
 from lsmtune.report.document import Paragraph
 from lsmtune.report.figures import anchor_chart
 from lsmtune.report.study import FORMATS
+from lsmtune.report.study_proof import pairs_note, proof_lines
+from lsmtune.report.study_search import runs_told
+from lsmtune.report.study_trust import drift_line, noise_figure, noise_source, provable
 from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
@@ -38,7 +40,8 @@ from lsmtune.report.tables import (
     TrialRow,
     TrialRun,
 )
-from lsmtune.report.verdict import price_blocks
+from lsmtune.report.trust import condition_facts
+from lsmtune.report.verdict import price_answer, price_blocks
 from lsmtune.stats.sequential import pairs_at_least
 
 SEGMENT = AnchorSegment(0.0, 10.0, 100.0, 4)
@@ -209,7 +212,7 @@ def test_the_line_of_a_series(series: Mapping[str, Any], line: str) -> None:
         (SEGMENT,) * series.get("segments", 1 + len(changes)),
         changes,
     )
-    assert trust_words.drift_line(made).startswith(line)
+    assert drift_line(made).startswith(line)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +234,7 @@ def test_the_line_of_a_series(series: Mapping[str, Any], line: str) -> None:
     ],
 )  # fmt: skip
 def test_the_words_of_noise(row: NoiseRow, told: tuple[str, str, str]) -> None:
-    words = (trust_words.noise_source, trust_words.noise_figure, trust_words.provable)
+    words = (noise_source, noise_figure, provable)
     assert tuple(say(row) for say in words) == told
 
 
@@ -247,10 +250,10 @@ def test_the_words_of_noise(row: NoiseRow, told: tuple[str, str, str]) -> None:
 )  # fmt: skip
 def test_why_a_proof_stopped_in_words(ended: Ended, why: str, line: str) -> None:
     verdict = replace(PROVEN, why=why, what_it_takes="about 40 pairs", notes=())
-    lines = trust_words.proof_lines(verdict, ProofFacts(ended, 30, 0.05, None))
+    lines = proof_lines(verdict, ProofFacts(ended, 30, 0.05, None))
     assert lines[1:] == [line, "What it takes: about 40 pairs."]
     old = replace(PROVEN, method="", notes=())
-    assert trust_words.proof_lines(old, ProofFacts(None, 30, None, None)) == []
+    assert proof_lines(old, ProofFacts(None, 30, None, None)) == []
 
 
 def test_the_correction_is_said_only_where_there_is_one() -> None:
@@ -271,16 +274,16 @@ def test_a_guard_that_nothing_observed_is_not_said_to_hold() -> None:
     """The price was `the dearest of 2 guards, and all hold`: a replay tells of no space."""
     held = GuardResult("write_amplification <= 1.5 * baseline", 9, 0, 1.2, 1.1, 1.3)
     unseen = GuardResult("space_amplification <= 1.25 * baseline", 0, 0)
-    said = trust_words.price(replace(PROVEN, guards=(unseen, held)))
+    said = price_answer(replace(PROVEN, guards=(unseen, held)))
     assert (said.tone, said.figure) == ("neutral", "1.20\u00d7")
     assert said.lead.endswith("the dearest of 2 guards; 1 not observed, the others hold")
-    assert trust_words.price(replace(PROVEN, guards=(unseen,))).figure == "Not observed"
+    assert price_answer(replace(PROVEN, guards=(unseen,))).figure == "Not observed"
 
 
 def test_how_pairs_were_run() -> None:
     row = PairRow(0, 1.0, 2.0, 2.0, Outcome.OK, Outcome.OK)
     whole = replace(row, method="whole")
-    said = trust_words.pairs_note([whole, replace(row, method="slices", counts=False)], 2)
+    said = pairs_note([whole, replace(row, method="slices", counts=False)], 2)
     assert "drawn by lot: one whole run follows the other. 1 pair by another method" in said
 
 
@@ -301,7 +304,7 @@ def test_the_runs_of_a_trial_in_words(
         0, Outcome.OK, value, value, None, False, False, 1.0, {}, "", None, (), None, made, None,
         False,
     )  # fmt: skip
-    assert trust_words.runs_told(row, "throughput_ops_s") == told
+    assert runs_told(row, "throughput_ops_s") == told
 
 
 def test_conditions_in_words() -> None:
@@ -315,7 +318,7 @@ def test_conditions_in_words() -> None:
         steal_share_median=0.004,
         steal_share_max=0.31,
     )
-    assert trust_words.condition_facts(found) == [
+    assert condition_facts(found) == [
         ("page cache", "a: cold: dropped before each measure phase"),
         ("page cache", "b: direct: the engine reads and writes past it"),
         ("still cached at a cold start", "at most < 1 % of the database"),

@@ -31,10 +31,9 @@ from lsmtune.report.document import (
 from lsmtune.report.history import RepeatRow, ratio, repeat_rows
 from lsmtune.report.notices import condition_notices
 from lsmtune.report.proof import tree_rows
-from lsmtune.report.sentences import condition_facts
 from lsmtune.report.source import middle
 from lsmtune.report.tables import Conditions
-from lsmtune.report.trust import conditions_of
+from lsmtune.report.trust import condition_facts, conditions_of
 from lsmtune.report.words import deviation, number, quantity, size
 from lsmtune.units import format_ratio
 from lsmtune.workloads.stated import size_advice

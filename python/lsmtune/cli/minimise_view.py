@@ -26,9 +26,8 @@ from lsmtune.report.document import (
     Table,
     paragraphs,
 )
-from lsmtune.report.sentences import direction_words
 from lsmtune.report.verdict import verdict_blocks, verdict_line
-from lsmtune.report.words import interval, plain_ratio
+from lsmtune.report.words import direction_words, interval, plain_ratio
 from lsmtune.study.observer import verdict_document
 
 

@@ -18,13 +18,13 @@ from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import STDOUT
 from lsmtune.report.importance import Method
-from lsmtune.report.sentences import headline
 from lsmtune.report.study import FORMATS, write_as
+from lsmtune.report.study_proof import headline
+from lsmtune.study.observer import verdict_document
 
 METHODS: Mapping[str, Method | None] = MappingProxyType(
     {**{method.value: method for method in Method}, "none": None}
 )
-VERDICT_KEYS = ("outcome", "metric", "ratio", "ratio_low", "ratio_high", "confidence", "pairs")
 app = typer.Typer()
 
 
@@ -58,10 +58,8 @@ def _report(
             method = METHODS[importance]
             path, analysis = write_as(folder, format_name, output, method, on_progress)
     if as_json:
-        verdict = analysis.verdict
-        told = None if verdict is None else {name: getattr(verdict, name) for name in VERDICT_KEYS}
+        verdict = None if analysis.verdict is None else verdict_document(analysis.verdict)
         report = {"path": str(path), "format": format_name, "status": analysis.status}
-        print_json({"report": report, "verdict": told})
+        print_json({"report": report, "verdict": verdict})
     else:
-        head = headline(analysis)
-        typer.echo(f"{head.label}: {head.figure} {head.lead}\n{path}", err=path == STDOUT)
+        typer.echo(f"{headline(analysis).detail}\n{path}", err=path == STDOUT)

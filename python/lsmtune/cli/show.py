@@ -92,8 +92,7 @@ def _labelled(label: str, lines: list[str], most: int) -> Iterator[tuple[str, st
 
 
 def _target(records: StudyRecords) -> str:
-    from lsmtune.report.sentences import direction_words
-    from lsmtune.report.words import metric_label
+    from lsmtune.report.words import direction_words, metric_label
 
     spec = records.spec
     told = ", ".join(
@@ -120,13 +119,13 @@ def _budget(of: Overview) -> str:
 def _best(of: Overview) -> Iterator[tuple[str, str]]:
     """The configuration that is put forward, what it came to in the search, what it differs in."""
     from lsmtune.report.differences import difference_lines
-    from lsmtune.report.sentences import none_best
     from lsmtune.report.source import metric_of
-    from lsmtune.report.words import plain_ratio, quantity
+    from lsmtune.report.words import none_best, plain_ratio, quantity
     from lsmtune.study.start import baseline_config
 
     if of.tuned is None:
-        yield "best", f"no trial {none_best(of.history.trials)}"
+        valued = any(trial.values is not None for trial in of.records.trials)
+        yield "best", f"no trial {none_best(valued=valued)}"
         return
     row = next((row for row in of.history.trials if row.trial == of.tuned.trial), None)
     name = "a configuration of no trial" if row is None else f"trial {row.trial}"

@@ -20,8 +20,8 @@ from lsmtune.report.document import Block, Notice, Notices, paragraphs
 from lsmtune.report.history import front
 from lsmtune.report.notices import warnings_of
 from lsmtune.report.source import StudyRecords, read_study
-from lsmtune.report.verdict import verdict_blocks
-from lsmtune.report.words import quantity
+from lsmtune.report.verdict import KEEP, verdict_blocks
+from lsmtune.report.words import none_best, quantity
 from lsmtune.study.observer import TuneResult, result_document
 from lsmtune.study.spec import Spec
 
@@ -132,7 +132,7 @@ def tune_view(
         blocks += verdict_blocks(result.verdict, f"tuned vs {result.baseline.label}: ")
         lines += result.survival.lines()
         if result.verdict.outcome is not VerdictOutcome.BETTER:
-            lines.append("keep the baseline, or search longer with a larger budget")
+            lines.append(KEEP)
     blocks += paragraphs([*lines, *_front_lines(spec, records)])
     blocks.append(Notices([*warnings_of(records), *map(Notice, files.trouble)]))
     lines = [""]
@@ -188,6 +188,4 @@ def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
 
 def _without_best(result: TuneResult) -> str:
     """Why a study has no best configuration."""
-    if result.counts.get(Outcome.OK.value):
-        return "no trial met what the study asks of one"  # the verdict names it
-    return "no trial gave a value"
+    return f"no trial {none_best(valued=bool(result.counts.get(Outcome.OK.value)))}"

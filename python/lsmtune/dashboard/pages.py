@@ -12,7 +12,7 @@ from pathlib import Path
 from lsmtune.engines.differences import differences
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.report import sentences, study_proof
+from lsmtune.report import study_proof
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Axis, Form, Point, Series
@@ -117,7 +117,7 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
     rows = []
     for shown in studies:
         analysis = shown.analysis
-        head = sentences.headline(analysis)
+        head = study_proof.headline(analysis)
         engine = next((each.title for each in analysis.engines), "")
         labels = ", ".join(weighted.label for weighted in analysis.workloads)
         ratio = analysis.history.best_ratio
@@ -141,7 +141,7 @@ def compared_document(one: Shown, other: Shown) -> Document:
     """Two studies: their verdicts, prices, and the options that they would deploy."""
     sections, both = [], (one.analysis, other.analysis)
     for place, analysis in zip(("one", "other"), both, strict=True):
-        section = study_proof.verdict_section(analysis, sentences.headline(analysis))
+        section = study_proof.verdict_section(analysis, study_proof.headline(analysis))
         title = f"{analysis.name}: {section.title}"
         sections.append(replace(section, id=place, title=title, short=analysis.name))
     sides = [

@@ -17,7 +17,6 @@ from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
 from lsmtune.report.document import chart_of
 from lsmtune.report.history import share_of_range
-from lsmtune.report.sentences import direction_words, guard_limit
 from lsmtune.report.tables import (
     GAIN,
     AnchorSeries,
@@ -28,7 +27,7 @@ from lsmtune.report.tables import (
     PairRow,
     TrialRow,
 )
-from lsmtune.report.verdict import changed
+from lsmtune.report.verdict import changed, guard_limit
 from lsmtune.space.parameter import Parameter
 
 
@@ -339,7 +338,7 @@ def front_chart(front: Front) -> Sequence[Chart]:
     axes = []
     for label, direction in zip(front.objectives[:2], front.directions, strict=False):
         axis = value_axis(label)
-        axes.append(replace(axis, title=f"{axis.title}, {direction_words(direction)}"))
+        axes.append(replace(axis, title=f"{axis.title}, {text.direction_words(direction)}"))
     title = "The front of the first two objectives"
     return chart_of(title, axes[0], axes[1], series, height=400)
 

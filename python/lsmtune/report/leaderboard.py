@@ -39,7 +39,6 @@ from lsmtune.report.document import (
 )
 from lsmtune.report.figures import value_axis
 from lsmtune.report.render import to_html, to_markdown
-from lsmtune.report.sentences import direction_words, rank
 
 FORMAT_VERSION = 1
 _METHOD = (
@@ -135,7 +134,7 @@ def subtitle(board: Leaderboard) -> str:
     """What was measured, in one line."""
     parts = [] if board.engine is None else [board.engine.title]
     parts.append(board.workload if board.workload is not None else "logs of YCSB-cpp")
-    parts.append(f"{text.metric_label(board.metric)}, {direction_words(board.direction)}")
+    parts.append(f"{text.metric_label(board.metric)}, {text.direction_words(board.direction)}")
     if board.standings is not None:
         parts.append(text.count(len(board.standings.rounds), "round"))
     return " · ".join(parts)
@@ -148,7 +147,7 @@ def _total_tables(standings: Standings) -> tuple[Table, Table]:
     with_ties, by_mean = [], []
     for row in standings.totals:
         rows = [by_team[row.team] for by_team in of_phases]
-        total = (_rank(row), row.team, rank(row.sum_low, row.sum_high))
+        total = (_rank(row), row.team, text.rank(row.sum_low, row.sum_high))
         with_ties.append((*total, *map(_rank, rows)))
     for row in sorted(standings.totals, key=lambda row: row.rank_by_mean):
         ranks = [str(by_team[row.team].rank_by_mean) for by_team in of_phases]
@@ -162,7 +161,7 @@ def _total_tables(standings: Standings) -> tuple[Table, Table]:
 
 
 def _rank(row: TeamRow | TotalRow) -> str:
-    return rank(row.rank_low, row.rank_high)
+    return text.rank(row.rank_low, row.rank_high)
 
 
 def _phase_table(metric: str, phase: PhaseTable, level: str) -> Table:

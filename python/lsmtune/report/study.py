@@ -14,7 +14,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.machine.files import write_output
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import METRICS
-from lsmtune.report import sentences, study_proof, study_search, study_trust
+from lsmtune.report import study_proof, study_search, study_trust
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
@@ -27,11 +27,11 @@ FORMAT_VERSION = 1
 
 def study_document(analysis: StudyAnalysis) -> Document:
     """Everything that the page and Markdown say."""
-    head = sentences.headline(analysis)
+    head = study_proof.headline(analysis)
     engines = [engine.title for engine in analysis.engines[:1]]
     labels = ", ".join(weighted.label for weighted in analysis.workloads)
     goals = "; ".join(
-        f"{text.metric_label(o.label)}, {sentences.direction_words(o.direction)}"
+        f"{text.metric_label(o.label)}, {text.direction_words(o.direction)}"
         for o in analysis.objectives
     )
     unfinished = " The study is unfinished." if analysis.status == "unfinished" else ""
@@ -96,7 +96,7 @@ def _runs(analysis: StudyAnalysis) -> tuple[list[str], list[list[object]]]:
 
 def study_values(analysis: StudyAnalysis) -> dict[str, Any]:
     """Every table of the analysis with stable keys, for JSON."""
-    head = sentences.headline(analysis)
+    head = study_proof.headline(analysis)
     return {"format_version": FORMAT_VERSION, "headline": head, **vars(analysis)}
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby, repeat
 
 from lsmtune.model.config import option_text
-from lsmtune.model.metrics import PERCENTILES
+from lsmtune.model.metrics import BY_NAME, PERCENTILES
+from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
-from lsmtune.report import figures, sentences
+from lsmtune.report import figures
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.differences import option_cell
@@ -28,18 +30,40 @@ from lsmtune.report.document import (
     paragraphs,
     words,
 )
-from lsmtune.report.tables import Arm, ImportanceRow, PairRow, Row
-from lsmtune.report.verdict import price_blocks, size_lines
+from lsmtune.report.tables import Arm, Ended, ImportanceRow, PairRow, ProofFacts, Row
+from lsmtune.report.verdict import price_answer, price_blocks, size_lines, verdict_answer
 
 _RATIO = Column("ratio", text.ratio, "ratio")
 
 
-# --- The verdict, its price, and where it was proved
+# --- What to say first: the verdict, its price, and where it was proved
+
+
+def headline(analysis: StudyAnalysis) -> Answer:
+    """What to say first."""
+    if analysis.verdict is not None:
+        return verdict_answer(analysis.verdict)
+    history = analysis.history
+    trials, best = text.count(len(history.trials), "trial"), history.best_ratio
+    detail = f"{trials} so far, and none {_none_best(analysis)}."
+    if history.best_trial is not None:
+        told = text.quantity(analysis.metric, history.best_value)
+        told = told if best is None else f"{text.ratio(best)} the baseline"
+        detail = (
+            f"After {trials} the best is trial {history.best_trial}, {told} "
+            "by the runs of the search: a promise, not a proof."
+        )
+    lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
+    return Answer("open", "Unfinished", "No verdict yet", lead, detail)
+
+
+def _none_best(analysis: StudyAnalysis) -> str:
+    return text.none_best(valued=analysis.statistics["complete"] > 0)
 
 
 def verdict_section(analysis: StudyAnalysis, head: Answer) -> Section:
     """What was proved, how, and at which size."""
-    details = [head.detail, *sentences.proof_lines(analysis.verdict, analysis.proof)]
+    details = [head.detail, *proof_lines(analysis.verdict, analysis.proof)]
     sizes = [] if analysis.verdict is None else size_lines(analysis.verdict)
     where = [Heading("Where it was proved")] if sizes else []
     blocks: list[Block] = [head, *paragraphs(details, "detail"), *where]
@@ -47,9 +71,38 @@ def verdict_section(analysis: StudyAnalysis, head: Answer) -> Section:
     return Section("verdict", head.label, blocks, "Verdict", head.tone, top=True)
 
 
+_PAIR_METHODS = {
+    PairMethod.WHOLE: "one whole run follows the other",
+    PairMethod.SLICES: "both take turns in short slices, while the other one is frozen",
+    PairMethod.DUET: "both run at the same time, each on its own half of the cores",
+}
+
+
+def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
+    """How the proof was made, why it stopped, what it would take, and what to mind."""
+    if verdict is None or proof is None:
+        return []
+    lines = []
+    if verdict.method in _PAIR_METHODS:
+        method = _PAIR_METHODS[PairMethod(verdict.method)]
+        lines.append(f"{text.count(verdict.pairs, 'pair')} by {verdict.method}: {method}.")
+    limit = f" ({text.deviation(proof.smallest_effect)})" if proof.smallest_effect else ""
+    whys = {
+        Ended.DECIDED: "as soon as the interval excluded no difference",
+        Ended.EQUIVALENT: f"as soon as the interval lay within what is too small to matter{limit}",
+        Ended.PAIRS: f"after all {text.count(proof.pairs_max, 'pair')} that were planned",
+        Ended.OTHER: f"because {verdict.why}" if verdict.why else "before anything was clear",
+    }
+    if proof.ended is not None:
+        lines.append(f"It stopped {whys[proof.ended]}.")
+    if verdict.what_it_takes:
+        lines.append(f"What it takes: {verdict.what_it_takes}.")
+    return lines + [f"{text.sentence(note)}." for note in verdict.notes]
+
+
 def price_section(verdict: Verdict) -> Section:
     """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
-    head = sentences.price(verdict)
+    head = price_answer(verdict)
     blocks: list[Block] = [head, *figures.forest_chart(verdict), *price_blocks(verdict)]
     return Section("price", head.label, blocks, "Price", head.tone, top=True)
 
@@ -64,8 +117,7 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     paths = [("file to deploy", str(path)) for path in analysis.result_files]
     files = [Facts(paths, frozenset({"file to deploy"}))] if paths else []
     if not options:
-        none = sentences.none_best(analysis.history.trials)
-        why = f"No trial {none} yet, so there is nothing to deploy."
+        why = f"No trial {_none_best(analysis)} yet, so there is nothing to deploy."
         return Section("deploy", title, [Paragraph(why, "quiet"), *files], top=True)
     of = "Options of the candidate" if number is None else f"Options of trial {number}"
     end = "." if proven else "; not proven to be better."
@@ -164,8 +216,8 @@ def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
             return Cell(text.outcome(outcome.value), tone="fail")
         return Cell(text.quantity(metric, value), value)
 
-    note = sentences.pairs_note(analysis.pairs, len(analysis.workloads))
-    shown = f"{text.metric_label(metric)}: {sentences.direction_words(analysis.direction)}."
+    note = pairs_note(analysis.pairs, len(analysis.workloads))
+    shown = f"{text.metric_label(metric)}: {text.direction_words(analysis.direction)}."
     plot = figures.pairs_chart(analysis)
     columns = (*words("pair"), *(Column(arm, partial(side, arm)) for arm in Arm), _RATIO)
     rows = [
@@ -174,6 +226,17 @@ def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
     ]
     table = Table(columns, rows, "Pairs", fold="Figures" if plot else "")
     return [Heading("Pair by pair"), Paragraph(f"{note} Shown is {shown}", "quiet"), *plot, table]
+
+
+def pairs_note(pairs: Sequence[PairRow], workloads: int) -> str:
+    """How each pair was run."""
+    alone = "two fresh runs" if workloads == 1 else "a fresh run per workload and configuration,"
+    each = "one per configuration, " if workloads == 1 else ""
+    methods = {row.method for row in pairs if row.counts}
+    how = "".join(f": {told}" for method, told in _PAIR_METHODS.items() if methods == {method})
+    left = sum(not row.counts for row in pairs)
+    out = f" {text.count(left, 'pair')} by another method does not count." if left else ""
+    return f"Each pair is {alone} on the same new seed, {each}the first drawn by lot{how}.{out}"
 
 
 def _arm_quantity(arm: Arm, row: Row) -> str:
@@ -196,7 +259,7 @@ def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
         "the drain, in which what was left is flushed and compacted."
     )
     blocks: list[Block] = [Heading("Burst, sustained and what they cost"), Paragraph(note, "quiet")]
-    columns = (Column("figure", sentences.performance_label, "metric", number=False), *_BOTH)
+    columns = (Column("figure", _performance_label, "metric", number=False), *_BOTH)
     by_phase = groupby(analysis.performance, lambda row: (row["workload"], row["phase"]))
     for (workload, phase), rows in by_phase:
         table = Table.of(columns, list(rows), f"Burst and sustained of {phase}")
@@ -210,6 +273,12 @@ def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
             label = f"Levels of {phase}, {arm.value}"
             blocks += [Table.of(_LEVELS, levels, label, fold=fold)] if levels else []
     return blocks
+
+
+def _performance_label(metric: str) -> str:
+    """A figure's name where all of them stand side by side."""
+    known = BY_NAME.get(metric)
+    return (known.short if known else "") or text.metric_label(metric)
 
 
 _LEVELS = (

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from lsmtune.model.measurement import Outcome
-from lsmtune.report import figures, sentences
+from lsmtune.model.verdict import Verdict
+from lsmtune.report import figures
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import (
@@ -20,7 +21,15 @@ from lsmtune.report.document import (
     Section,
     Table,
 )
-from lsmtune.report.tables import Front, FrontRow, ImportanceRow, TrialRow
+from lsmtune.report.tables import (
+    Censored,
+    Front,
+    FrontRow,
+    Importance,
+    ImportanceRow,
+    Row,
+    TrialRow,
+)
 
 
 def found_section(analysis: StudyAnalysis) -> Section:
@@ -48,9 +57,15 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
         elif history.best_ratio is not None:
             of = text.quantity(metric, history.baseline_value)
             note += f", {text.ratio(history.best_ratio)} the baseline's {of}"
-        note += f": {sentences.searched(analysis.verdict)}"
+        note += f": {_searched(analysis.verdict)}"
     line = Paragraph(f"{note}. The proof decides, not this plot.", "note")
     return [line, *figures.history_chart(analysis)]
+
+
+def _searched(verdict: Verdict | None) -> str:
+    """What the best value of a search is: not a proof."""
+    end = "only a proof tells the gain" if verdict is None else "the gain is in the verdict"
+    return f"from the search; {end}"
 
 
 def _front_blocks(front: Front) -> list[Block]:
@@ -94,7 +109,7 @@ def _importance_blocks(analysis: StudyAnalysis) -> list[Block]:
     for of_objective in analysis.importances:
         blocks += [
             Heading(f"Parameter importance for {text.metric_label(of_objective.metric)}"),
-            Paragraph(sentences.importance_note(of_objective), "quiet"),
+            Paragraph(_importance_note(of_objective), "quiet"),
         ]
         if of_objective.rows:
             plot = figures.importance_chart(of_objective)
@@ -103,6 +118,29 @@ def _importance_blocks(analysis: StudyAnalysis) -> list[Block]:
             blocks += [*plot, table]
     none = Paragraph("Importance was not assessed: the report was asked for without it.", "quiet")
     return blocks or [none]
+
+
+_METHODS = {
+    "ped-anova": "PED-ANOVA: how much each parameter tells the best trials from all trials",
+    "fanova": "fANOVA: which share of the variance each parameter explains by itself",
+}
+
+
+def _importance_note(table: Importance) -> str:
+    """What the table of importance says, and what it does not."""
+    head = _METHODS[table.method]
+    if table.why:
+        needs = table.why if table.why.startswith("needs") else f"cannot be had, as {table.why}"
+        return f"{head}. No figures: it {needs}."
+    counted = text.count(table.trials, "trial")
+    if table.trials_without_value:
+        counted += f" and {table.trials_without_value:,} without a value, as worse than those"
+    return (
+        f"{head}, over {counted}. The interval holds the middle {text.percent(table.interval)} of "
+        f"{table.resamples} resamples of the trials. A variable of random numbers came to "
+        f"{text.share(table.chance)}: what is not above that in nearly every resample is not "
+        "told from chance."
+    )
 
 
 def _importance_interval(row: ImportanceRow) -> Cell:
@@ -114,7 +152,7 @@ _IMPORTANCE = (
     Column("parameter", key="parameter", number=False),
     Column("importance", text.share, "importance"),
     Column("interval", _importance_interval),
-    Column("rank", lambda row: Cell(sentences.rank(row.rank_low, row.rank_high), row.rank)),
+    Column("rank", lambda row: Cell(text.rank(row.rank_low, row.rank_high), row.rank)),
     Column("same rank in", text.share, "rank_share"),
     Column("above chance", lambda above: "yes" if above else "no", "above_chance", number=False),
     Column("active in", partial(text.count, noun="trial"), "trials"),
@@ -146,11 +184,19 @@ def _slice_blocks(analysis: StudyAnalysis) -> list[Block]:
     ]
 
 
+def rung_name(row: Row) -> str:
+    """`rung 1, after 2s`, `rung 0, at 5,000 keys`, `step 3`."""
+    rung, at_s, at_keys = row["rung"], row["at_s"], row["at_keys"]
+    if at_s is None and at_keys is None:
+        return f"step {rung:,}"
+    return f"rung {rung}, {text.reached(Censored(rung, at_s, at_keys))}"
+
+
 _TIME = (Column("time", text.seconds, "total_s"), Column("median", text.seconds, "median_s"))
 _SHARE = Column("of all time", text.share, "share")
 _TRIALS = Column("trials", key="trials")
 _KINDS = (Column("outcome", text.outcome, "outcome", number=False), _TRIALS, *_TIME, _SHARE)
-_RUNGS = (Column("rung", sentences.rung_name, number=False), _TRIALS, *_TIME)
+_RUNGS = (Column("rung", rung_name, number=False), _TRIALS, *_TIME)
 _ROLES = (
     *(Column("runs for", text.outcome, "role", number=False), Column("runs", key="runs")),
     *(*_TIME, _SHARE),
@@ -162,11 +208,38 @@ def _statistics_blocks(analysis: StudyAnalysis) -> list[Block]:
     counts = analysis.statistics
     return [
         Heading("Where the time went"),
-        Facts(sentences.statistics_facts(counts)),
+        Facts(statistics_facts(counts)),
         *_folded(Table.of(_KINDS, counts["kinds"], "How the trials ended")),
         *_folded(Table.of(_RUNGS, counts["rungs"], "Where trials were pruned")),
         *_folded(Table.of(_ROLES, counts["roles"], "What the runs were for")),
     ]
+
+
+_COUNTS = {"without_pruning": "finished without pruning", "put_back": "put back"}
+
+
+def statistics_facts(study: Row) -> list[tuple[str, str]]:
+    """The counts and the budget, as name and value."""
+    counts = ("finished", "complete", "pruned", "failed", *_COUNTS)
+    facts = [(_COUNTS.get(name, name), f"{study[name]:,}") for name in counts]
+    facts.append(("refused before a run", f"{sum(study['refused'].values()):,}"))
+    facts += [(f"refused: {reason}", f"{count:,}") for reason, count in study["refused"].items()]
+    facts += [(f"broke {broken}", f"{count:,}") for broken, count in study["broken"].items()]
+    elapsed_s, budget_s = study["elapsed_s"], study["budget_s"]
+    spent_s = study["spent_s"] if elapsed_s is None else elapsed_s
+    spent = text.seconds(spent_s)
+    if budget_s is not None:
+        used = text.share(spent_s / budget_s) if budget_s > 0 else ""
+        spent = f"{spent} of {text.seconds(budget_s)} ({used})"
+    facts.append(("time", spent))
+    if elapsed_s is not None:
+        facts.append(("time of all hosts together", text.seconds(study["spent_s"])))
+    if study["uncounted_s"] >= 1:
+        facts.append(("time of runs that do not count", text.seconds(study["uncounted_s"])))
+    if study["budget_trials"] is not None:
+        of_budget = f"{study['finished']:,} of {study['budget_trials']:,}"
+        facts.append(("trials of the budget", of_budget))
+    return facts
 
 
 def _folded(table: Table) -> list[Block]:
@@ -183,11 +256,11 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     note = (
         "A trial's value is the mean of its runs, each seen relative to the anchors of its time; "
         "the spread is half of their range. Runs in brackets do not count, as the machine changed "
-        f"meanwhile. The value of the best trial is {sentences.searched(analysis.verdict)}."
+        f"meanwhile. The value of the best trial is {_searched(analysis.verdict)}."
     )
 
     def as_measured(row: TrialRow) -> Cell:
-        return Cell(sentences.runs_told(row, metric), len(row.runs))
+        return Cell(runs_told(row, metric), len(row.runs))
 
     repeated = any(as_measured(row).text for row in rows)
     of_options = []
@@ -213,6 +286,21 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     marks = {number: "tuned" for number, row in enumerate(shown) if row.is_tuned}
     table = Table.of(columns, shown, "Trials", marks=marks, fold=fold, header=False, sortable=True)
     return Section("trials", "Trials", [Paragraph(note, "note"), table])
+
+
+def runs_told(row: TrialRow, metric: str) -> str:
+    """The runs of a trial as measured, in their order; in brackets those that do not count.
+
+    Empty where its value is just that of its only run.
+    """
+    if len(row.runs) == 1 and row.runs[0].value == row.value:
+        return ""
+    told = (
+        text.quantity(metric, run.value) if run.counts else f"({text.quantity(metric, run.value)})"
+        for run in row.runs
+        if run.value is not None
+    )
+    return " · ".join(told)
 
 
 def _outcome_cell(row: TrialRow) -> Cell:

@@ -9,7 +9,7 @@ from functools import partial
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, crash_line
 from lsmtune.proof.power_loss import power_findings, power_line
-from lsmtune.report import figures, sentences
+from lsmtune.report import figures
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import (
@@ -25,6 +25,8 @@ from lsmtune.report.document import (
     Section,
     Table,
 )
+from lsmtune.report.tables import AnchorSeries, MachineChange, NoiseRow, NoiseSource
+from lsmtune.report.trust import condition_facts
 from lsmtune.units import format_bytes
 from lsmtune.workloads.describe import mixed_phases
 
@@ -57,9 +59,26 @@ def _survival_blocks(analysis: StudyAnalysis) -> list[Block]:
         Paragraph(words, "detail fail" if outcome is CrashOutcome.FAILED else "detail")
         for outcome, words in tests
     ]
-    missing = sentences.not_measured(analysis)
+    missing = _not_measured(analysis)
     blocks += [Paragraph(f"Not measured: {'; '.join(missing)}.", "detail")] if missing else []
     return [Heading("After a crash, and what was not measured"), *blocks] if blocks else []
+
+
+def _not_measured(analysis: StudyAnalysis) -> list[str]:
+    """What a reader may take for checked that was not."""
+    missing = []
+    if analysis.verdict is not None:
+        if analysis.crash_test is None:
+            missing.append("a crash of the candidate")
+        if analysis.power_test is None:
+            missing.append("a power loss of the candidate")
+        if analysis.verdict.share_of_target < 1.0:
+            missing.append("the whole target, of which this is a model")
+        guards = analysis.verdict.guards
+        missing += [f"the guard {guard.guard}" for guard in guards if guard.held is None]
+    if not analysis.noise:
+        missing.append("how much runs scatter")
+    return missing
 
 
 def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
@@ -83,7 +102,7 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
             Column("value", partial(text.quantity, series.metric), "value"),
             Column("segment", lambda n: text.number(None if n is None else n + 1), "segment"),
         )
-        line = f"{text.sentence(sentences.drift_line(series))}."
+        line = f"{text.sentence(drift_line(series))}."
         table = Table.of(columns, series.points, "Anchors", fold="Figures" if plot else "")
         blocks += [Paragraph(line, "finding"), *plot, table]
     why = "There was no calibration, so that it is not known how much runs scatter."
@@ -97,12 +116,73 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
     return [Heading("Noise and drift"), *blocks, *end]
 
 
+def drift_line(series: AnchorSeries) -> str:
+    """Whether the machine changed, and what was done about it, in one line."""
+    anchors = text.count(len(series.points), "anchor")
+    if not series.segments:
+        return f"nothing can be judged by {anchors}, as a value is not above zero"
+    if not series.changes:
+        line = f"no change seen in {anchors}"
+        few = len(series.points) < series.anchors_least
+        return f"{line} (fewer than {series.anchors_least} cannot show one)" if few else line
+    times = "once" if len(series.changes) == 1 else f"{len(series.changes)} times"
+    changes = ", ".join(_change(change) for change in series.changes)
+    again = [number for change in series.changes for number in change.run_again]
+    left = sum(len(change.left) for change in series.changes)
+    told = f"{text.count(len(again), 'trial') if again else 'no trial'} "
+    told += f"{'were' if len(again) > 1 else 'was'} run again"
+    told += f" ({', '.join(map(str, again))})" if again else ""
+    return f"the machine changed {times}: {changes}; {told}{f', {left:,} not yet' if left else ''}"
+
+
+def _change(change: MachineChange) -> str:
+    where = "ahead of the first trial"
+    if change.first_trial is not None:
+        where = f"from trial {change.first_trial} on"
+    elif change.last_trial is not None:
+        where = f"after trial {change.last_trial}"
+    return f"{text.plain_ratio(change.ratio)} of before {where}"
+
+
+_SOURCES = {
+    NoiseSource.CALIBRATION: "calibration: the baseline against itself",
+    NoiseSource.SEARCH: "search: anchors and repeated trials",
+    NoiseSource.PROOF: "proof",
+}
+
+
+def noise_source(row: NoiseRow) -> str:
+    """Where a figure of noise comes from, and what it is of."""
+    what = "pair" if row.of_pairs else "run"
+    of = "" if row.count is None else f", {text.count(row.count, what)}"
+    on = f" on {row.host}" if row.host else ""
+    return f"{_SOURCES[row.source]}{on}{of}"
+
+
+def noise_figure(row: NoiseRow) -> str:
+    """The scatter with its interval, as in `3.2 % (1.9 % to 9.1 %)`."""
+    figure = text.deviation(row.log_sd)
+    if row.log_sd_low is None or row.log_sd_high is None:
+        return figure
+    return f"{figure} ({text.deviation(row.log_sd_low)} to {text.deviation(row.log_sd_high)})"
+
+
+def provable(row: NoiseRow) -> str:
+    """The smallest effect that could be proved; empty where that is no question."""
+    if row.pairs is None:
+        return ""
+    pairs = text.count(row.pairs, "pair")
+    if row.smallest_effect is None:
+        return f"not known, in {pairs}"
+    return f"{text.deviation(row.smallest_effect)} in {pairs}"
+
+
 _NOISE = (
-    Column("from", sentences.noise_source, number=False),
+    Column("from", noise_source, number=False),
     Column("of a", lambda of_pairs: "pair" if of_pairs else "run", "of_pairs", number=False),
-    Column("noise", sentences.noise_figure),
+    Column("noise", noise_figure),
     Column("autocorrelation", lambda lag: "" if lag is None else f"{lag:+.2f}", "autocorrelation"),
-    Column("provable", sentences.provable),
+    Column("provable", provable),
 )
 
 
@@ -126,7 +206,7 @@ def _machine_blocks(analysis: StudyAnalysis) -> list[Block]:
             ("durability", _DURABILITY[workload.durability]),
         ]
     measured = f"{text.count(len(analysis.runs), 'run')}, {text.seconds(analysis.measured_s)}"
-    facts += sentences.condition_facts(analysis.conditions)
+    facts += condition_facts(analysis.conditions)
     facts += [("begun", text.moment(analysis.started_unix_s)), ("measured", measured)]
     facts += [("library", e.library or "built into the driver") for e in analysis.engines]
     facts.append(("study folder", str(analysis.path)))

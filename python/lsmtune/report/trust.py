@@ -16,6 +16,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
+from lsmtune.report import words as text
 from lsmtune.report.source import StudyRecords, cached_shares, middle
 from lsmtune.report.tables import (
     AnchorPoint,
@@ -216,3 +217,33 @@ def steal_share(run: Measurement, processors: int | None) -> float | None:
     if not processors or not time_s > 0:
         return None
     return sum(phase.steal_s or 0.0 for phase in phases) / (time_s * processors)
+
+
+_LIMITED = {"cgroup": "by a control group", "watch": "by watching it"}
+_PAGE_CACHE = {
+    "warm": "warm: whatever earlier phases left in it",
+    "cold": "cold: dropped before each measure phase",
+    "direct": "direct: the engine reads and writes past it",
+}
+
+
+def condition_facts(under: Conditions) -> list[tuple[str, str]]:
+    """Page cache, memory and stolen time, as name and value."""
+    kinds = {label: _PAGE_CACHE.get(kind, kind) for label, kind in under.page_cache.items()}
+    each = [f"{label}: {kind}" for label, kind in kinds.items()]
+    alike = list(kinds.values())[:1] if len(set(under.page_cache.values())) == 1 else each
+    facts = [("page cache", kind) for kind in alike]
+    if under.cached_share_max is not None:
+        told = f"at most {text.share(under.cached_share_max)} of the database"
+        facts.append(("still cached at a cold start", told))
+    limited = [
+        f"{_LIMITED.get(how, how)} ({text.count(runs, 'run')})"
+        for how, runs in under.memory_limited_by.items()
+    ]
+    if limited:
+        facts.append(("memory limited", ", ".join(limited)))
+    if under.steal_share_median is not None and under.steal_share_max is not None:
+        median, most = text.share(under.steal_share_median), text.share(under.steal_share_max)
+        told = f"{median} of a run, at most {most}" if under.steal_share_max else "none"
+        facts.append(("processor time taken by the host", told))
+    return facts

@@ -1,10 +1,13 @@
-"""A verdict and its price in lines and tables, the same in commands, comments and reports."""
+"""A verdict and its price: a page's answer, lines and tables; the same wherever they are told."""
 
 from __future__ import annotations
+
+import re
 
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
 from lsmtune.report.document import (
+    Answer,
     Block,
     Cell,
     Column,
@@ -84,7 +87,75 @@ def size_lines(verdict: Verdict) -> list[str]:
     return lines
 
 
-# --- The price
+# --- What a page says first: of the verdict, and of its price
+
+KEEP = "keep the baseline, or search longer with a larger budget"
+
+
+def verdict_answer(verdict: Verdict) -> Answer:
+    """What was proved, and below it the line that commands say of it."""
+    metric, ratio = text.metric_label(verdict.metric), text.ratio(verdict.ratio)
+    lead, line = f"the baseline's {metric}", f"{text.sentence(verdict_line(verdict))}."
+    if verdict.outcome is VerdictOutcome.BETTER:
+        if verdict.share_of_target < 1.0:
+            lead = f"{lead}, at {verdict.share_of_target:.2g} of the target's size"
+        return Answer("good", "Proven gain", ratio, lead, line)
+    if verdict.outcome is VerdictOutcome.WORSE:
+        figure = "Worse" if verdict.ratio is None else ratio
+        lead = f"{lead}: do not deploy the candidate"
+        return Answer("bad", "Worse than the baseline", figure, lead, line)
+    if verdict.outcome is VerdictOutcome.EQUIVALENT:
+        lead = f"{metric} does not differ enough to matter"
+        return Answer("neutral", "Equivalent", ratio, lead, line)
+    if verdict.breaks_guard and verdict.ratio is not None:
+        lead = f"{lead}, at a price that a guard forbids: keep the baseline"
+        return Answer("bad", "Not recommended", ratio, lead, line)
+    return Answer("neutral", "Not proven", "No proven gain", f"{text.sentence(KEEP)}.", line)
+
+
+def price_answer(verdict: Verdict) -> Answer:
+    """What the gain costs, in the words of the guards: the dearest of them first."""
+    if not verdict.guards:
+        lead = "no guard was asked for: what the objective does not see may have any price"
+        return Answer("neutral", "The price", "Not guarded", lead)
+    broken = [guard for guard in verdict.guards if guard.held is False]
+    seen = [guard for guard in verdict.guards if guard.held is not None]
+    unseen = len(verdict.guards) - len(seen)
+    # The one that is furthest over its limit, or nearest to it.
+    dearest = max(broken or seen or verdict.guards, key=_share_of_limit)
+    of = f"of {text.count(len(verdict.guards), 'guard')}"
+    tone, figure, hold = "good", "Guards hold", f"the dearest {of}, and all hold"
+    if broken:
+        tone, figure = "bad", "Guard broken"
+        hold = f"{len(broken)} {of} {'is' if len(broken) == 1 else 'are'} broken"
+    elif not seen:
+        tone, figure, hold = "neutral", "Not observed", "not observed"
+    elif unseen:
+        tone, figure = "neutral", "Not all observed"
+        hold = f"the dearest {of}; {unseen} not observed, the others hold"
+    limit = guard_limit(dearest.guard)
+    if limit is None or dearest.ratio is None:
+        return Answer(tone, "The price", figure, f"{dearest.guard}: {hold}")
+    allowed = f"the guard allows {text.ratio(limit[1])}"
+    lead = f"the baseline's {text.metric_label(limit[0])} ({allowed}): {hold}"
+    return Answer(tone, "The price", text.ratio(dearest.ratio), lead)
+
+
+_GUARD = re.compile(r"([\w.]+) <= ([0-9.]+) \* baseline$")
+
+
+def guard_limit(guard: str) -> tuple[str, float] | None:
+    """Metric and limit of a guard such as `metric <= 1.5 * baseline`; None of other forms."""
+    match = _GUARD.match(guard)
+    return None if match is None else (match[1], float(match[2]))
+
+
+def _share_of_limit(guard: GuardResult) -> float:
+    limit = guard_limit(guard.guard)
+    return guard.ratio / limit[1] if limit and limit[1] > 0 and guard.ratio else 0.0
+
+
+# --- The price in tables and lines
 
 
 def price_blocks(verdict: Verdict) -> list[Block]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import METRICS, label_of, unit_of
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict
 from lsmtune.report.document import NOT_KNOWN
@@ -182,6 +183,23 @@ def moment(unix_s: float | None) -> str:
 def count(many: int, noun: str) -> str:
     """`1 pair`, `5 pairs`."""
     return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
+
+
+def rank(low: int, high: int) -> str:
+    """`1`, or `2 to 5`."""
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def direction_words(direction: str) -> str:
+    """`higher is better` or `lower is better`; empty where nobody said which."""
+    if not direction:
+        return ""
+    return "higher is better" if direction == Direction.MAXIMIZE else "lower is better"
+
+
+def none_best(*, valued: bool) -> str:
+    """What no trial of a study without a best one did; `valued`: some gave a value."""
+    return "met what the study asks of one" if valued else "gave a value"
 
 
 def outcome(name: str) -> str:
