@@ -46,8 +46,8 @@ def test_the_tree_and_what_was_written_into_its_levels() -> None:
     lines = shown(run(phase)).splitlines()
     title = next(n for n, line in enumerate(lines) if line.startswith("the tree at the end of"))
     assert [line.split() for line in lines[title + 1 : title + 5]] == [
-        ["level", "files", "size", "compactions", "written", "by", "them"],
-        ["0", "2", "\N{EN DASH}", "0", "0B"],
+        ["level", "files", "size", "flushes", "compactions", "written", "by", "them"],
+        ["0", "2", "\N{EN DASH}", "2", "0", "0B"],
         ["1", "0", "\N{EN DASH}", "4", "3MiB"],
         ["2", "5", "\N{EN DASH}", "0", "0B"],
     ]

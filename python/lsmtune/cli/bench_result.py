@@ -20,7 +20,6 @@ from lsmtune.programs.runner import RunnerChoice
 from lsmtune.report.document import (
     NOT_KNOWN,
     Block,
-    Column,
     Notice,
     Notices,
     Paragraph,
@@ -30,11 +29,11 @@ from lsmtune.report.document import (
 )
 from lsmtune.report.history import RepeatRow, ratio, repeat_rows
 from lsmtune.report.notices import condition_notices
-from lsmtune.report.proof import tree_rows
+from lsmtune.report.proof import TREE, tree_rows
 from lsmtune.report.source import middle
 from lsmtune.report.tables import Conditions
 from lsmtune.report.trust import condition_facts, conditions_of
-from lsmtune.report.words import deviation, number, quantity, size
+from lsmtune.report.words import deviation, quantity
 from lsmtune.units import format_ratio
 from lsmtune.workloads.stated import size_advice
 
@@ -67,9 +66,8 @@ def bench_view(
     """
     good = [m for m in measurements if m.outcome is Outcome.OK]
     shown, conditions = good or list(measurements), _conditions(measurements, workload)
-    first, engine = shown[0], shown[0].engine
-    build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
-    title = f"{engine.title}{build}: {first.workload}, seed {first.seed}"
+    first = shown[0]
+    title = f"{_named(first.engine)}: {first.workload}, seed {first.seed}"
     blocks: list[Block] = [Paragraph(title, "title")]
     # Each phase with operations, in every measurement that finished it.
     names = dict.fromkeys(p.name for m in shown for p in m.phases if p.kind != "settle")
@@ -83,7 +81,7 @@ def bench_view(
         levels = tree_rows(runs) if runs[0].kind == PhaseKind.MEASURE else []
         if levels:
             about = f"the tree at the end of {runs[0].name}, and compactions into each level:"
-            blocks += [Paragraph(about), Table.of(_TREE, levels)]
+            blocks += [Paragraph(about), Table.of(TREE, levels)]
     checks = [m.verification for m in shown if m.verification is not None]
     if checks:
         checked = sum(check.keys_checked for check in checks)
@@ -133,15 +131,6 @@ def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
         if told:
             yield f"noise of {phase} from run to run, standard deviation (95 % CI):"
             yield from told
-
-
-_TREE = (
-    Column("level", key="level"),
-    Column("files", number, "files"),
-    Column("size", size, "bytes"),
-    Column("compactions", number, "compactions"),
-    Column("written by them", size, "compaction_write_bytes"),
-)
 
 
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:
@@ -278,9 +267,8 @@ def build_warnings(arms: Sequence[RunnerChoice]) -> list[str]:
 
 
 def _named(engine: EngineIdentity) -> str:
-    version = engine.version or "of unknown version"
     build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
-    return f"{engine.name} {version}{build}"
+    return f"{engine.title}{build}"
 
 
 def _phase_names(measured: ByRunner) -> list[str]:

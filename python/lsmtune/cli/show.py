@@ -17,7 +17,7 @@ from lsmtune.model.verdict import VerdictOutcome
 
 if TYPE_CHECKING:
     from lsmtune.report.source import Chosen, StudyRecords
-    from lsmtune.report.tables import History
+    from lsmtune.report.tables import TrialRow
 
 EXAMPLES = ("lsmtune show study.yaml", "lsmtune show study.lsmtune --json")
 _OPTIONS, _PRICES, _WARNINGS = 6, 4, 2
@@ -26,11 +26,14 @@ app = typer.Typer()
 
 @dataclass(frozen=True)
 class Overview:
-    """A study as it is now: `tuned` is what it puts forward, `spent_s` what it cost so far."""
+    """A study as it is now: `tuned` is what it puts forward, in `row` if it is that of a trial.
+
+    `spent_s` is what the study cost so far.
+    """
 
     records: StudyRecords
-    history: History
     tuned: Chosen | None
+    row: TrialRow | None
     engine: EngineIdentity
     spent_s: float
 
@@ -53,7 +56,8 @@ def _show(
         records, spent_s = read_study(folder), time_spent_s(folder.measurements)
     runs = records.measurements
     engine = runs[-1].measurement.engine if runs else EngineIdentity(records.spec.engine_name)
-    overview = Overview(records, history(records), chosen(records), engine, spent_s)
+    row = next((row for row in history(records).trials if row.is_tuned), None)
+    overview = Overview(records, chosen(records), row, engine, spent_s)
     if as_json:
         print_json(_document(overview))
         return
@@ -127,12 +131,12 @@ def _best(of: Overview) -> Iterator[tuple[str, str]]:
         valued = any(trial.values is not None for trial in of.records.trials)
         yield "best", f"no trial {none_best(valued=valued)}"
         return
-    row = next((row for row in of.history.trials if row.trial == of.tuned.trial), None)
-    name = "a configuration of no trial" if row is None else f"trial {row.trial}"
-    told = "" if row is None else f": {quantity(metric_of(of.records), row.value)}"
-    if row is not None and row.ratio_to_baseline is not None:
-        told += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
-    yield "best", f"{name}{told}"
+    told, row = "a configuration of no trial", of.row
+    if row is not None:
+        told = f"trial {row.trial}: {quantity(metric_of(of.records), row.value)}"
+        if row.ratio_to_baseline is not None:
+            told += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
+    yield "best", told
     baseline = baseline_config(of.records.spec)
     for line in difference_lines(of.tuned.config, baseline, of.engine, _OPTIONS):
         yield "", line
@@ -173,10 +177,9 @@ def _document(of: Overview) -> dict[str, object]:
     from lsmtune.study.observer import verdict_document
     from lsmtune.study.start import baseline_config
 
-    spec, verdict, tuned = of.records.spec, of.records.verdict, of.tuned
+    spec, verdict, tuned, row = of.records.spec, of.records.verdict, of.tuned, of.row
     best = None
     if tuned is not None:
-        row = next((row for row in of.history.trials if row.trial == tuned.trial), None)
         baseline, known = baseline_config(spec).options, known_defaults(of.engine)
         found = differences(spec.engine_name, tuned.config.options, baseline, known)
         best = {

@@ -14,7 +14,7 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span
+from lsmtune.report.chart import BOTTOM, Axis, Chart, Form, Place, Point, Rule, Series, Span, si
 from lsmtune.report.document import chart_of
 from lsmtune.report.history import share_of_range
 from lsmtune.report.tables import (
@@ -35,7 +35,7 @@ def value_axis(metric: str) -> Axis:
     """The axis of a metric."""
     unit = text.metric_unit(metric)
     label = text.metric_label(metric) + (f" ({unit})" if unit else "")
-    return Axis(label, told=bytes_told if unit == "bytes" else Axis().told)
+    return Axis(label, told=bytes_told if unit == "bytes" else si)
 
 
 def bytes_told(value: float) -> str:
@@ -474,6 +474,6 @@ def _slice_axis(
     log = numbers.log and all(value > 0 for value in real)
     ticks = byte_ticks(numbers.low, numbers.high, log=log) if parameter.unit == "bytes" else []
     aside = sorted({name(row) for row, value in zip(rows, within, strict=True) if value is None})
-    told = whole if numbers.integer else Axis().told
+    told = whole if numbers.integer else si
     axis = Axis(log=log, aside=aside, low=numbers.low, high=numbers.high, ticks=ticks, told=told)
     return at, axis

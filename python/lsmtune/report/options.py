@@ -11,6 +11,7 @@ from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
 from lsmtune.report.document import Block, Facts, Paragraph, Table, words
 from lsmtune.space.parameter import Parameter
+from lsmtune.space.range import Range
 from lsmtune.units import exact_bytes
 
 NOTHING = "-"
@@ -33,27 +34,25 @@ def range_text(info: OptionInfo) -> str:
     """What a search tries: `64KiB to 512MiB, log, steps of 64KiB`, or the choices."""
     if info.low is None or info.high is None:
         return " | ".join(option_text(choice) for choice in info.choices) or NOTHING
-    # The unit of the lower end is left out where the upper end states it.
-    bare = info.unit if info.unit.startswith("bytes") else ""
-    ends = f"{value_text(info.low, bare)} to {value_text(info.high, info.unit)}"
-    specials = [value_text(value, "") for value, _ in info.specials]
-    return _range(ends, info.log, info.step, info.unit, specials)
+    numbers = Range(info.low, info.high, info.log, info.step)
+    return _range(numbers, info.unit, [value for value, _ in info.specials])
 
 
 def parameter_range(parameter: Parameter) -> str:
     """The same for a parameter of a ready space."""
-    numbers, unit = parameter.numbers, parameter.unit
-    if numbers is None:
+    if parameter.numbers is None:
         return " | ".join(option_text(choice) for choice in parameter.choices)
-    ends = f"{value_text(numbers.low, unit)} to {value_text(numbers.high, unit)}"
-    specials = [str(special.value) for special in parameter.specials]
-    return _range(ends, numbers.log, numbers.step, unit, specials)
+    specials = [special.value for special in parameter.specials]
+    return _range(parameter.numbers, parameter.unit, specials)
 
 
-def _range(ends: str, log: bool, step: float | None, unit: str, specials: list[str]) -> str:
-    parts = [ends, *(["log"] if log else [])]
-    parts += [] if step is None else [f"steps of {value_text(step, unit)}"]
-    return ", ".join([*parts, *(f"or {special}" for special in specials)])
+def _range(numbers: Range, unit: str, specials: Sequence[float]) -> str:
+    # The unit of the lower end is left out where the upper end states it.
+    bare = unit if unit.startswith("bytes") else ""
+    parts = [f"{value_text(numbers.low, bare)} to {value_text(numbers.high, unit)}"]
+    parts += ["log"] if numbers.log else []
+    parts += [] if numbers.step is None else [f"steps of {value_text(numbers.step, unit)}"]
+    return ", ".join([*parts, *(f"or {value_text(special, '')}" for special in specials)])
 
 
 def condition_text(name: str, values: tuple[OptionValue, ...]) -> str:

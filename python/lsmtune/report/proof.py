@@ -10,6 +10,8 @@ from lsmtune.model.metrics import shown_in
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import measurements
 from lsmtune.proof.survival import Survival
+from lsmtune.report import words as text
+from lsmtune.report.document import Column
 from lsmtune.report.history import ratio
 from lsmtune.report.source import (
     StudyRecords,
@@ -107,6 +109,16 @@ def _level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, .
         for values in (phase.files_per_level, phase.bytes_per_level)
     )
     return (*held, *done)
+
+
+TREE = (
+    Column("level", key="level"),
+    Column("files", text.number, "files"),
+    Column("size", text.size, "bytes"),
+    Column("flushes", lambda row: text.number(row["flushes"]) if row["level"] == 0 else ""),
+    Column("compactions", text.number, "compactions"),
+    Column("written by them", text.size, "compaction_write_bytes"),
+)
 
 
 # --- The proof run by run: the tuned Config beside the baseline, pair by pair

@@ -30,6 +30,7 @@ from lsmtune.report.document import (
     paragraphs,
     words,
 )
+from lsmtune.report.proof import TREE
 from lsmtune.report.tables import Arm, Ended, ImportanceRow, PairRow, ProofFacts, Row
 from lsmtune.report.verdict import price_answer, price_blocks, size_lines, verdict_answer
 
@@ -271,7 +272,7 @@ def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
             levels = [row for row in analysis.levels if of.items() <= row.items()]
             fold = f"The tree at its end, and what was written into each level: {arm.value}"
             label = f"Levels of {phase}, {arm.value}"
-            blocks += [Table.of(_LEVELS, levels, label, fold=fold)] if levels else []
+            blocks += [Table.of(TREE, levels, label, fold=fold)] if levels else []
     return blocks
 
 
@@ -279,16 +280,6 @@ def _performance_label(metric: str) -> str:
     """A figure's name where all of them stand side by side."""
     known = BY_NAME.get(metric)
     return (known.short if known else "") or text.metric_label(metric)
-
-
-_LEVELS = (
-    Column("level", key="level"),
-    Column("files", text.number, "files"),
-    Column("size", text.size, "bytes"),
-    Column("flushes", lambda row: text.number(row["flushes"]) if row["level"] == 0 else ""),
-    Column("compactions", text.number, "compactions"),
-    Column("written by them", text.size, "compaction_write_bytes"),
-)
 
 
 def _latency_blocks(analysis: StudyAnalysis) -> list[Block]:
