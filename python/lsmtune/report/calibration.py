@@ -60,36 +60,33 @@ def calibration_document(
     }
 
 
-def _pairs_in_budgets(calibration: Calibration) -> list[tuple[float, int]]:
-    return [(budget_s, pairs_within(calibration, budget_s)) for budget_s in BUDGETS_S]
+def _provable(calibration: Calibration, metric: str) -> Iterator[tuple[float, int, float | None]]:
+    """For each of BUDGETS_S, how many pairs it holds, and the smallest effect that they show."""
+    for budget_s in BUDGETS_S:
+        pairs = pairs_within(calibration, budget_s)
+        yield budget_s, pairs, smallest_effect(calibration, metric, pairs, CONFIDENCE)
 
 
-def _pairs_for_effects(
+def _needed(
     calibration: Calibration, metric: str
-) -> list[tuple[float, int | None, float | None]]:
+) -> Iterator[tuple[float, int | None, float | None]]:
     """For each of EFFECTS, how many pairs show it and in which time; None where not known."""
-    found = [(effect, pairs_for(calibration, metric, effect, CONFIDENCE)) for effect in EFFECTS]
     pair_s = calibration.seconds_per_pair
-    return [
-        (effect, pairs, None if pairs is None or pair_s is None else pairs * pair_s)
-        for effect, pairs in found
-    ]
+    for effect in EFFECTS:
+        pairs = pairs_for(calibration, metric, effect, CONFIDENCE)
+        yield effect, pairs, None if pairs is None or pair_s is None else pairs * pair_s
 
 
 def _metric_document(calibration: Calibration, name: str) -> dict[str, object]:
     return {
         **encode(calibration.metrics[name]),
         "provable": [
-            {
-                "budget_s": budget_s,
-                "pairs": pairs,
-                "smallest_effect": smallest_effect(calibration, name, pairs, CONFIDENCE),
-            }
-            for budget_s, pairs in _pairs_in_budgets(calibration)
+            {"budget_s": budget_s, "pairs": pairs, "smallest_effect": effect}
+            for budget_s, pairs, effect in _provable(calibration, name)
         ],
         "needed": [
             {"effect": effect, "pairs": pairs, "budget_s": time_s}
-            for effect, pairs, time_s in _pairs_for_effects(calibration, name)
+            for effect, pairs, time_s in _needed(calibration, name)
         ],
     }
 
@@ -108,7 +105,7 @@ def calibration_view(asked: CalibrationRequest, calibrations: Sequence[Calibrati
             blocks.append(Paragraph(f"note: {each.why}"))
         if each.pairs >= PAIRS_LEAST:
             blocks += [Paragraph(_CAPTION), *_noise(each)]
-            blocks += map(Paragraph, _needed(each, asked.goal.metric))
+            blocks += map(Paragraph, _needed_lines(each, asked.goal.metric))
     blocks.append(Paragraph(_length(asked, calibrations)))
     blocks.append(Notices([Notice(line) for line in _warnings(calibrations)]))
     return blocks
@@ -122,10 +119,7 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
         if max(noise.run_log_sd, noise.pair_log_sd) < _HARDLY_LOG_SD:
             steady.append(name)
             continue
-        effects = [
-            smallest_effect(calibration, name, pairs, CONFIDENCE)
-            for _, pairs in _pairs_in_budgets(calibration)
-        ]
+        effects = [effect for _, _, effect in _provable(calibration, name)]
         lag = noise.autocorrelation
         rows.append(
             (
@@ -143,10 +137,10 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
         yield Paragraph(f"varying by less than {deviation(_HARDLY_LOG_SD)}: {', '.join(steady)}")
 
 
-def _needed(calibration: Calibration, metric: str) -> Iterator[str]:
+def _needed_lines(calibration: Calibration, metric: str) -> Iterator[str]:
     """How many pairs, and how long, for each of EFFECTS."""
     needed = []
-    for effect, pairs, time_s in _pairs_for_effects(calibration, metric):
+    for effect, pairs, time_s in _needed(calibration, metric):
         if pairs is not None and time_s is not None:
             unit_s = 60 if time_s > 3600 else 1
             time = format_duration(max(1, round(time_s / unit_s)) * unit_s)

@@ -236,7 +236,8 @@ def pairs_note(pairs: Sequence[PairRow], workloads: int) -> str:
     methods = {row.method for row in pairs if row.counts}
     how = "".join(f": {told}" for method, told in _PAIR_METHODS.items() if methods == {method})
     left = sum(not row.counts for row in pairs)
-    out = f" {text.count(left, 'pair')} by another method does not count." if left else ""
+    do = "does" if left == 1 else "do"
+    out = f" {text.count(left, 'pair')} by another method {do} not count." if left else ""
     return f"Each pair is {alone} on the same new seed, {each}the first drawn by lot{how}.{out}"
 
 
