@@ -188,6 +188,15 @@ def test_studies_are_listed_with_what_they_came_to(
     assert "no such folder" in lsmtune("ls", "nowhere").refusal
 
 
+def test_a_stored_study_that_cannot_be_read_is_named_by_its_copy(lsmtune: Any, study: Path) -> None:
+    """The list named the file that the study was made of, in which nothing is wrong."""
+    stored = default_folder(study) / "study.yaml"
+    stored.write_text(stored.read_text().replace("name: small", "name: [small]"))
+    (listed,) = lsmtune("ls", "--json").json()["studies"]
+    assert listed["error"].startswith(f"{stored.relative_to(study.parent)}:2: name: ")
+    assert str(study) not in listed["error"]
+
+
 def test_a_folder_that_cannot_be_looked_into_hides_no_other_study(
     lsmtune: Any, study: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,12 +157,12 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
         raise InputError(source, found=f"{path}#{trial}", why=why, allowed=ALLOWED)
     if trial and not is_digits(trial):
         raise InputError(source, found=f"{path}#{trial}", allowed="a trial's number after #")
-    from lsmtune.report.source import spec_of
+    from lsmtune.study.build import stored_spec
 
     with StudyFolder.open(path if path.is_dir() else default_folder(path)) as folder:
         number = int(trial) if trial else _best_trial(folder, source)
         rows = folder.measurements.all()
-        memory_bytes = spec_of(folder).limits.memory_bytes if folder.was_tuned else None
+        memory_bytes = stored_spec(folder).limits.memory_bytes if folder.was_tuned else None
     trials = [row for row in rows if row.role is Role.TRIAL]
     baseline = next((row.config for row in rows if row.role in OF_BASELINE), Config())
     for row in trials:

@@ -68,11 +68,10 @@ def _listed(path: Path) -> Listed | None:
 def _read(path: Path) -> Listed:
     """A line for the study in `path`, which a tuner may be working on."""
     from lsmtune.experiment.folder import StudyFolder
-    from lsmtune.model.files import read_text
-    from lsmtune.study.build import parse_stored_spec
+    from lsmtune.study.build import stored_spec
 
     with StudyFolder.open(path) as folder:
-        spec = parse_stored_spec(read_text(path / STUDY_FILE), folder.origin)
+        spec = stored_spec(folder)
         store, verdict = folder.measurements, folder.measurements.verdict()
         return Listed(
             path=str(path),

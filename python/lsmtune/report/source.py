@@ -12,11 +12,9 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
-from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
-from lsmtune.model.files import read_text
 from lsmtune.model.goal import Goal, metric_value
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import METRICS
@@ -28,7 +26,7 @@ from lsmtune.proof.pairs import Pair, pairs_by_side
 from lsmtune.proof.power_loss import POWER_TESTS, PowerTest
 from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
-from lsmtune.study.build import parse_stored_spec
+from lsmtune.study.build import stored_spec
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement, judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
@@ -124,19 +122,10 @@ def middle(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def spec_of(folder: StudyFolder) -> Spec:
-    """What was asked in `folder`. Raises InputError when its study file cannot be read."""
-    stored, origin = folder.path / "study.yaml", folder.origin
-    try:
-        return parse_stored_spec(read_text(stored), origin)
-    except InputError as error:  # the copy is what was read; paths in it are relative to the other
-        raise error.but(source=error.source.replace(str(origin), str(stored))) from None
-
-
 def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
     store, results = folder.measurements, folder.result_path.absolute()
-    spec = at_length(spec_of(folder), folder)
+    spec = at_length(stored_spec(folder), folder)
     spent_s = store.spent_s()  # ahead of the rows, of which a tuner may add more meanwhile
     measurements, trials = tuple(store.all()), folder.trials()
     ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}

@@ -21,6 +21,7 @@ from lsmtune.engines.safety import (
 from lsmtune.engines.scaling import least_of, scaling_options
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import FieldError, InputError
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, parse_document, read_as, read_text
 from lsmtune.model.metrics import METRICS
@@ -385,6 +386,15 @@ def parse_stored_spec(text: str, path: Path) -> Spec:
         why = "is of a proof without a study, which has no report: repeat the command that made it"
         raise InputError(str(path), why=why)
     return _spec_of(document, path, text)
+
+
+def stored_spec(folder: StudyFolder) -> Spec:
+    """What was asked in `folder`. Raises InputError when its study file cannot be read."""
+    stored, origin = folder.path / "study.yaml", folder.origin
+    try:
+        return parse_stored_spec(read_text(stored), origin)
+    except InputError as error:  # the copy is what was read; paths in it are relative to the other
+        raise error.but(source=error.source.replace(str(origin), str(stored))) from None
 
 
 def _spec_of(document: Document, path: Path, text: str) -> Spec:
