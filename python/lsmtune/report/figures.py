@@ -206,7 +206,7 @@ _STEPS_OF_TIME = 60
 def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     """Each trial's ratio to the baseline as it was then, the best so far, and what was proved.
 
-    Values where there are no ratios.
+    Values where there are no ratios. There is a trial.
     """
     rows, base = analysis.history.trials, analysis.history.baseline_value
     as_ratio = base is not None and base > 0 and analysis.metric != GAIN
@@ -231,8 +231,7 @@ def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     if as_ratio and verdict is not None and verdict.ratio and verdict.ratio > 0:
         rules.append(Rule(verdict.ratio, f"proved: {text.ratio(verdict.ratio)}", "ink"))
     y_axis = ratio_axis() if as_ratio else value_axis(analysis.metric)
-    ends = (rows[0].trial - 0.5, rows[-1].trial + 0.5) if rows else (0.0, 1.0)
-    across = Axis("trial", low=ends[0], high=ends[1], told=whole)
+    across = Axis("trial", low=rows[0].trial - 0.5, high=rows[-1].trial + 0.5, told=whole)
     label = "Each trial over the baseline, and the best so far"
     return chart_of(label, across, y_axis, series, rules=rules, height=320)
 

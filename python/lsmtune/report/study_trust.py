@@ -83,14 +83,14 @@ def _not_measured(analysis: StudyAnalysis) -> list[str]:
 
 def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
     """Anchors over the time of the study, and how much runs scatter."""
-    blocks: list[Block] = [Paragraph("The baseline has not been run.", "quiet")]
+    note = "The baseline has not been run."
     if analysis.anchors:
         note = (
             "Anchors are runs of the baseline that nothing shared the machine with: before the "
             "search, and between its trials. Each trial is judged relative to the anchors of its "
             "own time."
         )
-        blocks = [Paragraph(note, "quiet")]
+    blocks: list[Block] = [Heading("Noise and drift"), Paragraph(note, "quiet")]
     for series in analysis.anchors:
         several = len(analysis.anchors) > 1
         blocks += [Heading(text.metric_label(series.objective))] if several else []
@@ -105,15 +105,15 @@ def _noise_blocks(analysis: StudyAnalysis) -> list[Block]:
         line = f"{text.sentence(drift_line(series))}."
         table = Table.of(columns, series.points, "Anchors", fold="Figures" if plot else "")
         blocks += [Paragraph(line, "finding"), *plot, table]
-    why = "There was no calibration, so that it is not known how much runs scatter."
+    if not analysis.noise:
+        why = "There was no calibration, so that it is not known how much runs scatter."
+        return [*blocks, Paragraph(why, "quiet")]
     scatter = (
         "Standard deviations of the logarithm, with intervals at 95 %. Provable is the smallest "
         "difference that so many pairs show with a probability of 80 %."
     )
     table = Table.of(_NOISE, analysis.noise, "Noise")
-    known = [Heading("How much runs scatter"), Paragraph(scatter, "quiet"), table]
-    end = known if analysis.noise else [Paragraph(why, "quiet")]
-    return [Heading("Noise and drift"), *blocks, *end]
+    return [*blocks, Heading("How much runs scatter"), Paragraph(scatter, "quiet"), table]
 
 
 def drift_line(series: AnchorSeries) -> str:
