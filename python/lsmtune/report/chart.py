@@ -39,8 +39,7 @@ class Form(StrEnum):
     DIAMOND = "diamond"
     CROSS = "cross"
     BAR = "bar"  # from 0, along x
-    WHISKER = "whisker"  # from `low` to `high` of each point, along x
-    ERROR = "error"  # from `low` to `high` of each point, along y
+    WHISKER = "whisker"  # from `low` to `high` of each point: along x where y has names, else y
     TICK = "tick"  # a short stroke across x
     CROWD = "crowd"  # dots that say nothing under the pointer; many marks become these
 
@@ -406,7 +405,7 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
     known = [each for each in placed if each is not None]
     if series.form is Form.BAND:
         return [_band(known, y, series)], []
-    if series.form in (Form.BAR, Form.WHISKER, Form.ERROR):
+    if series.form in (Form.BAR, Form.WHISKER):
         return [_intervals(known, x, y, series)], []
     known = [each for each in known if _is_inside(each[1]) and _is_inside(each[2])]
     if series.form is Form.CROWD:
@@ -447,14 +446,15 @@ def _band(known: Sequence[tuple[Point, float, float]], y: _Scale, series: Series
 def _intervals(
     known: Sequence[tuple[Point, float, float]], x: _Scale, y: _Scale, series: Series
 ) -> str:
-    path = []
+    is_bar, path = series.form is Form.BAR, []
+    upright = not is_bar and not y.axis.names
     for point, across, share in known:
-        is_bar, scale = series.form is Form.BAR, y if series.form is Form.ERROR else x
+        scale = y if upright else x
         low = scale.share(0.0 if is_bar else point.low)
         high = scale.share(point.x if is_bar else point.high)
         if low is None or high is None:
             continue
-        if series.form is Form.ERROR:
+        if upright:
             path.append(f"M{1000 * across:.1f} {_down(low)}V{_down(high)}")
         else:
             ends = (1000 * min(max(end, 0.0), 1.0) for end in (low, high))

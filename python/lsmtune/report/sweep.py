@@ -392,7 +392,7 @@ def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Sequen
     for number, (name, points) in enumerate(list(lines.items())[:LINES_MAX]):
         tone, style = _TONES[number % len(_TONES)], _STYLES[number // len(_TONES)]
         series += [
-            Series(Form.ERROR, tone, points),
+            Series(Form.WHISKER, tone, points, style="thin"),
             Series(Form.LINE, tone, points, name, style),
             Series(Form.DOT, tone, points),
         ]
