@@ -32,7 +32,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ from lsmtune.search.coordinates import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
 from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR
-from lsmtune.study.feasible import Feasibility, engine_defaults
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.loop import Tuning, tune
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.start import allowed_points, open_study
@@ -452,9 +452,8 @@ def first_points(
 ) -> list[Options]:
     """What `auto` tries first: the baseline, presets, and optima of cost models."""
     spec = study_spec(folder, case, share, {"name": "auto"}, seed, seconds)
-    version = tune_runner(spec).engine.version
-    feasibility = Feasibility(spec, version=version)
-    return [*allowed_points(spec, engine_defaults(spec, version), feasibility, TuneObserver())]
+    spec = replace(spec, engine_version=tune_runner(spec).engine.version)
+    return [*allowed_points(spec, Feasibility(spec), TuneObserver())]
 
 
 def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:

@@ -393,7 +393,7 @@ def of_asking(count: int, sampler: str, repeat: int = 12) -> dict[str, Any]:
         )
         trial.number = number
         trials.append(trial)
-    searcher = make_searcher(spec, {}, lambda _: "")
+    searcher = make_searcher(spec, lambda _: "")
     began_s = time.process_time()
     searcher.restore(trials)
     restored_s, asked_s = time.process_time() - began_s, []

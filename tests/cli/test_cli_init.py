@@ -15,7 +15,6 @@ from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
 from lsmtune.errors import InputError
 from lsmtune.study.build import load_spec
-from lsmtune.study.feasible import engine_defaults
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 
@@ -41,7 +40,7 @@ def test_every_template_loads(engine: str, workload: str, tmp_path: Path) -> Non
     assert (spec.engine_name, spec.workload.name) == (engine, workload)
     assert spec.budget.time_s == 600
     # What runs today is a point of the space, and the first trial.
-    assert spec.space.point_of({}, engine_defaults(spec, None)) is not None
+    assert spec.space.point_of({}, spec.defaults) is not None
     assert [entry.name for entry in tmp_path.iterdir()] == ["study.yaml"]
 
 

@@ -31,7 +31,7 @@ from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.pairs import Pair
 from lsmtune.stats.intervals import random_effects
-from lsmtune.study.feasible import Feasibility, engine_defaults
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.promotion import promote, promotion_of, stored_beliefs
 
 
@@ -167,7 +167,7 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
     baseline = Arm(ENGINE, arms[None])
     for host, known, values in (("a", 2, {1: 150.0}), ("b", 4, {1: 80.0})):
         found = promote(
-            *(spec, baseline, best_first, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
+            *(spec, baseline, best_first, measurer),  # type: ignore[arg-type]
             rows=list(rows),
             believed={n: NormalDist(0.1 * n, 0.2) for n in (1, 2)},
             host=host,

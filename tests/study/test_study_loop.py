@@ -22,7 +22,7 @@ from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.search.starts import preset_starts
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.build import load_spec
-from lsmtune.study.feasible import Feasibility, engine_defaults
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.start import allowed_points, problem_of, textbook_points
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -445,8 +445,8 @@ def test_auto_begins_with_the_textbook_and_each_start_holds_the_constraints(tmp_
     assert [trial.number for trial in starts] == list(range(len(starts)))
     # The baseline, and something of presets and cost models; then the sampler's own.
     assert 2 <= len(starts) <= 5
-    defaults = engine_defaults(spec, "1.0")
-    wanted = allowed_points(spec, defaults, Feasibility(spec, version="1.0"), Recorder())
+    spec = replace(spec, engine_version="1.0")
+    wanted = allowed_points(spec, Feasibility(spec), Recorder())
     assert len(wanted) == len(starts)
     assert all(point["write_buffer_size"] <= 12 << 20 for point in wanted)
 
@@ -454,11 +454,11 @@ def test_auto_begins_with_the_textbook_and_each_start_holds_the_constraints(tmp_
 def test_what_auto_begins_with_is_an_optimum_and_a_preset_by_turns() -> None:
     """A fault: a quickstart of three trials tried two presets that were worse than its baseline."""
     spec = load_spec(ROOT / "examples" / "quickstart" / "study.yaml")
-    defaults = engine_defaults(spec, "10.10.1")
-    problem = problem_of(spec, defaults)
+    spec = replace(spec, engine_version="10.10.1")
+    problem = problem_of(spec)
     assert problem is not None
     presets = preset_starts(problem, make_unit_space(spec.space)).values()
-    points = textbook_points(spec, defaults, Feasibility(spec, version="10.10.1"))
+    points = textbook_points(spec, Feasibility(spec))
     assert [point in presets for point in points[:4]] == [False, True, False, True]
 
 
@@ -477,7 +477,7 @@ def test_what_a_guard_leaves_of_the_write_amplification(
     tmp_path: Path, guards: str | None, most: float | None
 ) -> None:
     spec = make_spec(tmp_path, more="" if guards is None else f"guards: {guards}")
-    problem = problem_of(spec, engine_defaults(spec, "10.10.1"))
+    problem = problem_of(replace(spec, engine_version="10.10.1"))
     assert problem is not None
     found = None if problem.guard is None else problem.guard.most
     assert found == (None if most is None else pytest.approx(most, rel=2e-3))

@@ -14,7 +14,6 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.study.build import parse_spec
-from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.resize import resized
 from lsmtune.study.size import RunSize
 
@@ -93,6 +92,6 @@ def test_the_size_of_the_runs_follows_from_what_was_measured(
     measured = replace(phase(1e5), name=name, elapsed_s=took[0], **written)  # type: ignore[arg-type]
     run = Measurement(Outcome.OK, ROCKSDB, {}, name, 1, 0.0, sum(took[:2]), (measured,))
     row = StoredMeasurement(1, Role.BASELINE, None, None, Config(), run, sum(took))
-    new, line = resized(spec, size, [row], 0.0, engine_defaults(spec, None))
+    new, line = resized(spec, size, [row], 0.0)
     assert {field: getattr(new, field) for field in expected} == expected
     assert told in line

@@ -33,7 +33,6 @@ from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
 from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.build import parse_spec
-from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.finalist import for_proof
 from lsmtune.study.observer import verdict_document
 from lsmtune.study.promotion import kinds_first, promote
@@ -356,7 +355,7 @@ def test_without_time_to_choose_between_two_trials_none_is_promoted(tmp_path: Pa
         clock=lambda: 0.0,
     )
     found = promote(
-        *(spec, Arm(ROCKSDB, baseline_config(spec)), arms, measurer, engine_defaults(spec, None)),  # type: ignore[arg-type]
+        *(spec, Arm(ROCKSDB, baseline_config(spec)), arms, measurer),  # type: ignore[arg-type]
         rows=[],
         believed={},
         run_s=26.0,
@@ -582,7 +581,7 @@ def test_an_option_of_every_run_makes_no_run_longer_than_the_baselines(tmp_path:
     """All trials and anchors ran twice as long: the baseline was taken without these options."""
     text = mixed(tmp_path).text + "options: {min_write_buffer_number_to_merge: 2}\n"
     spec = parse_spec(text, tmp_path / "small.yaml")
-    known = lengths(spec, RunSize(longest=4.0), engine_defaults(spec, None))
+    known = lengths(spec, RunSize(longest=4.0))
     assert known is not None
     assert known(baseline_config(spec)) == 1.0
     assert known(candidate_config(spec, 0, {"write_buffer_size": 6 << 20})) == 3.0

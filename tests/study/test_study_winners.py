@@ -27,7 +27,7 @@ def spec_of(path: Path, workload: str = "fillrandom", memory: str = "1GiB") -> S
 
 def begun(spec: Spec, folder: Path) -> list[tuple[str, object]]:
     with open_study(folder, spec) as opened:
-        start = with_winners(spec, opened, None).start
+        start = with_winners(spec, opened).start
     return [(config.label, config.options["write_buffer_size"]) for config in start]
 
 
@@ -112,7 +112,7 @@ def test_damaged_lines_are_passed_over_with_one_warning(
         file.write(b"\n".join([*wrong, b"\xff", b"[" * 100_000]))
     spec = spec_of(tmp_path / "new")
     with open_study(tmp_path / "new" / "study", spec) as opened:
-        found = with_winners(spec, opened, None)
+        found = with_winners(spec, opened)
     assert len(found.start) == 1
     (warning,) = (note for note in found.notes if "damaged" in note)
     assert warning.startswith(f"{path}: 5 damaged lines passed over")

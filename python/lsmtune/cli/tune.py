@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -103,12 +103,13 @@ def tune_study(
     spec = load_spec(study, Budget(time_s, flags.trials))
     refuse_short(spec, place_of(spec, "budget.time") if time_s is None else "--budget")
     chosen = tune_runner(spec)
+    spec = replace(spec, engine_version=chosen.engine.version)
     path = session.directory or default_folder(study)
     with open_study(path, spec, flags.storage) as folder:
         if folder.measurements.fact("machine") is None:
             facts = machine_facts(folder.path)
             folder.measurements.set_fact("machine", {**facts, **_plugins_used(spec)})
-        spec = with_winners(spec, folder, chosen.engine.version)
+        spec = with_winners(spec, folder)
         with _fleet(flags.fleet, chosen, folder.path) as make:
             result = _search_and_prove(
                 *(spec, folder, chosen, clock, begun_s, make), quiet=session.quiet
@@ -232,7 +233,6 @@ def _search_and_prove(
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.tune_progress import Plan, TuneProgress
     from lsmtune.machine.interrupts import stop_on_interrupt
-    from lsmtune.study.feasible import engine_defaults
     from lsmtune.study.loop import tune
     from lsmtune.study.session import time_spent_s
     from lsmtune.study.start import baseline_config
@@ -241,7 +241,7 @@ def _search_and_prove(
     plan = Plan(
         *(baseline, chosen.engine, spec.goal, spec.workloads),
         *(budget.trials, budget.time_s, spec.proof.pairs),
-        defaults=engine_defaults(spec, chosen.engine.version),
+        defaults=spec.defaults,
     )
     spent_s = time_spent_s(folder.measurements)
     with (

@@ -35,6 +35,7 @@ from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_
 from lsmtune.model.codec import encode
 from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.loop import Tuning
 from lsmtune.study.observer import TuneResult
@@ -249,7 +250,7 @@ class FleetTuning(Tuning):
                 return
             member.ready = True
             member.measurer.lengths = self._measurer.lengths = self._lengths()
-            self._feasibility = self._feasible(self._remember_anchors())
+            self._feasibility = Feasibility(self._spec, self._remember_anchors())
             ready(member)
 
         return Step(work, ended, fatal=first)
@@ -333,7 +334,7 @@ class FleetTuning(Tuning):
         if number is None or number in self._running:
             return None
         trial = self._observations.trials[number]
-        if alone and is_baseline(self._spec, trial.config, self._defaults):
+        if alone and is_baseline(self._spec, trial.config):
             return None
         had = {each.host for each in trial.rounds}
         others = any(m.name not in had and m.ready for m in self._members)

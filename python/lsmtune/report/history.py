@@ -29,7 +29,6 @@ from lsmtune.report.tables import (
 from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of
-from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.spec import DataRungs, TimeRungs
 from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import Round, time_reports
@@ -353,11 +352,9 @@ def option_rows(records: StudyRecords) -> list[Row]:
     if tuned is None:
         return []
     units = {parameter.name: parameter.unit for parameter in spec.space.parameters}
-    runs = records.measurements
-    defaults = engine_defaults(spec, runs[-1].measurement.engine.version if runs else None)
     baseline = baseline_config(spec).options
     candidate = {**spec.fixed, **tuned.config.options}
-    found = differences(spec.engine_name, candidate, baseline, defaults)
+    found = differences(spec.engine_name, candidate, baseline, spec.defaults)
     differ = {each.option for each in found}
     rows = [
         {
@@ -367,7 +364,7 @@ def option_rows(records: StudyRecords) -> list[Row]:
             "differs": name in differ,
             "tuned_by_study": name in units,
             "unit": units.get(name) or option_unit(spec.engine_name, name),
-            "engine_default": defaults.get(name),
+            "engine_default": spec.defaults.get(name),
         }
         for name in sorted({*baseline, *candidate})
     ]

@@ -164,7 +164,8 @@ def study_records(
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
     # That of the engine that ran, by which the study itself judged.
     version = measurements[-1].measurement.engine.version if measurements else None
-    feasibility, runs = Feasibility(spec, measurements, version), trial_runs(measurements)
+    spec = replace(spec, engine_version=version)
+    feasibility, runs = Feasibility(spec, measurements), trial_runs(measurements)
     # The trials that ended: those that still run, or were cut off, are left out.
     ended: dict[int, TrialRounds] = {}
     for number, of_trial in runs.items():

@@ -8,7 +8,6 @@ from statistics import fmean
 
 from scipy.special import log_ndtr
 
-from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.errors import InputError, LsmtuneError
@@ -138,20 +137,13 @@ def _metrics_of(constraint: Constraint) -> set[str]:
 class Feasibility:
     """The constraints and guards of one study, with the values of whatever they may name."""
 
-    def __init__(
-        self,
-        spec: Spec,
-        baseline: Iterable[StoredMeasurement] = (),
-        version: str | None = None,
-    ) -> None:
+    def __init__(self, spec: Spec, baseline: Iterable[StoredMeasurement] = ()) -> None:
         """`baseline` are the rows of the store that guards compare with, of any roles.
 
         Those of the baseline and of the calibration before the search count. Guards hold while
-        there are none. Defaults and memory model are those of the engine's `version`, of the newest
-        one when not given.
+        there are none.
         """
         self._spec = spec
-        self._defaults, self._version = engine_defaults(spec, version), version
         self._facts = [facts_of(weighted.workload) for weighted in spec.workloads]
         self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
         self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
@@ -182,7 +174,7 @@ class Feasibility:
             return self
         if host not in self._own:
             rows = self._rows.get(host, ())
-            self._own[host] = Feasibility(self._spec, rows, self._version)
+            self._own[host] = Feasibility(self._spec, rows)
         return self._own[host]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
@@ -208,7 +200,7 @@ class Feasibility:
     ) -> Iterator[tuple[str, float]]:
         if not self._before:
             return
-        known = {**self._defaults, **options, MEMORY_MODEL: memory_bytes}
+        known = {**self._spec.defaults, **options, MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
             if constraint.option_names - known.keys():
                 continue  # only a baseline leaves open what every candidate has (study.build)
@@ -296,11 +288,11 @@ class Feasibility:
         return circumstances_of(
             self._spec.engine_name,
             options,
-            self._defaults,
+            self._spec.defaults,
             [weighted.workload for weighted in self._spec.workloads],
             str(self._spec.path),
             of_memory=self._of_memory,
-            version=self._version,
+            version=self._spec.engine_version,
         )
 
     def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
@@ -308,14 +300,4 @@ class Feasibility:
         engine = self._spec.engine_name
         if engine not in ENGINE_KINDS:
             return 0
-        return sum(memory_model(engine, options, version=self._version or "").values())
-
-
-def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue]:
-    """Option to default: what the study file states, else what the catalogue knows.
-
-    `version` is the engine's: a ready space has the defaults of the newest one, which may not be
-    those of the engine that is measured. None stands for the newest version of the catalogue.
-    """
-    own = {p.name: p.default for p in spec.space.parameters if p.default is not None}
-    return {**own, **catalogue_defaults(spec.engine_name, version), **spec.stated_defaults}
+        return sum(memory_model(engine, options, version=self._spec.engine_version or "").values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lsmtune.driver.native import NativeRunner
@@ -21,7 +21,6 @@ from lsmtune.experiment.run_length import (
 )
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
@@ -53,11 +52,11 @@ _NO_PICK = "no trial met what pick.where asks of it"
 _NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
 
 
-def nothing_to_prove(spec: Spec, judgement: Judgement, defaults: Mapping[str, OptionValue]) -> str:
-    """Why the search has no finalist; empty where it has one. `defaults` are the engine's."""
+def nothing_to_prove(spec: Spec, judgement: Judgement) -> str:
+    """Why the search has no finalist; empty where it has one."""
     if judgement.best_trial is not None:
         # A better single run of the baseline is no reason: only pairs decide.
-        same = is_baseline(spec, judgement.best_trial.config, defaults)
+        same = is_baseline(spec, judgement.best_trial.config)
         return "the baseline itself was the best of the search" if same else ""
     if not judgement.counts[Outcome.OK.value]:
         return "no trial gave a value"

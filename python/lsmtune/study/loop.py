@@ -63,11 +63,12 @@ def tune(
     trial, and InputError when the engine refuses the baseline, does not have an option of the
     space, is not that with which the study began, or when the constraints leave no configuration.
     """
+    spec = replace(spec, engine_version=engine.version)
     startup_s = 0.0 if begun_s is None else clock() - begun_s
     live, result = begin_live(folder.path, clock, stop, spec.budget), None
     observer = Observers(observer, live)
-    if told := begin(spec, folder):
-        observer.warning(told)
+    if line := begin(spec, folder):
+        observer.warning(line)
     while result is None:
         sized = size.at_length(spec, folder)
         parts = (sized, folder, runner, engine, observer, live, clock, startup_s)
@@ -155,14 +156,14 @@ class Tuning(Session):
         """Do what other programs ask for, with the time that the proof of the best trial takes."""
         asked, judgement = self._live.attend(self._excuse), self._observations.judgement
         best = judgement.best_trial
-        to_prove = not nothing_to_prove(self._spec, judgement, self._defaults)
+        to_prove = not nothing_to_prove(self._spec, judgement)
         longer_s = 0.0
         if best is not None and to_prove:
             longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.run_s
         now = replace(self._budget, time_s=asked.time_s, trials=asked.trials)
         self._budget = replace(now, to_prove=to_prove, longer_s=longer_s)
-        defined = self._spec, self._defaults, self._feasibility, self._observer
-        self._trials.queue(points_by_hand(*defined, asked.add))
+        points = points_by_hand(self._spec, self._feasibility, self._observer, asked.add)
+        self._trials.queue(points)
 
     def _excuse(self, seconds: float) -> None:
         """Time that the study waited for its user costs it nothing."""
@@ -321,7 +322,7 @@ class Tuning(Session):
             promotion = self._promoted(
                 lambda measurer, host: promote(
                     *(spec, self._baseline, [searched.trials[n] for n in ranked]),
-                    *(self._at_proof(measurer), self._defaults),
+                    self._at_proof(measurer),
                     rows=rows,
                     believed=believed,
                     host=host,
@@ -334,7 +335,7 @@ class Tuning(Session):
             self._observations.promote(promotion)
             self._announce_best()
         judgement = self._observations.judgement
-        best, why_not = judgement.best_trial, nothing_to_prove(spec, judgement, self._defaults)
+        best, why_not = judgement.best_trial, nothing_to_prove(spec, judgement)
         if best is None or why_not:
             return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
         left_s = self._budget.proof_s(self._spent_s)

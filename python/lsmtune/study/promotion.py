@@ -46,7 +46,6 @@ def promote(
     baseline: Arm,
     best_first: Sequence[JudgedTrial],
     measurer: Measurer,
-    defaults: Mapping[str, OptionValue],
     *,
     rows: Sequence[StoredMeasurement],
     believed: Mapping[int, NormalDist],
@@ -62,7 +61,7 @@ def promote(
     its last round counts where it is newer than the search and of this host; a round that another
     host began is left, and begun anew. `believed` is that of a Promotion, and stored for the trials
     that run. A run is expected to take `run_s` seconds. `deadline_s` is what search and proof have
-    left, None for no end: of that, the least proof is left alone. `defaults` are the engine's.
+    left, None for no end: of that, the least proof is left alone.
     """
     searched, latest = _searched(rows), latest_round(rows)
     done = [row for row in latest if row.id > searched and row.measurement.host == host]
@@ -72,9 +71,9 @@ def promote(
     runs_s: list[float] = []
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
     ranked = {trial.number: trial.config for trial in best_first}
-    others = {n: c for n, c in ranked.items() if not is_baseline(spec, c, defaults)}
+    others = {n: c for n, c in ranked.items() if not is_baseline(spec, c)}
     options = {n: config.options for n, config in others.items()}
-    chosen = kinds_first(spec.space, options, defaults, PROMOTED_MAX)
+    chosen = kinds_first(spec.space, options, spec.defaults, PROMOTED_MAX)
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
     store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
@@ -181,8 +180,7 @@ def promotion_of(
     of_baseline = by_trial.pop(None, [])
     # Guards compare with the baseline at this size, and with no other.
     compared = [replace(row, role=Role.BASELINE) for row in of_baseline]
-    version = rows[-1].measurement.engine.version if rows else None
-    feasibility = Feasibility(spec, compared, version)
+    feasibility = Feasibility(spec, compared)
 
     def value(measurements: Sequence[Measurement]) -> float | None:
         whole = len(measurements) == len(spec.workloads)

@@ -8,7 +8,7 @@ largest scale for which there is time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.engines.scaling import scaling_options, write_cycle
@@ -26,7 +26,6 @@ from lsmtune.experiment.run_length import (
     unsteady,
 )
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.config import OptionValue
 from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR, proof_runs_least
 from lsmtune.study.feasible import limits_of_size
 from lsmtune.study.size import (
@@ -93,22 +92,21 @@ def resized(
     size: RunSize,
     baseline: Sequence[StoredMeasurement],
     spent_s: float,
-    defaults: Mapping[str, OptionValue],
 ) -> tuple[RunSize, str]:
     """The size of the runs by the newest of the `baseline`, one per workload, at `size`; pure.
 
     And what the user has to know of it, or an empty text. Where `longer` or `scale` are others the
     runs so far no longer count. `spec` has its target as long as `size` says; `spent_s` seconds of
-    the time budget are gone; `defaults` are the engine's.
+    the time budget are gone.
     """
     if size.settled:
         return size, unlike_now(spec, size)
     if spec.command is not None:
         return size, ""
     size = replace(size, time_s=spec.budget.time_s)
-    needed = _needed(spec, size, baseline, spent_s, defaults, cycles=True)
+    needed = _needed(spec, size, baseline, spent_s, cycles=True)
     if needed.why and (size.tries >= _TRIES or needed.scales() is None):
-        needed = _needed(spec, size, baseline, spent_s, defaults, cycles=False)
+        needed = _needed(spec, size, baseline, spent_s, cycles=False)
     why, wanted = needed.why, needed.scales()
     too_large = wanted is not None and wanted[0] * _DIFFERS < size.scale
     if size.tries and not why and (size.tries >= _TRIES or not too_large):
@@ -286,7 +284,6 @@ def _needed(
     size: RunSize,
     baseline: Sequence[StoredMeasurement],
     spent_s: float,
-    defaults: Mapping[str, OptionValue],
     *,
     cycles: bool,
 ) -> _Needed:
@@ -294,7 +291,7 @@ def _needed(
     workloads = [weighted.workload for weighted in spec.workloads]
     pairs = [(row.measurement, w) for row, w in zip(baseline, workloads, strict=True)]
     options = baseline_config(spec).options
-    memtable_bytes, trigger = write_cycle(spec.engine_name, options, defaults)
+    memtable_bytes, trigger = write_cycle(spec.engine_name, options, spec.defaults)
     least = flushes_for(trigger) - 1 if cycles else FLUSHES_LEAST
     why = [line for run, w in pairs for line in unsteady(run, w, spec.goal, least)]
     if spec.burst or not all(map(can_change, workloads)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lsmtune.driver.runner import Runner
@@ -19,7 +19,7 @@ from lsmtune.model.measurement import Measurement
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
-from lsmtune.study.feasible import Feasibility, engine_defaults, without_mean
+from lsmtune.study.feasible import Feasibility, without_mean
 from lsmtune.study.finalist import size_budget, survival_s
 from lsmtune.study.judging import Observations
 from lsmtune.study.live import LiveFile
@@ -81,8 +81,7 @@ class Session:
         self._baseline_runs: Sequence[Measurement] = ()
         self._baseline_value: float | None = None
         self._baseline_values: tuple[float, ...] | None = None
-        self._defaults = engine_defaults(spec, engine.version)
-        self._feasibility = self._feasible(())
+        self._feasibility = Feasibility(spec)
         self._size = size.stored_size(folder)
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
@@ -91,7 +90,7 @@ class Session:
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
         self._announced_best: tuple[int, int] | None = None
-        self._searcher = make_searcher(spec, self._defaults, self._refusal)
+        self._searcher = make_searcher(spec, self._refusal)
         self._trials = Trials(folder, spec.space, self._searcher, asked=_asked(spec))
         databases = None
         if spec.databases.reuse:
@@ -154,7 +153,7 @@ class Session:
         self._folder.sweep_leftovers()
         self._live.spent_s = lambda: self._spent_s
         spec, rows = self._spec, self._folder.measurements.all()
-        self._feasibility = self._feasible(rows)
+        self._feasibility = Feasibility(spec, rows)
         runs = trial_runs(rows)
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in runs.items()})
         self._folder.note_origin(spec.path)
@@ -167,7 +166,7 @@ class Session:
         ends = {number: judged[number].end if number in judged else None for number in runs}
         reports = {number: trial.reports for number, trial in judged.items()}
         ran = {number: trial.config.options for number, trial in runs.items()}
-        first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
+        first_points = allowed_points(spec, self._feasibility, self._observer)
         accepts = self._feasibility.refusal
         ended = self._trials.restore(ends, ran, reports, first_points, accepts)
         for number in ended - judged.keys():
@@ -179,10 +178,6 @@ class Session:
         for note in spec.notes:
             self._observer.warning(note)
         return rows
-
-    def _feasible(self, rows: Iterable[StoredMeasurement]) -> Feasibility:
-        """What is feasible beside the baseline's runs among `rows`, on the engine measured."""
-        return Feasibility(self._spec, rows, self._engine.version)
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
         """What is stored of a trial."""
@@ -214,7 +209,7 @@ class Session:
         searched = bool(self._observations.trials)
         if self._baseline_on(self._measurer, self._observer, settle, searched=searched) is None:
             return False
-        self._feasibility = self._feasible(self._remember_anchors())
+        self._feasibility = Feasibility(self._spec, self._remember_anchors())
         return not self._stop.is_set()
 
     def _baseline_on(
@@ -243,7 +238,7 @@ class Session:
         return baseline
 
     def _lengths(self) -> Callable[[Config], float] | None:
-        return size.lengths(self._spec, self._size, self._defaults)
+        return size.lengths(self._spec, self._size)
 
     def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
         """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
@@ -252,8 +247,7 @@ class Session:
         if self._observations.trials:
             told = size.unlike_now(self._spec, began)
         else:
-            known = self._spec, began, baseline, self._spent_s, self._defaults
-            self._size, told = resized(*known)
+            self._size, told = resized(self._spec, began, baseline, self._spent_s)
         if (self._size.longer, self._size.scale) != (began.longer, began.scale):
             store.set_aside(size.RUN_SIZE, self._size)
             raise ResizedError(told)

@@ -7,14 +7,14 @@ is searched. It is kept as a fact of the folder, so that a study that goes on ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import can_last, flushes_for, longer_by
 from lsmtune.model.codec import decode
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, total_metric
 from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
 from lsmtune.model.request import Limits
@@ -150,24 +150,22 @@ def all_alike(spec: Spec) -> bool:
     return spec.burst or one_length(spec) or not writes or not all(map(can_last, workloads))
 
 
-def lengths(
-    spec: Spec, size: RunSize, defaults: Mapping[str, OptionValue]
-) -> Callable[[Config], float] | None:
+def lengths(spec: Spec, size: RunSize) -> Callable[[Config], float] | None:
     """How many times as long as the baseline's a configuration's runs are; None: all alike.
 
     What a configuration collects before it flushes and compacts for the first time is what a short
     run does not charge it for. So its runs write as much as its own first compaction needs. Whether
     they may was decided with the `size`: constraints change between sessions, and stored runs do
-    not. `defaults` are the engine's.
+    not.
     """
     if size.longest == 1.0:
         return None
     options = baseline_config(spec).options
-    base, base_trigger = write_cycle(spec.engine_name, options, defaults)
+    base, base_trigger = write_cycle(spec.engine_name, options, spec.defaults)
     made = max(size.flushes, flushes_for(base_trigger))
 
     def length_of(config: Config) -> float:
-        each, trigger = write_cycle(spec.engine_name, config.options, defaults)
+        each, trigger = write_cycle(spec.engine_name, config.options, spec.defaults)
         return max(1.0, min(size.longest, each * flushes_for(trigger) / (base * made)))
 
     return length_of

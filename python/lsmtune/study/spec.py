@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.errors import nearest_name
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
@@ -184,7 +186,8 @@ class Spec:
     runs need not show what is sustained. `stated_defaults` are the engine's as the study file
     states them, for parameters of its own. `notes` say what option files hold and a Config cannot.
     `unsafe_options` maps the unsafe options that the study allows itself to the reason why they are
-    unsafe: reports show it.
+    unsafe: reports show it. `engine_version` is that of the engine which is measured, once it is
+    known; None stands for the newest one that the catalogue has.
     """
 
     name: str
@@ -215,6 +218,17 @@ class Spec:
     program: ProgramSpec | None = None
     notes: tuple[str, ...] = ()
     stated_defaults: Mapping[str, OptionValue] = field(default_factory=dict)
+    engine_version: str | None = None
+
+    @cached_property
+    def defaults(self) -> Mapping[str, OptionValue]:
+        """The engine's defaults: what the study file states, else what the catalogue knows.
+
+        Those of a ready space are the newest engine's, and come last.
+        """
+        own = {p.name: p.default for p in self.space.parameters if p.default is not None}
+        known = catalogue_defaults(self.engine_name, self.engine_version)
+        return {**own, **known, **self.stated_defaults}
 
     @property
     def workload(self) -> Workload:

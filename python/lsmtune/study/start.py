@@ -154,8 +154,6 @@ def calibration_line(calibration: Calibration, spec: Spec) -> str:
 
 # --- The configurations that a study compares, made from its Spec.
 
-Defaults = Mapping[str, OptionValue]
-
 
 def baseline_config(spec: Spec) -> Config:
     """The baseline with the options that every run has.
@@ -175,18 +173,18 @@ def candidate_config(spec: Spec, number: int, values: Mapping[str, OptionValue])
 
 
 def allowed_points(
-    spec: Spec, defaults: Defaults, feasibility: Feasibility, observer: TuneObserver
+    spec: Spec, feasibility: Feasibility, observer: TuneObserver
 ) -> list[dict[str, OptionValue]]:
     """The points of the space to try first: the baseline, those of `start`, then textbook ones.
 
-    `observer` is told what keeps one of `start` out. `defaults` are the engine's.
+    `observer` is told what keeps one of `start` out.
     """
-    for line in outside(spec, defaults):
+    for line in outside(spec):
         observer.warning(line)
     known: list[dict[str, OptionValue]] = []
     allowed = []
     for config in (spec.baseline, *spec.start):
-        point = spec.space.point_of(config.options, defaults)
+        point = spec.space.point_of(config.options, spec.defaults)
         if point is None or point in known:
             continue
         known.append(point)
@@ -196,7 +194,7 @@ def allowed_points(
         else:
             allowed.append(point)
     if spec.sampler.name == AUTO.name:
-        for point in textbook_points(spec, defaults, feasibility):
+        for point in textbook_points(spec, feasibility):
             if point not in allowed:
                 allowed.append(point)
     return allowed
@@ -204,7 +202,6 @@ def allowed_points(
 
 def points_by_hand(
     spec: Spec,
-    defaults: Defaults,
     feasibility: Feasibility,
     observer: TuneObserver,
     wanted: Sequence[Mapping[str, OptionValue]],
@@ -212,7 +209,7 @@ def points_by_hand(
     """Configurations that somebody wants to be tried, as points; the rest is the baseline's."""
     points = []
     for options in wanted:
-        point = spec.space.point_of({**spec.baseline.options, **options}, defaults)
+        point = spec.space.point_of({**spec.baseline.options, **options}, spec.defaults)
         known = options if point is None else point
         left = [n for n, v in options.items() if n not in known and spec.fixed.get(n) != v]
         if left:
@@ -231,11 +228,11 @@ def points_by_hand(
 _MODELS_SEED = 12
 
 
-def problem_of(spec: Spec, defaults: Defaults) -> Problem | None:
+def problem_of(spec: Spec) -> Problem | None:
     """What samplers may know of the study before a run; None without an engine to know of."""
     if spec.engine_name not in ENGINE_KINDS:
         return None
-    known, layout = {**defaults, **spec.fixed}, frozenset[str]()
+    known, layout = {**spec.defaults, **spec.fixed}, frozenset[str]()
     loads = (load_and_run(each.workload, spec.engine_name) for each in spec.workloads)
     if spec.databases.reuse and any(parts is not None for parts in loads):
         parameters = Config({p.name: known.get(p.name, 0) for p in spec.space.parameters})
@@ -271,9 +268,7 @@ def _amplification_guard(spec: Spec) -> AmplificationGuard | None:
     return None
 
 
-def make_searcher(
-    spec: Spec, defaults: Defaults, accepts: Callable[[Mapping[str, OptionValue]], str]
-) -> Searcher:
+def make_searcher(spec: Spec, accepts: Callable[[Mapping[str, OptionValue]], str]) -> Searcher:
     """What proposes the trials of `spec`; `accepts` says why a configuration may not be one."""
     pruner = spec.pruner
     return Searcher(
@@ -283,18 +278,16 @@ def make_searcher(
         derive_seed(spec.seed, Stream.SAMPLER, 0),
         spec.goal.directions,
         accepts=accepts,
-        problem=problem_of(spec, defaults),
+        problem=problem_of(spec),
         pruner=None
         if pruner is None
         else make_pruner(pruner.name, pruner.settings, spec.goal.directions),
     )
 
 
-def textbook_points(
-    spec: Spec, defaults: Defaults, feasibility: Feasibility
-) -> list[dict[str, OptionValue]]:
+def textbook_points(spec: Spec, feasibility: Feasibility) -> list[dict[str, OptionValue]]:
     """What `auto` tries first (`textbook_starts`); all hold the constraints on options."""
-    problem = problem_of(spec, defaults)
+    problem = problem_of(spec)
     if problem is None:
         return []
     unit_space = make_unit_space(spec.space)
@@ -303,11 +296,11 @@ def textbook_points(
     return textbook_starts(problem, unit_space, feasibility.refusal, origin, seed)
 
 
-def outside(spec: Spec, defaults: Defaults) -> list[str]:
+def outside(spec: Spec) -> list[str]:
     """What of the study's `start` cannot be tried as it stands, one line each."""
     lines = []
     for config in spec.start:
-        why = spec.space.outside(config.options, defaults)
+        why = spec.space.outside(config.options, spec.defaults)
         if why:
             lines.append(f"{config.label} lies outside the space and is not tried: {why}")
             continue
@@ -319,8 +312,8 @@ def outside(spec: Spec, defaults: Defaults) -> list[str]:
     return lines
 
 
-def is_baseline(spec: Spec, config: Config, defaults: Defaults) -> bool:
+def is_baseline(spec: Spec, config: Config) -> bool:
     """Whether `config` is the baseline, in its own words or as a point of the space."""
-    first = spec.space.point_of(spec.baseline.options, defaults)
+    first = spec.space.point_of(spec.baseline.options, spec.defaults)
     as_point = None if first is None else candidate_config(spec, 0, first).options
     return config.options in (baseline_config(spec).options, as_point)

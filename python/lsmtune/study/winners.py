@@ -23,7 +23,6 @@ from lsmtune.search.auto import KIND as AUTO
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import projected
 from lsmtune.search.unit_space import make_unit_space
-from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
 from lsmtune.workloads.distributions import data_bytes
@@ -58,11 +57,11 @@ class Winner:
         return kinds + sum(abs(math.log10(size)) for size in sizes) * _NEAR
 
 
-def with_winners(spec: Spec, folder: StudyFolder, version: str | None) -> Spec:
+def with_winners(spec: Spec, folder: StudyFolder) -> Spec:
     """`spec` with the nearest winners at the end of its `start`, where `auto` searches.
 
-    They are moved into the space where they lie outside. `version` is the engine's. A note says how
-    many lines of the file are damaged, and so no help.
+    They are moved into the space where they lie outside. A note says how many lines of the file are
+    damaged, and so no help.
     """
     if spec.sampler.name != AUTO.name or spec.engine_name not in ENGINE_KINDS:
         return spec
@@ -75,9 +74,9 @@ def with_winners(spec: Spec, folder: StudyFolder, version: str | None) -> Spec:
             notes.append(f"{_path()}: {lines} passed over: what earlier studies proved")
         fact = encode(nearest)
         folder.measurements.set_fact(_FACT, fact)
-    unit_space, defaults = make_unit_space(spec.space), engine_defaults(spec, version)
+    unit_space = make_unit_space(spec.space)
     for winner in (decode(Winner, each) for each in fact):
-        point = projected(unit_space, winner.options, defaults)
+        point = projected(unit_space, winner.options, spec.defaults)
         if point is not None:
             start.append(Config(point, f"the winner of {winner.study}"))
             notes.append(f"begins with what {winner.study} proved, too ({winner.ratio_low:.2f}x)")
