@@ -62,7 +62,7 @@ from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
 from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.loop import Tuning, tune
+from lsmtune.study.loop import Begun, Tuning, tune
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.start import allowed_points, open_study
 from lsmtune.study.stored import smaller
@@ -420,7 +420,7 @@ class _Promoting(Tuning):
         super().__init__(*parts)
         self._own_clock = clock
 
-    def _next(self) -> Callable[[], bool] | str:
+    def _next(self) -> Begun | str:
         larger_s = (self._baseline_wall_s or 0.0) * self._budget.proof_factor
         needed_s = RESERVE_FACTOR * (1 + PROMOTED_MAX) * larger_s
         is_late = self._size.grows and self._own_clock.left_s() < needed_s

@@ -61,7 +61,7 @@ class Step:
 
     work: Callable[[Measurer], Any]
     ended: Callable[[Any], object]
-    lost: Callable[[], None] = lambda: None
+    lost: Callable[[], object] = lambda: None
     fatal: bool = True
 
 

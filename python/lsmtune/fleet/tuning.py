@@ -37,7 +37,7 @@ from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Promotion
-from lsmtune.study.loop import Tuning
+from lsmtune.study.loop import Begun, Tuning
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS
 from lsmtune.study.start import is_baseline, stored_baseline
@@ -307,19 +307,10 @@ class FleetTuning(Tuning):
         return None
 
     def _trial_on(self, member: Member) -> Step:
-        number, values, run = self._new_trial(
+        number, begun = self._new_trial(
             member.name, lambda report: self._head.call(member.token, report)
         )
-        self._running[number] = member
-
-        def ended(trial: Any) -> None:
-            self._running.pop(number)
-            self._end_trial(number, values, trial)
-
-        def lost() -> None:
-            self._trials.put_back(number, values)
-
-        return Step(run, ended, lost)
+        return self._of_trial(member, number, begun)
 
     def _repeat_for(self, member: Member) -> int | None:
         """A trial that is to be run again: on a host that has not had it, where there is one.
@@ -344,19 +335,21 @@ class FleetTuning(Tuning):
 
     def _repeat_on(self, member: Member) -> Step | None:
         number = self._repeat_for(member)
-        if number is None:
-            return None
-        work = self._new_repeat(number)
+        return None if number is None else self._of_trial(member, number, self._new_repeat(number))
+
+    def _of_trial(self, member: Member, number: int, begun: Begun) -> Step:
+        """What was `begun` of a trial, which no other host has meanwhile."""
+        run, end = begun
         self._running[number] = member
 
-        def ended(runs: Any) -> None:
+        def ended(result: Any) -> None:
             self._running.pop(number)
-            self._end_repeat(number, runs)
+            end(result)
 
-        return Step(work, ended)
+        return Step(run, ended, partial(end, None))
 
     def _anchor_on(self, member: Member) -> Step | None:
-        return Step(self._new_anchor(), self._end_anchor) if self._anchor_due(member.name) else None
+        return Step(*self._new_anchor()) if self._anchor_due(member.name) else None
 
     # --- The proof: on all hosts at once, each with pairs of its own.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, InterruptedByUserError
@@ -84,8 +85,9 @@ def tune(
     return result
 
 
-_Step = Callable[[], bool]  # something to run; False when it was interrupted
-_Runs = Callable[[Measurer], Sequence[StoredMeasurement] | None]  # None when it was interrupted
+# What was begun: how it is run, which gives None where it was interrupted, and what is done with
+# what that gives; False where it counts for nothing.
+Begun = tuple[Callable[[Measurer], Any], Callable[[Any], bool]]
 
 
 class Tuning(Session):
@@ -133,11 +135,12 @@ class Tuning(Session):
                 return reason
             if self._stop.is_set():
                 return None
-            step = self._next()
-            if isinstance(step, str):
-                return step
             try:
-                if not step() and self._stop.is_set():
+                begun = self._next()
+                if isinstance(begun, str):
+                    return begun
+                run, end = begun
+                if not end(run(self._measurer)) and self._stop.is_set():
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
@@ -169,14 +172,14 @@ class Tuning(Session):
         """Time that the study waited for its user costs it nothing."""
         self._measurer.excuse(seconds)
 
-    def _next(self) -> _Step | str:
+    def _next(self) -> Begun | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
         repeated = self._observations.judgement.next_repeat(self._spec.noise.repeats_max)
         if repeated is not None:
-            return partial(self._repeat, repeated)
+            return self._new_repeat(repeated)
         if self._anchor_due():
-            return self._run_anchor
-        return self._trials_end(len(self._observations.trials)) or self._run_trial
+            return self._new_anchor()
+        return self._trials_end(len(self._observations.trials)) or self._new_trial()[1]
 
     def _anchor_due(self, host: str = "") -> bool:
         """Whether the baseline is to be run once more, and there is time for it."""
@@ -189,17 +192,13 @@ class Tuning(Session):
         known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
         return self._budget.trials_end(trials, *known)
 
-    def _run_anchor(self) -> bool:
-        """Run the baseline once more, and see whether the machine is still the same."""
-        return self._end_anchor(self._new_anchor()(self._measurer))
-
-    def _new_anchor(self) -> _Runs:
-        """Begin an anchor; what runs it."""
+    def _new_anchor(self) -> Begun:
+        """The baseline once more, to see whether the machine is still the same."""
         self._begin()
         number, ends = self._anchors, self._run_ends()
         self._anchors += 1
-        arm = self._baseline
-        return lambda measurer: run_round(self._spec, measurer, arm, None, number, *ends)
+        known = self._baseline, None, number, *ends
+        return (lambda measurer: run_round(self._spec, measurer, *known)), self._end_anchor
 
     def _end_anchor(self, runs: Sequence[StoredMeasurement] | None) -> bool:
         if runs is None:
@@ -214,17 +213,14 @@ class Tuning(Session):
         self._announce_best()
         return True
 
-    def _repeat(self, number: int) -> bool:
-        """Run a trial once more."""
-        return self._end_repeat(number, self._new_repeat(number)(self._measurer))
-
-    def _new_repeat(self, number: int) -> _Runs:
-        """Begin to run a trial once more; what runs it."""
+    def _new_repeat(self, number: int) -> Begun:
+        """A trial once more."""
         self._begin()
         self._repeats[number] += 1
-        repeat, ends = self._repeats[number], self._run_ends()
         arm = Arm(self._engine, self._observations.trials[number].config)
-        return lambda measurer: run_round(self._spec, measurer, arm, number, repeat, *ends)
+        known = arm, number, self._repeats[number], *self._run_ends()
+        end = partial(self._end_repeat, number)
+        return (lambda measurer: run_round(self._spec, measurer, *known)), end
 
     def _end_repeat(self, number: int, runs: Sequence[StoredMeasurement] | None) -> bool:
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
@@ -256,8 +252,8 @@ class Tuning(Session):
 
     def _new_trial(
         self, host: str = "", tell: Callable[[Callable[[], bool]], bool] = lambda what: what()
-    ) -> tuple[int, Mapping[str, OptionValue], Callable[[Measurer], TrialRuns | None]]:
-        """Begin a trial on `host`: its number, its values, and what runs it.
+    ) -> tuple[int, Begun]:
+        """A new trial on `host`, and its number.
 
         What the pruner is told is given to `tell`, which does it and says what came of it.
         """
@@ -282,11 +278,7 @@ class Tuning(Session):
                 until_s=until_s,
             )
 
-        return number, values, run
-
-    def _run_trial(self) -> bool:
-        number, values, run = self._new_trial()
-        return self._end_trial(number, values, run(self._measurer))
+        return number, (run, partial(self._end_trial, number, values))
 
     def _end_trial(
         self, number: int, values: Mapping[str, OptionValue], trial: TrialRuns | None
