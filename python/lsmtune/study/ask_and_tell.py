@@ -21,7 +21,6 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
-from lsmtune.search.pruners import make_pruner
 from lsmtune.search.searcher import Searcher
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.pareto import front
@@ -36,23 +35,13 @@ class Trial:
     number: int
     parameters: Mapping[str, OptionValue]
     _search: Search = field(repr=False, compare=False)
-    _steps: list[int] = field(default_factory=list, repr=False, compare=False)
 
     def report(self, value: float, step: int | None = None) -> None:
         """The trial has come to `value`, of the only objective; `step` counts up from 1.
 
-        Raises InputError for what is not a finite number.
+        Raises InputError for what is not a finite number, and for a trial that does not run.
         """
-        if step is None:
-            step = max(self._steps, default=0) + 1
-        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-            raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
-        self._search.report(self.number, step, finite("report", "value", value))
-        self._steps.append(step)
-
-    def is_of(self, search: Search) -> bool:
-        """Whether `search` gave this trial."""
-        return self._search is search
+        self._search.report(self.number, value, step)
 
     def should_prune(self) -> bool:
         """Whether the trial looks so bad that it should end here: `tell(trial, pruned=True)`."""
@@ -158,7 +147,7 @@ class Search:
             arguments.seed,
             ways,
             accepts=arguments.refusal,
-            pruner=make_pruner(arguments.pruner, arguments.pruner_settings, ways),
+            pruner=arguments.pruner,
         )
         self._running: dict[int, _Running] = {}
         self._finished: dict[int, FinishedTrial] = {}
@@ -224,12 +213,18 @@ class Search:
         self._trials.put_back(trial.number, running.values)
         del self._running[trial.number]
 
-    def report(self, number: int, step: int, value: float) -> None:
+    def report(self, number: int, value: float, step: int | None = None) -> None:
         """Takes an intermediate value of a running trial; see `Trial.report`."""
         if number not in self._running:
             raise InputError("report", why=f"trial {number} does not run")
-        self._searcher.report(number, step, value)
-        self._running[number].reports[step] = value
+        reports = self._running[number].reports
+        if step is None:
+            step = max(reports, default=0) + 1
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
+        reported = finite("report", "value", value)
+        self._searcher.report(number, step, reported)
+        reports[step] = reported
 
     def should_prune(self, number: int) -> bool:
         """Whether a running trial should end here; see `Trial.should_prune`."""
@@ -272,7 +267,7 @@ class Search:
 
     def _of(self, trial: Trial) -> _Running:
         self._refuse_closed()
-        if not isinstance(trial, Trial) or not trial.is_of(self):
+        if not isinstance(trial, Trial) or trial._search is not self:
             why = "is no trial of this search"
             raise InputError("trial", found=trial, why=why, allowed="what ask gave")
         running = self._running.get(trial.number)

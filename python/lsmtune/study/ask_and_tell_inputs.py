@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from optuna.pruners import BasePruner
 from pydantic import Field, ValidationError
 
 from lsmtune.engines.catalogue import catalogue_defaults
@@ -17,7 +18,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import Option, StrictModel
 from lsmtune.model.files import Document, first_problem
 from lsmtune.model.goal import Direction
-from lsmtune.search.pruners import check_pruner, check_settings
+from lsmtune.search.pruners import check_pruner, check_settings, make_pruner
 from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.space import Space, make_space
@@ -60,8 +61,7 @@ class Arguments:
     objectives: Mapping[str, Direction]
     constraints: tuple[Constraint, ...]
     sampler: SamplerSpec
-    pruner: str
-    pruner_settings: Mapping[str, object]
+    pruner: BasePruner
     start: tuple[Mapping[str, OptionValue], ...]
     seed: int
 
@@ -161,6 +161,7 @@ def _checked(
         why = "has no effect here: the steps are those that trial.report is given"
         raise FieldError("pruner.rungs", why=why)
     check_pruner(model.pruner.name, ways, "", "pruner")
+    settings = check_settings(model.pruner.name, model.pruner.settings, "", "pruner")
     for index, values in enumerate(model.start):
         if not space.contains(values):
             names = ", ".join(p.name for p in space.parameters)
@@ -173,8 +174,7 @@ def _checked(
         objectives=directions,
         constraints=each_once(constraints),
         sampler=sampler,
-        pruner=model.pruner.name,
-        pruner_settings=check_settings(model.pruner.name, model.pruner.settings, "", "pruner"),
+        pruner=make_pruner(model.pruner.name, settings, ways),
         start=tuple(model.start),
         seed=model.seed,
     )
