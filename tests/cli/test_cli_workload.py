@@ -196,6 +196,7 @@ def test_a_study_of_properties_and_of_a_workload_file(lsmtune: Any, files: Path)
     )
     # The properties are what runs today; both are searched by this space.
     assert spec.baseline.options == {"block_size": 8192, "compression": "none"}
+    assert "block_size: 8KiB" in (files / "s.yaml").read_text()
     (files / "inner").mkdir()
     said = lsmtune("init", "--workload", "nights.yaml", "--output", "inner/n.yaml")
     assert said.status == 0

@@ -11,7 +11,7 @@ from lsmtune.engines.formats.spelling import known_options
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import known_spaces
 from lsmtune.machine.host import usable_cores
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
 from lsmtune.model.workload import NAME_LENGTH_MAX, Workload
 from lsmtune.search.cost_models import kinds_of
@@ -217,8 +217,8 @@ def study_text(
         workload_name=workload.name[: NAME_LENGTH_MAX - len(f"{engine}-")],
         workload=_workload_lines(fields),
         description=about[:1].upper() + about[1:],
-        baseline=_mapping("baseline", today) if today else "baseline: default",
-        options=_mapping("options", fixed) + "\n" if fixed else "",
+        baseline="\n".join(_field("baseline", today or "default", engine, {})),
+        options="\n".join([*_field("options", fixed, engine, {}), ""]) if fixed else "",
         space=f"space:\n{own}" if space is None else f"space: {space}\n",
         constraints=f"constraints: [{_MERGED}]\n" if merges else "",
         sampler=sampler,
@@ -251,15 +251,6 @@ def _space_for(workload: Workload, engine: str, memory_bytes: int) -> str:
     text = "".join(lines for kinds, lines in parts if wanted.intersection(kinds.split(", ")))
     jobs = str(max(4, len(usable_cores())))
     return text.replace("CACHE_HIGH", _size(high_bytes)).replace("JOBS_HIGH", jobs)
-
-
-def _mapping(name: str, options: Mapping[str, OptionValue]) -> str:
-    lines = [f"{name}:"]
-    for option, value in options.items():
-        text = option_text(value)
-        plain = not isinstance(value, str) or text.isidentifier()
-        lines.append(f"  {option}: {text if plain else json.dumps(text)}")
-    return "\n".join(lines)
 
 
 def _workload_lines(fields: Mapping[str, object]) -> str:
