@@ -29,7 +29,7 @@ from lsmtune.model.workload import Durability, PageCache
 from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
 from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
-from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
+from lsmtune.space.parameter import OPTION_NAME_ALLOWED, Parameter, is_option_name
 from lsmtune.space.space import Space, make_space
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.build_goal import (
@@ -298,7 +298,7 @@ def _unsafe_options(
     engine = engine_of(study)
     classes = {weighted.workload.durability for weighted in workloads}
     used: dict[str, str] = {}
-    for field, name, value in _values_used(stated, space):
+    for field, name, value in values_used(stated, space.parameters):
         for durability in sorted(classes, key=list(Durability).index):
             reason = unsafe_reason(engine, name, [value], durability)
             if not reason:
@@ -314,8 +314,10 @@ def _unsafe_options(
     return used
 
 
-def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionValue]]:
-    """Field, option and value of every value that any run of the study may use.
+def values_used(
+    stated: Stated, parameters: Sequence[Parameter]
+) -> list[tuple[str, str, OptionValue]]:
+    """Field, option and value of every value that any run of a study may use.
 
     Of a range those that could be unsafe: the values with a name, -1, 0, 1 and the largest.
     """
@@ -324,7 +326,7 @@ def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionVal
         for field, options in stated.items()
         for name, value in flattened(options)
     ]
-    for parameter in space.parameters:
+    for parameter in parameters:
         values: list[OptionValue] = list(parameter.choices)
         if parameter.numbers is not None:
             values = [special.value for special in parameter.specials]

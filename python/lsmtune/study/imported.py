@@ -31,7 +31,7 @@ from lsmtune.engines.formats.db_bench import engine_of, find_option
 from lsmtune.engines.formats.nni_config import METRIC
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
-from lsmtune.engines.safety import flattened, unsafe_reason
+from lsmtune.engines.safety import unsafe_reason
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import space_parts
@@ -39,7 +39,7 @@ from lsmtune.model.files import parse_document
 from lsmtune.model.text import read_text
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import make_space
-from lsmtune.study.build import parse_spec
+from lsmtune.study.build import parse_spec, values_used
 from lsmtune.study.build_space import space_parameters
 from lsmtune.study.models import SpaceModel
 from lsmtune.study.template import render_options, render_study
@@ -84,17 +84,14 @@ def import_files(
     would not load.
     """
 
-    def read(engine: str | None) -> list[Imported]:
-        formats.clear()
-        imported = []
-        for path in files:
-            text = read_text(path, TO_IMPORT)
-            format_ = chosen_format(text, path, format_name)
-            formats.append({"file": str(path), "format": format_.name})
-            imported.append(format_.read(ImportRequest(text, path, engine, keep_defaults)))
-        return imported
+    texts = [(path, read_text(path, TO_IMPORT)) for path in files]
+    chosen = [chosen_format(text, path, format_name) for path, text in texts]
 
-    formats: list[dict[str, str]] = []
+    def read(engine: str | None) -> list[Imported]:
+        requests = (ImportRequest(text, path, engine, keep_defaults) for path, text in texts)
+        return [each.read(request) for each, request in zip(chosen, requests, strict=True)]
+
+    formats = [{"file": str(f), "format": each.name} for f, each in zip(files, chosen, strict=True)]
     imported = read(wanted.engine)
     configs = [what for what in imported if isinstance(what, ImportedConfig)]
     if wanted.role is None and len(configs) == len(imported):
@@ -308,14 +305,18 @@ class _Draft:
         workload = self.raw["workload"]
         texts = [f"{k}={v}" for k, v in workload.items() if k != "name"]
         durability = stated_workload(workload["name"], texts).workload.durability
-        allowed = []
-        for name, values in _possible_values(self.raw).items():
-            if reason := unsafe_reason(engine, name, values, durability):
-                allowed.append(name)
-                text = f"allow_unsafe: {name} is allowed, as the file has it: {reason}"
-                self.notes.append(text)
+        named = [self.raw.get(field) for field in ("options", "baseline")]
+        named += self.raw.get("start", [])
+        stated = {str(n): each for n, each in enumerate(named) if isinstance(each, Mapping)}
+        allowed: dict[str, str] = {}
+        for _, name, value in values_used(stated, _parameters(self.raw)):
+            if reason := unsafe_reason(engine, name, [value], durability):
+                allowed.setdefault(name, reason)
+        for name, reason in allowed.items():
+            text = f"allow_unsafe: {name} is allowed, as the file has it: {reason}"
+            self.notes.append(text)
         if allowed:
-            self.raw["allow_unsafe"] = allowed
+            self.raw["allow_unsafe"] = list(allowed)
 
 
 def _overlaps(name: str, names: Iterable[str]) -> bool:
@@ -325,39 +326,31 @@ def _overlaps(name: str, names: Iterable[str]) -> bool:
     )
 
 
-def _possible_values(raw: Mapping[str, Any]) -> dict[str, list[OptionValue]]:
-    """Every value that the study may give each option, as far as a value can be unsafe."""
-    values: dict[str, list[OptionValue]] = {}
-    mappings = [raw.get("options", {}), raw.get("baseline", {}), *raw.get("start", [])]
-    for mapping in mappings:
-        for name, value in flattened(mapping) if isinstance(mapping, Mapping) else ():
-            values.setdefault(name, []).append(value)
-    for name, parameter in raw["space"].items() if isinstance(raw["space"], Mapping) else ():
-        searched = values.setdefault(name, [])
-        searched += parameter.get("choices", [])
-        searched += [special["value"] for special in parameter.get("special", [])]
-        if "low" in parameter:
-            searched += [n for n in (-1, 0, 1) if parameter["low"] <= n <= parameter["high"]]
-            searched.append(parameter["high"])
-    return values
+def _parameters(raw: Mapping[str, Any]) -> list[Parameter]:
+    """Those that the study `raw` has beside a ready space.
+
+    None of a space that cannot be read: the study will not load, and says why.
+    """
+    document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
+    try:
+        model = SpaceModel.model_validate(space_parts(document.data["space"]))
+        return space_parameters(model, [], {})
+    except (ValidationError, InputError):
+        return []
 
 
 def _program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], dict[str, str]]:
     """A point of the space of the study `raw`, and by parameter why a stated value is not in it.
 
-    A space that cannot be read gives no more than was stated: the study will not load, and says
-    why. Raises InputError for a space that contradicts itself.
+    Without parameters it is no more than was stated. Raises InputError for a space that contradicts
+    itself.
     """
-    stated = raw.get("baseline", {})
+    stated, parameters = raw.get("baseline", {}), _parameters(raw)
+    if not parameters:
+        return dict(stated), {}
     values: dict[str, OptionValue] = {}
     replaced: dict[str, str] = {}
-    try:
-        document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
-        model = SpaceModel.model_validate(space_parts(document.data["space"]))
-        space = make_space(space_parameters(model, [], {}))
-    except ValidationError:
-        return dict(stated), {}
-    for parameter in space.evaluation_order:
+    for parameter in make_space(parameters).evaluation_order:
         if not parameter.is_active(values):
             continue
         value = stated.get(parameter.name)
