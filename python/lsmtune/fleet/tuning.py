@@ -282,7 +282,7 @@ class FleetTuning(Tuning):
         if self._stop.is_set():
             return None
         if self._reason is None:
-            self._reason = self._budget.time_ends(*self._spent) or None
+            self._reason = self._budget.time_ends() or None
         if self._reason is not None:
             return None
         step = self._repeat_on(member) or self._anchor_on(member)

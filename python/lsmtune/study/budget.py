@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -13,12 +14,6 @@ from lsmtune.model.workload import PhaseKind
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration, format_share
-
-
-def _median(run_walls_s: Sequence[float]) -> float:
-    """Of what may be many, and is asked for several times a trial: in an array."""
-    return float(np.median(np.asarray(run_walls_s)))
-
 
 # The proof's runs may be slower than the median run of the search; an estimate that is too short
 # would cost the proof its last pairs.
@@ -62,6 +57,7 @@ def proof_runs_least(spec: Spec) -> float:
 class SearchBudget:
     """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
 
+    `spent_s` of these are gone, and each run so far took `run_walls_s`, the baseline's first.
     `pairs` is the number of pairs that are kept for the proof, of two runs each, and `pairs_least`
     that without which it proves nothing. `other_s` seconds of the time go to neither: what starts
     the study, and what comes after its proof. A run of the proof takes `proof_factor` times as long
@@ -78,15 +74,22 @@ class SearchBudget:
     to_prove: bool = True
     longer_s: float = 0.0
     pairs_least: int = PAIRS_KEPT_LEAST
+    spent_s: float = 0.0
+    run_walls_s: Sequence[float] = ()
 
-    def reserve_s(self, run_walls_s: Sequence[float]) -> float:
-        """Seconds to keep for the proof, given what each run so far took, the baseline's first."""
-        run_s = _median(run_walls_s)
-        kept_s = self._kept_s(run_s)
+    @cached_property
+    def _run_s(self) -> float:
+        """The median run."""
+        return float(np.median(np.asarray(self.run_walls_s)))
+
+    @property
+    def reserve_s(self) -> float:
+        """Seconds to keep for the proof."""
+        kept_s = self._kept_s(self._run_s)
         if self.longer_s and self.time_s is not None:
             # Most trials may be as long themselves. A part of the time is the search's in any
             # case: a better trial, with shorter runs, may come.
-            longer_s = self._kept_s(max(run_s, run_walls_s[0] + self.longer_s))
+            longer_s = self._kept_s(max(self._run_s, self.run_walls_s[0] + self.longer_s))
             kept_s = max(kept_s, min(longer_s, LONGER_SHARE_KEPT * self.time_s))
         return kept_s * (1.0 if self.to_prove else SHARE_KEPT)
 
@@ -99,22 +102,17 @@ class SearchBudget:
             kept = min(kept, fitting)
         return kept * pair_s
 
-    def proof_s(self, spent_s: float) -> float | None:
+    @property
+    def proof_s(self) -> float | None:
         """Seconds that the proof may take now; None: no end."""
-        return None if self.time_s is None else self.time_s - self.other_s - spent_s
+        return None if self.time_s is None else self.time_s - self.other_s - self.spent_s
 
-    def search_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
+    @property
+    def search_s(self) -> float:
         """Seconds that the search may still take, less than 0 where it took too much."""
-        left_s = self.proof_s(spent_s)
-        return math.inf if left_s is None else left_s - self.reserve_s(run_walls_s)
+        return math.inf if self.proof_s is None else self.proof_s - self.reserve_s
 
-    def trials_end(
-        self,
-        trials: int,
-        run_walls_s: Sequence[float] = (),
-        promise: float | None = None,
-        smallest_effect: float | None = None,
-    ) -> str:
+    def trials_end(self, trials: int, promise: float | None, smallest_effect: float | None) -> str:
         """Why no other trial may begin after so many, in one line; empty when one may.
 
         The next trial is expected to gain `promise`, a logarithm of a ratio, None where that is not
@@ -127,7 +125,7 @@ class SearchBudget:
         # Trials of the next tenth of the budget; without one, of what was done.
         whole = [] if self.trials is None else [float(self.trials)]
         if self.time_s is not None:
-            whole.append(self.time_s / _median(run_walls_s))
+            whole.append(self.time_s / self._run_s)
         more = 0.1 * min(whole, default=trials)
         if more * promise >= math.log1p(smallest_effect):
             return ""
@@ -136,29 +134,29 @@ class SearchBudget:
             f"{format_share(smallest_effect)} is the smallest that matters"
         )
 
-    def time_ends(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
+    def time_ends(self) -> str:
         """Why no other run may begin, in one line; empty when one may."""
-        if self.holds(_median(run_walls_s), spent_s, run_walls_s):
+        if self.holds(self._run_s):
             return ""
-        left_s = max(0.0, (self.time_s or 0.0) - spent_s)
+        left_s = max(0.0, (self.time_s or 0.0) - self.spent_s)
         return f"{format_duration(left_s)} of the time budget are left, kept for the proof"
 
-    def holds(self, run_s: float, spent_s: float, run_walls_s: Sequence[float]) -> bool:
+    def holds(self, run_s: float) -> bool:
         """Whether a run of `run_s` seconds leaves enough for the proof."""
-        return run_s <= self.search_s(spent_s, run_walls_s)
+        return run_s <= self.search_s
 
-    def longest_run_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
+    @property
+    def longest_run_s(self) -> float:
         """Seconds after which a trial has failed, so that one that hangs cannot eat the budget.
 
         What is left for the search, but at least `PATIENCE_FACTOR` median runs: a trial must not
         be judged by how late it came. One for which no time is left sooner is put back.
         """
-        left_s = self.search_s(spent_s, run_walls_s)
-        return max(left_s, PATIENCE_FACTOR * _median(run_walls_s))
+        return max(self.search_s, PATIENCE_FACTOR * self._run_s)
 
-    def exceeded(self, spent_s: float) -> str:
-        """What to say of a study that took `spent_s` seconds; empty where they were within it."""
-        over_s = spent_s - (math.inf if self.time_s is None else self.time_s)
+    def exceeded(self, startup_s: float) -> str:
+        """What to say of a study that took longer; `startup_s` are those before its first run."""
+        over_s = 0.0 if self.time_s is None else startup_s + self.spent_s - self.time_s
         if over_s <= 0:
             return ""
         return (
@@ -166,10 +164,10 @@ class SearchBudget:
             "without which a proof says nothing, and what follows it, are not cut off"
         )
 
-    def few_trials(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
+    def few_trials(self) -> str:
         """What to say before a search that has no time for `TRIALS_FEW` trials; else empty."""
-        run_s = _median(run_walls_s)
-        trials = replace(self, to_prove=True).search_s(spent_s, run_walls_s) / max(run_s, 1e-9)
+        run_s = self._run_s
+        trials = replace(self, to_prove=True).search_s / max(run_s, 1e-9)
         if self.time_s is None or trials >= min(TRIALS_FEW, self.trials or TRIALS_FEW):
             return ""
         wanted_s = self.time_s + (TRIALS_FEW - trials) * run_s / (1 - SHARE_KEPT)
@@ -179,19 +177,16 @@ class SearchBudget:
             f"{format_duration(math.ceil(wanted_s))} has room for {TRIALS_FEW}"
         )
 
-    def too_short(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
-        """What a time budget lacks that allows no other run, and how long it has to be, else empty.
-
-        `spent_s` seconds are gone, and nothing was tried.
-        """
-        if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
+    def too_short(self) -> str:
+        """What to say of a time budget that has no room for a first trial; else empty."""
+        if self.time_s is None or not self.time_ends():
             return ""
-        run_s = _median(run_walls_s)
+        run_s = self._run_s
         proof_s = RESERVE_FACTOR * 2 * self.pairs_least * run_s * self.proof_factor
         kept_s = proof_s
         for _ in range(self.pairs):  # until it is steady: of a longer budget more pairs are kept
-            needed_s = (spent_s + run_s + kept_s + self.other_s) / (1 - SHARE_MAX)
-            kept_s = max(proof_s, replace(self, time_s=needed_s).reserve_s(run_walls_s))
+            needed_s = (self.spent_s + run_s + kept_s + self.other_s) / (1 - SHARE_MAX)
+            kept_s = max(proof_s, replace(self, time_s=needed_s).reserve_s)
         return (
             f"nothing was tried: a time budget of {format_duration(self.time_s)} leaves nothing "
             f"for the search, as a run takes {format_duration(run_s)} and the proof needs "

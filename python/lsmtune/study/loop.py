@@ -119,7 +119,7 @@ class Tuning(Session):
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
-        if exceeded := self._budget.exceeded(self._startup_s + self._spent_s):
+        if exceeded := self._budget.exceeded(self._startup_s):
             self._observer.warning(exceeded)
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
@@ -130,7 +130,7 @@ class Tuning(Session):
             return "the time of the search was used up in an earlier session"
         while True:
             self._attend()
-            if reason := self._budget.time_ends(*self._spent):
+            if reason := self._budget.time_ends():
                 self._folder.measurements.set_fact(_TIME_ENDED, self._budget.time_s)
                 return reason
             if self._stop.is_set():
@@ -163,8 +163,8 @@ class Tuning(Session):
         longer_s = 0.0
         if best is not None and to_prove:
             longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.run_s
-        now = replace(self._budget, time_s=asked.time_s, trials=asked.trials)
-        self._budget = replace(now, to_prove=to_prove, longer_s=longer_s)
+        now = replace(self._whole_budget, time_s=asked.time_s, trials=asked.trials)
+        self._whole_budget = replace(now, to_prove=to_prove, longer_s=longer_s)
         points = points_by_hand(self._spec, self._feasibility, self._observer, asked.add)
         self._trials.queue(points)
 
@@ -185,12 +185,12 @@ class Tuning(Session):
         """Whether the baseline is to be run once more, and there is time for it."""
         next_s = self._baseline_wall_s or 0.0
         due = self._observations.anchor_due(self._spec.noise.anchor_every, next_s, host)
-        return due and self._budget.holds(next_s, *self._spent)
+        return due and self._budget.holds(next_s)
 
     def _trials_end(self, trials: int) -> str:
         """Why there is no new trial after so many, in one line; empty where there is one."""
-        known = self._spent[1], self._trials.promise(), self._spec.proof.smallest_effect
-        return self._budget.trials_end(trials, *known)
+        effect = self._spec.proof.smallest_effect
+        return self._budget.trials_end(trials, self._trials.promise(), effect)
 
     def _new_anchor(self) -> Begun:
         """The baseline once more, to see whether the machine is still the same."""
@@ -241,14 +241,14 @@ class Tuning(Session):
             self._folder.measurements.set_verdict(None)
             self._observations.search_goes_on()
             self._search_begun = True
-            few = self._budget.few_trials(*self._spent)
+            few = self._budget.few_trials()
             if few and not self._observations.trials:
                 self._observer.warning(few)
 
     def _run_ends(self) -> tuple[float, float]:
         """After how many seconds a run has failed, and when the search's time is used up."""
-        until_s = self._measurer.clock() + self._budget.search_s(*self._spent)
-        return self._budget.longest_run_s(*self._spent), until_s
+        budget = self._budget
+        return budget.longest_run_s, self._measurer.clock() + budget.search_s
 
     def _new_trial(
         self, host: str = "", tell: Callable[[Callable[[], bool]], bool] = lambda what: what()
@@ -310,7 +310,7 @@ class Tuning(Session):
             self._searcher.rejudge(self._observations.for_searcher())
             believed = believed_there(searched.believed(self._searcher.expected()), self._size)
             ranked = searched.ranked(believed)
-            left_s = self._budget.proof_s(self._spent_s)
+            left_s = self._budget.proof_s
             promotion = self._promoted(
                 lambda measurer, host: promote(
                     *(spec, self._baseline, [searched.trials[n] for n in ranked]),
@@ -330,7 +330,7 @@ class Tuning(Session):
         best, why_not = judgement.best_trial, nothing_to_prove(spec, judgement)
         if best is None or why_not:
             return Survived(not_proven(spec.goal, spec.proof.confidence, why_not))
-        left_s = self._budget.proof_s(self._spent_s)
+        left_s = self._budget.proof_s
         measurer = self._at_proof(self._measurer, best.number, left_s)
         notes = notes_on_sizes(
             *(self._size, judgement, promotion, self._baseline_value),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lsmtune.driver.runner import Runner
@@ -19,6 +20,7 @@ from lsmtune.model.measurement import Measurement
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study import size
+from lsmtune.study.budget import SearchBudget
 from lsmtune.study.feasible import Feasibility, without_mean
 from lsmtune.study.finalist import size_budget, survival_s
 from lsmtune.study.judging import Observations
@@ -86,7 +88,7 @@ class Session:
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._other_s = 2 * startup_s + survival_s(spec, runner)
-        self._budget = size_budget(spec, self._size, self._other_s)
+        self._whole_budget = size_budget(spec, self._size, self._other_s)
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
         self._announced_best: tuple[int, int] | None = None
@@ -134,8 +136,7 @@ class Session:
         if longer == 1.0 or not self._observations.trials:
             return ""
         run_s = sum(run.elapsed_s + size.more_s(run, longer) for run in self._baseline_runs)
-        fits = self._budget.holds(run_s, *self._spent)
-        return "" if fits else "would run for longer than the search has left"
+        return "" if self._budget.holds(run_s) else "would run for longer than the search has left"
 
     @property
     def _spent_s(self) -> float:
@@ -143,10 +144,11 @@ class Session:
         return self._measurer.spent_s()
 
     @property
-    def _spent(self) -> tuple[float, Sequence[float]]:
-        """These, and what each run of a trial took, the baseline's first."""
+    def _budget(self) -> SearchBudget:
+        """The whole budget, with what is gone of it by now."""
         known_s, base_s = self._observations.judgement.walls_s, self._baseline_wall_s
-        return self._spent_s, known_s if base_s is None else [base_s, *known_s]
+        walls_s = known_s if base_s is None else [base_s, *known_s]
+        return replace(self._whole_budget, spent_s=self._spent_s, run_walls_s=walls_s)
 
     def _resume(self) -> Sequence[StoredMeasurement]:
         """Bring folder, Searcher and memory to the same state, whatever a kill left; all rows."""
@@ -253,14 +255,14 @@ class Session:
             raise ResizedError(told)
         if self._size != began:
             store.set_fact(size.RUN_SIZE, self._size)
-        self._budget = size_budget(self._spec, self._size, self._other_s)
+        self._whole_budget = size_budget(self._spec, self._size, self._other_s)
         if told:
             self._observer.warning(told)
         self._refuse_short()
 
     def _refuse_short(self) -> None:
         """Raises LsmtuneError where nothing was tried, and no time is left to try anything."""
-        short = self._budget.too_short(*self._spent)
+        short = self._budget.too_short()
         if short and not self._observations.trials:
             raise LsmtuneError(f"{self._spec.path}: {short}")
 
