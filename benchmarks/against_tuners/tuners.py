@@ -421,7 +421,7 @@ class _Promoting(Tuning):
         self._own_clock = clock
 
     def _next(self) -> Begun | str:
-        larger_s = (self._baseline_wall_s or 0.0) * self._budget.proof_factor
+        larger_s = self._baseline_wall_s * self._budget.proof_factor
         needed_s = RESERVE_FACTOR * (1 + PROMOTED_MAX) * larger_s
         is_late = self._size.grows and self._own_clock.left_s() < needed_s
         return "time for the promotion" if is_late else super()._next()

@@ -48,9 +48,6 @@ from lsmtune.study.start import is_baseline
 # Of a short budget, what the finalist has to survive is kept so much.
 SURVIVAL_SHARE = 0.1
 
-_NO_PICK = "no trial met what pick.where asks of it"
-_NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
-
 
 def nothing_to_prove(spec: Spec, judgement: Judgement) -> str:
     """Why the search has no finalist; empty where it has one."""
@@ -65,7 +62,9 @@ def nothing_to_prove(spec: Spec, judgement: Judgement) -> str:
         return f"every trial broke a constraint ({broken})"
     if judgement.rejected:
         return "no trial that was run at the size of the proof ended well and held the guards there"
-    return _NO_PICK if spec.pick_where else _NO_PRODUCT
+    if spec.pick_where:
+        return "no trial met what pick.where asks of it"
+    return "no trial has values above 0 of every objective that the pick weighs"
 
 
 def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:

@@ -183,7 +183,7 @@ class Tuning(Session):
 
     def _anchor_due(self, host: str = "") -> bool:
         """Whether the baseline is to be run once more, and there is time for it."""
-        next_s = self._baseline_wall_s or 0.0
+        next_s = self._baseline_wall_s
         due = self._observations.anchor_due(self._spec.noise.anchor_every, next_s, host)
         return due and self._budget.holds(next_s)
 
@@ -318,7 +318,7 @@ class Tuning(Session):
                     rows=rows,
                     believed=believed,
                     host=host,
-                    run_s=self._size.proof_factor * (self._baseline_wall_s or 0.0),
+                    run_s=self._size.proof_factor * self._baseline_wall_s,
                     deadline_s=left_s,
                 )
             )

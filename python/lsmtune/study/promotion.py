@@ -70,8 +70,7 @@ def promote(
     walls_s: list[float] = []
     runs_s: list[float] = []
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
-    ranked = {trial.number: trial.config for trial in best_first}
-    others = {n: c for n, c in ranked.items() if not is_baseline(spec, c)}
+    others = {t.number: t.config for t in best_first if not is_baseline(spec, t.config)}
     options = {n: config.options for n, config in others.items()}
     chosen = kinds_first(spec.space, options, spec.defaults, PROMOTED_MAX)
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]

@@ -78,13 +78,13 @@ def begin(spec: Spec, folder: StudyFolder) -> str:
     model, limits = _model_scale(spec, MODEL_BYTES), limits_of_size(spec)
     scale = 1.0 if limits else model
     folder.measurements.set_fact(RUN_SIZE, RunSize(scale=scale, proof_scale=scale))
-    return _NO_MODEL.format(limits[0]) if model < scale else ""
-
-
-_NO_MODEL = (
-    "all runs have the data of the target, as a model of it would keep or break `{}` by its size "
-    "alone; limit a ratio, or a multiple of baseline, for a search that may run on less"
-)
+    if model == scale:
+        return ""
+    return (
+        f"all runs have the data of the target, as a model of it would keep or break `{limits[0]}` "
+        "by its size alone; limit a ratio, or a multiple of baseline, for a search that may run on "
+        "less"
+    )
 
 
 def resized(

@@ -90,7 +90,7 @@ class Session:
         self._other_s = 2 * startup_s + survival_s(spec, runner)
         self._whole_budget = size_budget(spec, self._size, self._other_s)
         self._observations = Observations(spec.goal)
-        self._baseline_wall_s: float | None = None
+        self._baseline_wall_s = 0.0
         self._announced_best: tuple[int, int] | None = None
         self._searcher = make_searcher(spec, self._refusal)
         self._trials = Trials(folder, spec.space, self._searcher, asked=_asked(spec))
@@ -146,8 +146,7 @@ class Session:
     @property
     def _budget(self) -> SearchBudget:
         """The whole budget, with what is gone of it by now."""
-        known_s, base_s = self._observations.judgement.walls_s, self._baseline_wall_s
-        walls_s = known_s if base_s is None else [base_s, *known_s]
+        walls_s = [self._baseline_wall_s, *self._observations.judgement.walls_s]
         return replace(self._whole_budget, spent_s=self._spent_s, run_walls_s=walls_s)
 
     def _resume(self) -> Sequence[StoredMeasurement]:

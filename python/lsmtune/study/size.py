@@ -108,20 +108,18 @@ def unlike_now(spec: Spec, size: RunSize) -> str:
             f"its model of {size.scale:.2g} of the target; for larger runs begin anew (--dir DIR)"
         )
     if size.scale < 1.0 and (limits := limits_of_size(spec)):
-        lines.append(_MODEL_LIMITED.format(size.scale, limits[0]))
+        lines.append(
+            f"this study goes on with its model of {size.scale:.2g} of the target, which keeps or "
+            f"breaks `{limits[0]}` by its size alone: begin anew (--dir DIR), or limit a ratio, or "
+            "a multiple of baseline"
+        )
     if size.longest > 1.0 and all_alike(spec):
-        lines.append(_OWN_LENGTHS.format(size.longest))
+        lines.append(
+            f"this study goes on with runs up to {size.longest:.2g} times as long as the "
+            "baseline's, and its file now has burst, a pruner with sizes, or what grows with a "
+            "run: begin anew (--dir DIR)"
+        )
     return "; ".join(lines)
-
-
-_MODEL_LIMITED = (
-    "this study goes on with its model of {:.2g} of the target, which keeps or breaks `{}` by its "
-    "size alone: begin anew (--dir DIR), or limit a ratio, or a multiple of baseline"
-)
-_OWN_LENGTHS = (
-    "this study goes on with runs up to {:.2g} times as long as the baseline's, and its file now "
-    "has burst, a pruner with sizes, or what grows with a run: begin anew (--dir DIR)"
-)
 
 
 def for_their_length(spec: Spec, factor: float) -> list[str]:

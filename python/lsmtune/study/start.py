@@ -102,16 +102,14 @@ def calibrate_study(
     `round_s` is what one run of the baseline under all workloads took. A study that has `searched`
     already gets no more of it. The calibration takes at most `SHARE_MAX` of the time budget.
     """
-    wanted = spec.noise.calibration_pairs
+    wanted = pairs = 0 if searched else spec.noise.calibration_pairs
     rows = measurer.folder.measurements.of(Role.CALIBRATION)
     left_s = None
     if spec.budget.time_s is not None:
         left_s = SHARE_MAX * spec.budget.time_s - sum(row.wall_s for row in rows)
-    pairs = 0 if searched else wanted
-    if left_s is not None and left_s < 2 * round_s:
-        pairs = 0
+        pairs = wanted if left_s >= 2 * round_s else 0
     if not pairs and not rows:
-        if wanted and not searched:
+        if wanted:
             observer.warning(
                 f"no calibration: a pair of runs takes {format_duration(2 * round_s)}, more than "
                 f"{100 * SHARE_MAX:.0f} % of the time budget"
@@ -143,13 +141,13 @@ def calibration_line(calibration: Calibration, spec: Spec) -> str:
             lacks = f"and {spec.goal.metric} is not above 0 in all: its noise is not known"
         return f"calibration: {calibration.pairs} pairs{of}, {lacks}"
     varies = f"{spec.goal.metric} varies by {format_share(noise.run_log_sd)} from run to run"
-    pairs = f"{calibration.pairs} pairs by {calibration.method.value}{of}"
-    text = f"calibration: {pairs}: {varies}"
-    effect = smallest_effect(calibration, spec.goal.metric, spec.proof.pairs, spec.proof.confidence)
+    text = f"calibration: {calibration.pairs} pairs by {calibration.method.value}{of}: {varies}"
+    proof = spec.proof
+    effect = smallest_effect(calibration, spec.goal.metric, proof.pairs, proof.confidence)
     if effect is None:
         return text
-    shown = f"a proof of {spec.proof.pairs} pairs can show a difference of {format_share(effect)}"
-    return f"{text}; {shown}"
+    shown = format_share(effect)
+    return f"{text}; a proof of {proof.pairs} pairs can show a difference of {shown}"
 
 
 # --- The configurations that a study compares, made from its Spec.
