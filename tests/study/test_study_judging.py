@@ -71,7 +71,7 @@ def test_one_round_that_failed_fails_the_trial() -> None:
     assert found.trials[0].end.outcome is Outcome.CRASHED
     assert found.trials[0].end.values is None
     assert found.best == 1
-    assert found.told(0).state is TrialState.FAIL
+    assert found.for_searcher(0).state is TrialState.FAIL
 
 
 def test_a_run_that_its_deadline_ended_is_told_by_how_far_it_came() -> None:
@@ -90,7 +90,7 @@ def test_a_run_that_its_deadline_ended_is_told_by_how_far_it_came() -> None:
         [],
         GOAL,
     )
-    told = {number: found.told(number) for number in found.trials}
+    told = {number: found.for_searcher(number) for number in found.trials}
     assert (told[1].state, told[1].reports) == (TrialState.PRUNED, {1: 8.0, 2: 3.0})
     assert [told[n].state for n in (2, 3)] == [TrialState.FAIL] * 2
     assert (told[4].state, told[4].reports) == (TrialState.PRUNED, {1: 3.0})
@@ -133,7 +133,7 @@ def test_pruned_and_failed_trials_are_not_run_again(changed: list[Round]) -> Non
 
 def test_what_a_pruner_was_told_is_seen_as_the_machine_was(changed: list[Round]) -> None:
     slow = trial(0, Round(35, 35, Outcome.PRUNED), reports={1: 10.0, 2: 20.0})
-    told = judge([slow], changed, GOAL).told(0)
+    told = judge([slow], changed, GOAL).for_searcher(0)
     assert told.reports == pytest.approx({1: 20.0, 2: 40.0})
     assert told.state is TrialState.PRUNED
 
@@ -141,16 +141,16 @@ def test_what_a_pruner_was_told_is_seen_as_the_machine_was(changed: list[Round])
 def test_how_far_a_repeat_came_is_seen_as_the_machine_was_when_it_ran(changed: list[Round]) -> None:
     """It was converted by the speed of the first run, which had the machine to itself."""
     slow = Round(35, 35, Outcome.TIMEOUT, reached=30.0)
-    told = judge([trial(0, ok(5, 80.0), slow)], changed, GOAL).told(0)
+    told = judge([trial(0, ok(5, 80.0), slow)], changed, GOAL).for_searcher(0)
     assert (told.state, told.reports) == (TrialState.PRUNED, pytest.approx({1: 60.0}))
 
 
 def test_the_searcher_hears_how_sure_a_value_is() -> None:
     found = judge([trial(0, ok(1, 100.0)), trial(1, *(ok(n, 100.0) for n in (2, 3)))], [], GOAL)
-    once, twice = (found.told(n).noise for n in (0, 1))
+    once, twice = (found.for_searcher(n).noise for n in (0, 1))
     assert once is not None
     assert twice is not None
-    assert once.variance == pytest.approx((100.0 * found.told_log_sd) ** 2)
+    assert once.variance == pytest.approx((100.0 * found.rounded_log_sd) ** 2)
     assert (once.runs, twice.runs) == (1, 2)
     assert twice.variance == pytest.approx(once.variance / 2)
 
@@ -337,7 +337,7 @@ def test_a_study_that_judges_what_is_new_agrees_with_one_that_judges_all(
         assert seen.judgement.log_sd == pytest.approx(fresh.log_sd)
         assert seen.judgement.best == fresh.best
         assert seen.judgement.next_repeat(3) == fresh.next_repeat(3)
-        assert seen.for_searcher() == {number: fresh.told(number) for number in trials}
+        assert seen.for_searcher() == {number: fresh.for_searcher(number) for number in trials}
     assert len(seen.judgement.drift.changes()) > 0
 
 

@@ -200,7 +200,7 @@ class Search:
         metrics = self._metrics(value) if outcome is Outcome.OK else {}
         finished = self._judged(trial.number, running.values, outcome, metrics)
         if self._folder is not None:
-            self._store_told(self._folder, finished, running)
+            self._store(self._folder, finished, running)
         end = TrialEnd(outcome, finished.values, finished.violations)
         self._trials.tell(trial.number, end)
         self._finished[trial.number] = finished
@@ -333,11 +333,11 @@ class Search:
         By the constraints of today: those of before may be gone.
         """
         rows = [] if self._folder is None else self._folder.measurements.all()
-        told = {row.trial: row for row in rows if row.trial is not None}
+        stored = {row.trial: row for row in rows if row.trial is not None}
         names = {parameter.name for parameter in self._arguments.space.parameters}
         ends: dict[int, TrialEnd] = {}
         reports: dict[int, dict[int, float]] = {}
-        for number, row in told.items():
+        for number, row in stored.items():
             run, options = row.measurement, row.config.options
             values = {name: value for name, value in options.items() if name in names}
             trial = self._judged(number, values, run.outcome, dict(run.reported))
@@ -348,30 +348,30 @@ class Search:
                 each.step: value for each in run.intermediate for value in each.metrics.values()
             }
             self._finished[number] = trial
-        ran = {number: row.config.options for number, row in told.items()}
+        ran = {number: row.config.options for number, row in stored.items()}
         start, accepts = self._arguments.start, self._arguments.refusal
         self._trials.restore(ends, ran, reports, start, accepts)
 
-    def _store_told(self, folder: StudyFolder, told: FinishedTrial, running: _Running) -> None:
+    def _store(self, folder: StudyFolder, trial: FinishedTrial, running: _Running) -> None:
         """Keep what was told of a trial as the measurement of a run."""
-        config = Config(told.parameters, f"#{told.number}")
+        config = Config(trial.parameters, f"#{trial.number}")
         objective = next(iter(self._arguments.objectives))
         elapsed_s = time.monotonic() - running.started_s
         measurement = Measurement(
-            outcome=told.outcome,
+            outcome=trial.outcome,
             engine=EngineIdentity(ENGINE),
             options=config.engine_options(),
             workload=WORKLOAD,
             seed=0,
             started_unix_s=time.time() - elapsed_s,
             elapsed_s=elapsed_s,
-            reported=told.metrics,
+            reported=trial.metrics,
             intermediate=tuple(
                 IntermediateReport(step, {objective: value})
                 for step, value in running.reports.items()
             ),
         )
-        run = StoredMeasurement(0, Role.TRIAL, told.number, None, config, measurement, elapsed_s)
+        run = StoredMeasurement(0, Role.TRIAL, trial.number, None, config, measurement, elapsed_s)
         folder.measurements.insert(run)
 
 

@@ -217,8 +217,8 @@ class Feasibility:
         """
         asked = [*self._after, *self._spec.pick_where]
         check_observed(asked, self.circumstances(options), runs)
-        found = self.on(runs[0].host).violations(options, runs)
-        broken = [text for text, by in found.items() if by > 0]
+        amounts = self.on(runs[0].host).violations(options, runs)
+        broken = [text for text, by in amounts.items() if by > 0]
         refusal = self.refusal(options)
         return [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]
 

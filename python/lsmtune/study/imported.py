@@ -145,8 +145,8 @@ def _engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Want
     engines = {what.engine for what in imported if isinstance(what, ImportedConfig)}
     engines |= {wanted.engine} if wanted.engine else set()
     if len(engines) > 1:
-        found = ", ".join(sorted(engines))
-        raise InputError(str(files[-1]), why="files of two engines", found=found)
+        both = ", ".join(sorted(engines))
+        raise InputError(str(files[-1]), why="files of two engines", found=both)
     if wanted.command is not None and engines:
         why = "a program stands in the place of an engine"
         raise InputError("--command", why=why, allowed=f"no {ENGINE_FLAG}, and no option file")

@@ -225,17 +225,17 @@ class Judgement:
         return self._race.repeat(runs_max)
 
     @property
-    def told_log_sd(self) -> float:
+    def rounded_log_sd(self) -> float:
         """`log_sd` in two digits: samplers read all trials anew when it changes."""
         return float(f"{self.log_sd:.2g}")
 
-    def told(self, number: int) -> TrialJudgement:
+    def for_searcher(self, number: int) -> TrialJudgement:
         """A trial as samplers and pruners are to see it: a mean, and how sure that is."""
         trial = self.trials[number]
         values, noise = trial.end.values, None
         if not self._goal.several and values is not None and values[0] > 0:
             # To first order, the standard deviation of a value is that of its logarithm, times it.
-            variance = values[0] ** 2 * self.told_log_sd**2 / trial.runs
+            variance = values[0] ** 2 * self.rounded_log_sd**2 / trial.runs
             noise = ValueNoise(variance, trial.runs, trial.wall_s, trial.run_s)
         state, reports = trial.end.state, trial.reports
         if trial.reached is not None:
@@ -252,12 +252,12 @@ def judge(
     promotion: Promotion | None = None,
 ) -> Judgement:
     """What `trials` are worth by all that is stored; `anchors` in the order of their rows."""
-    seen = Observations(goal)
-    seen.use_anchors(anchors)
+    observations = Observations(goal)
+    observations.use_anchors(anchors)
     for trial in trials:
-        seen.add_trial(trial)
-    seen.promote(promotion or Promotion())
-    return seen.judgement
+        observations.add_trial(trial)
+    observations.promote(promotion or Promotion())
+    return observations.judgement
 
 
 def _sign(goal: Goal) -> int:
@@ -355,11 +355,11 @@ class Observations:
         self._series: Kept = {}
         self._anchors_scatter: list[Scatter] = []
         self._in_turns_scatter: list[Scatter] = []
-        # What is known of each trial, and was told of it with the noise of a run of `_told_log_sd`;
+        # What is known of each trial, and what its searcher knows, by the noise `_searcher_log_sd`;
         # without those that are to be judged anew.
         self._judged: dict[int, JudgedTrial] = {}
-        self._told: dict[int, TrialJudgement] = {}
-        self._told_log_sd = 0.0
+        self._for_searcher: dict[int, TrialJudgement] = {}
+        self._searcher_log_sd = 0.0
         self._judgement: Judgement | None = None
 
     @property
@@ -380,14 +380,14 @@ class Observations:
         return self._trials
 
     def for_searcher(self) -> Mapping[int, TrialJudgement]:
-        """As `Judgement.told`, of all trials: the same objects as before where nothing changed."""
+        """That of a Judgement, of all trials: the same objects as before where nothing changed."""
         judgement = self.judgement
-        if judgement.told_log_sd != self._told_log_sd:
-            self._told.clear()
-            self._told_log_sd = judgement.told_log_sd
-        for number in judgement.trials.keys() - self._told.keys():
-            self._told[number] = judgement.told(number)
-        return self._told
+        if judgement.rounded_log_sd != self._searcher_log_sd:
+            self._for_searcher.clear()
+            self._searcher_log_sd = judgement.rounded_log_sd
+        for number in judgement.trials.keys() - self._for_searcher.keys():
+            self._for_searcher[number] = judgement.for_searcher(number)
+        return self._for_searcher
 
     def add_trial(self, trial: TrialRounds) -> None:
         """A trial ended, or was run again: all of its rounds."""
@@ -408,7 +408,7 @@ class Observations:
     def _judge_anew(self, *numbers: int) -> None:
         for number in numbers:
             self._judged.pop(number, None)
-            self._told.pop(number, None)
+            self._for_searcher.pop(number, None)
         self._judgement = None
 
     def set_anchors(self, rows: Sequence[StoredMeasurement]) -> None:

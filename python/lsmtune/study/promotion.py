@@ -188,14 +188,14 @@ def promotion_of(
     values: dict[int, float | None] = {}
     for trial, runs in by_trial.items():
         options, measurements = runs[0].config.options, [run.measurement for run in runs]
-        found = value(measurements)
-        if found is not None:
+        number = value(measurements)
+        if number is not None:
             broken = feasibility.violations(options, measurements).values()
-            found = None if any(amount > 0 for amount in broken) else found
+            number = None if any(amount > 0 for amount in broken) else number
         elif len(runs) < len(spec.workloads) and outcome_of(measurements) is Outcome.OK:
             continue  # it was cut off, and goes on
         if trial is not None:
-            values[trial] = found
+            values[trial] = number
     promotion = Promotion(value([run.measurement for run in of_baseline]), values, believed)
     return promotion if latest and latest[-1].id > _searched(rows) else promotion.outdated()
 

@@ -118,7 +118,7 @@ def resized(
     capped = bool(why) and (max(longer) > _LONGEST or size.tries >= _TRIES)
     if capped or wanted is None:
         new = replace(size, settled=True)
-        told = _TOO_SHORT.format(times, *(_CAPPED if capped else needed.lacking()))
+        text = _TOO_SHORT.format(times, *(_CAPPED if capped else needed.lacking()))
     else:
         new = needed.with_lengths(
             replace(
@@ -130,10 +130,10 @@ def resized(
                 settled=not why,
             )
         )
-        told = f"the runs of this study are {times} times as long"
+        text = f"the runs of this study are {times} times as long"
     lines = []
     if why:
-        lines.append(f"the runs do not show what is sustained ({why[0]}): {told}")
+        lines.append(f"the runs do not show what is sustained ({why[0]}): {text}")
         if new.longer != size.longer:
             lines += for_their_length(spec, max(new.longer))
     if new.scale < 1.0:
@@ -153,12 +153,12 @@ def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
     once more.
     """
     proof_scale = needed.proof_scale(size.scale)
-    told = ""
+    text = ""
     if size.scale < 1.0 and abs(math.log(proof_scale / size.proof_scale)) > math.log(_DIFFERS):
         run_s = format_duration(round(needed.takes.at(size.scale), 1))
-        told = f"a run takes {run_s}: the proof has {proof_scale:.2g} of the target"
+        text = f"a run takes {run_s}: the proof has {proof_scale:.2g} of the target"
         size = replace(size, proof_scale=proof_scale)
-    return needed.with_lengths(replace(size, settled=True)), told
+    return needed.with_lengths(replace(size, settled=True)), text
 
 
 _TOO_SHORT = (

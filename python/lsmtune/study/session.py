@@ -246,17 +246,17 @@ class Session:
         self._use_baseline(baseline)
         began, store = self._size, self._folder.measurements
         if self._observations.trials:
-            told = size.unlike_now(self._spec, began)
+            line = size.unlike_now(self._spec, began)
         else:
-            self._size, told = resized(self._spec, began, baseline, self._spent_s)
+            self._size, line = resized(self._spec, began, baseline, self._spent_s)
         if (self._size.longer, self._size.scale) != (began.longer, began.scale):
             store.set_aside(size.RUN_SIZE, self._size)
-            raise ResizedError(told)
+            raise ResizedError(line)
         if self._size != began:
             store.set_fact(size.RUN_SIZE, self._size)
         self._whole_budget = size_budget(self._spec, self._size, self._other_s)
-        if told:
-            self._observer.warning(told)
+        if line:
+            self._observer.warning(line)
         self._refuse_short()
 
     def _refuse_short(self) -> None:

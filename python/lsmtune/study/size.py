@@ -125,8 +125,9 @@ def unlike_now(spec: Spec, size: RunSize) -> str:
 def for_their_length(spec: Spec, factor: float) -> list[str]:
     """What the limits of a study have to be for runs `factor` times as long as stated, in lines."""
     limits = limits_of_length(spec)
-    told = f"`{', '.join(limits)}` counts for runs {factor:.2g} times as long: state it for these"
-    return [told] if limits and factor > 1.0 else []
+    if not limits or factor <= 1.0:
+        return []
+    return [f"`{', '.join(limits)}` counts for runs {factor:.2g} times as long: state it for these"]
 
 
 def more_s(run: Measurement, factor: float) -> float:

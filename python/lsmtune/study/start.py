@@ -215,8 +215,8 @@ def points_by_hand(
         else:
             refusal = "is outside the space" if point is None else feasibility.refusal(point)
         if point is None or refusal:
-            told = ", ".join(f"{name}={option_text(value)}" for name, value in options.items())
-            observer.warning(f"{told} {refusal} and is not tried")
+            named = ", ".join(f"{name}={option_text(value)}" for name, value in options.items())
+            observer.warning(f"{named} {refusal} and is not tried")
         else:
             points.append(point)
     return points
