@@ -13,7 +13,6 @@ trial does not grow with those before it, but for sums and comparisons of arrays
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -345,9 +344,6 @@ class Observations:
     def __init__(self, goal: Goal) -> None:
         self._goal = goal
         self._trials: dict[int, TrialRounds] = {}
-        # Rows in which trials began, in order, and what those took, by the host where they did.
-        self._firsts: dict[str, list[int]] = {}
-        self._trials_s: dict[str, float] = {}
         self._promotion = Promotion()
         self._anchors_s: dict[str, float] = {}  # by host
         self._last_attempt: dict[str, int] = {}
@@ -391,12 +387,6 @@ class Observations:
 
     def add_trial(self, trial: TrialRounds) -> None:
         """A trial ended, or was run again: all of its rounds."""
-        before = self._trials.get(trial.number)
-        first, known = trial.rounds[0], 0 if before is None else len(before.rounds)
-        if before is None:
-            insort(self._firsts.setdefault(first.host, []), first.first)
-        for each in trial.rounds[known:]:
-            self._trials_s[each.host] = self._trials_s.get(each.host, 0.0) + each.wall_s
         self._trials[trial.number] = trial
         self._judge_anew(trial.number)
 
@@ -469,9 +459,11 @@ class Observations:
         Later where anchors would take too large a share of the search's time with another one of
         `next_s` seconds.
         """
-        firsts = self._firsts.get(host, [])
-        since = len(firsts) - bisect_right(firsts, self._last_attempt.get(host, 0))
-        if every == 0 or since < every:
+        last = self._last_attempt.get(host, 0)
+        firsts = (trial.rounds[0] for trial in self._trials.values())
+        if every == 0 or sum(first.first > last and first.host == host for first in firsts) < every:
             return False
+        rounds = (each for trial in self._trials.values() for each in trial.rounds)
+        trials_s = sum(each.wall_s for each in rounds if each.host == host)
         with_next_s = self._anchors_s.get(host, 0.0) + next_s
-        return with_next_s <= ANCHOR_SHARE_MAX * (self._trials_s.get(host, 0.0) + with_next_s)
+        return with_next_s <= ANCHOR_SHARE_MAX * (trials_s + with_next_s)
