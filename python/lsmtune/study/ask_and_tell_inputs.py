@@ -23,8 +23,6 @@ from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.space.space import Space, make_space
 from lsmtune.study.build_space import (
-    all_choices,
-    always_known,
     each_once,
     make_constraints,
     make_sampler_spec,
@@ -143,17 +141,10 @@ def _checked(
     ready = ready_spaces(model.space, engine or "")
     fixed = {name: value for one in ready for name, value in one.fixed.items()}
     space = make_space(space_parameters(model.space, ready, fixed))
-    with_value = fixed.keys() | catalogue_defaults(engine).keys()
     stated = [(text, f"constraints[{index}]") for index, text in enumerate(model.constraints)]
     stated += [(text, f"space.use ({one.name})") for one in ready for text in one.constraints]
-    constraints = make_constraints(
-        stated,
-        with_value | {p.name for p in space.parameters},
-        with_value | always_known(space),
-        [*directions, *metrics],
-        source=SOURCE,
-        choices=all_choices(engine, space, [fixed]),
-    )
+    named = [*directions, *metrics]
+    constraints = make_constraints(stated, engine, space, [fixed], named, source=SOURCE)
     ways = tuple(directions.values())
     sampler, _ = make_sampler_spec(model.sampler, space, ways, model.seed)
     check_installed(sampler.name, "", "sampler")

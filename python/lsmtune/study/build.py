@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lsmtune.engines.catalogue import catalogue_defaults, has_catalogue, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ReadySpace
 from lsmtune.engines.safety import (
@@ -46,8 +45,6 @@ from lsmtune.study.build_goal import (
     reported_metrics,
 )
 from lsmtune.study.build_space import (
-    all_choices,
-    always_known,
     each_once,
     make_constraints,
     make_pruner_spec,
@@ -205,19 +202,13 @@ def _constraints(
     They may name options, whatever is reported, and metrics: of every phase, of one
     (`put.stall_s`), or a latency of one operation type of a mix (`get.latency_us_p99`).
     """
-    engine = engine_of(study)
-    options = {name for given in stated.values() for name in given}
-    options |= {parameter.name for parameter in space.parameters}
-    options |= option_catalogue(engine).keys() if has_catalogue(engine) else set()
-    with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
+    engine, configs = engine_of(study), list(stated.values())
     metrics = (*metric_names([w.workload for w in workloads]), *reported_metrics(study))
-    choices = all_choices(engine, space, stated.values())
 
     def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
         # Its value in the middle of a study may be none, too: that is told with the file.
-        named = options, with_value, metrics, FACTS, source
-        made = make_constraints(placed, *named, choices=choices)
+        made = make_constraints(placed, engine, space, configs, metrics, FACTS, source)
         check_constraints_told(study, made, field, workloads)
         return made
 

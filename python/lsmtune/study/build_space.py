@@ -5,13 +5,18 @@ A Search, whose arguments are the words of a study file, is made by the same fun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from lsmtune.engines.catalogue import has_catalogue, option_catalogue
+from lsmtune.engines.catalogue import (
+    OptionInfo,
+    catalogue_defaults,
+    has_catalogue,
+    option_catalogue,
+)
 from lsmtune.engines.formats import read_config
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ReadySpace, known_presets, known_spaces, ready_space
@@ -50,33 +55,36 @@ from lsmtune.study.spec import DataRungs, PrunerSpec, SamplerSpec, TimeRungs
 
 def make_constraints(
     stated: Sequence[tuple[str, str]],
-    options: Collection[str],
-    with_value: Collection[str],
+    engine: str | None,
+    space: Space,
+    configs: Sequence[Mapping[str, OptionValue]],
     metrics: Sequence[str],
     facts: Sequence[str] = (),
     source: str = "",
-    *,
-    choices: Mapping[str, Collection[OptionValue]],
 ) -> tuple[Constraint, ...]:
     """The constraints that are `stated`, each as its text and its field.
 
-    They may name `options`, `metrics` and `facts`; `choices` are the values of options with choices
-    (`all_choices`). Raises `InputError` for a text that is no condition, for an unknown name, for
-    an option that is not among those `with_value` (some candidate leaves it alone, and nobody knows
-    a default), and for one that is compared with what it never is.
+    They may name `metrics`, `facts`, and options: of the `engine`, the `space`, and `configs`, of
+    which the first one is part of every run. Raises `InputError` for a text that is no condition,
+    for an unknown name, for an option that some candidate leaves alone and of which nobody knows a
+    default, and for one that is compared with what it never is.
     """
+    infos = option_catalogue(engine) if engine is not None and has_catalogue(engine) else {}
+    always = {p.name for p in space.parameters if not p.conditions or p.default is not None}
+    with_value = always | catalogue_defaults(engine).keys() | configs[0].keys()
+    options = {p.name for p in space.parameters} | infos.keys() | {n for c in configs for n in c}
     made = []
     for text, field in stated:
         constraint = make_constraint(text, sorted(options), metrics, facts, source, field)
-        for name in sorted(constraint.option_names):
-            if name not in with_value:
-                why = f"{name} has no value that is known here while nothing sets it"
-                allowed = f"{name} under options, or in the space with a default"
-                raise InputError(source, field, why=why, allowed=allowed)
+        for name in sorted(constraint.option_names - with_value):
+            why = f"{name} has no value that is known here while nothing sets it"
+            allowed = f"{name} under options, or in the space with a default"
+            raise InputError(source, field, why=why, allowed=allowed)
         for name, value in constraint.expression.compared_texts:
-            known = choices.get(constraint.full_names[name], ())
-            if known and not any(same_value(value, choice) for choice in known):
-                texts = list(dict.fromkeys(map(option_text, known)))
+            option = constraint.full_names[name]
+            choices = _choices(option, infos.get(option), space, configs)
+            if choices and not any(same_value(value, choice) for choice in choices):
+                texts = list(dict.fromkeys(map(option_text, choices)))
                 # `kLZ4` is too short to be like `kLZ4Compression`.
                 longer = next((each for each in texts if each.startswith(value)), "")
                 nearest = longer or nearest_name(value, texts)
@@ -86,23 +94,17 @@ def make_constraints(
     return tuple(made)
 
 
-def all_choices(
-    engine: str | None, space: Space, stated: Collection[Mapping[str, OptionValue]]
-) -> dict[str, list[OptionValue]]:
-    """Every value of the options with choices: in `space`, by the catalogue, and as `stated`."""
-    infos = option_catalogue(engine) if engine is not None and has_catalogue(engine) else {}
-    in_space = {p.name: p for p in space.parameters if p.choices}
-    values: dict[str, list[OptionValue]] = {}
-    for name in in_space.keys() | {name for name, info in infos.items() if info.type == "enum"}:
-        known = [given[name] for given in stated if name in given]
-        if name in in_space:
-            known += [*in_space[name].choices]
-        if name in infos:
-            older = [value for _, value in infos[name].older_defaults]
-            known += [
-                v for v in (*infos[name].choices, infos[name].default, *older) if v is not None
-            ]
-        values[name] = known
+def _choices(
+    name: str, info: OptionInfo | None, space: Space, configs: Sequence[Mapping[str, OptionValue]]
+) -> list[OptionValue]:
+    """Every value of an option with choices, stated, searched or known; empty for any other."""
+    searched = [choice for p in space.parameters if p.name == name for choice in p.choices]
+    if not searched and (info is None or info.type != "enum"):
+        return []
+    values = [config[name] for config in configs if name in config] + searched
+    if info is not None:
+        older = (value for _, value in info.older_defaults)
+        values += [v for v in (*info.choices, info.default, *older) if v is not None]
     return values
 
 
@@ -112,11 +114,6 @@ def each_once(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     for constraint in constraints:
         made.setdefault(constraint.text, constraint)
     return tuple(made.values())
-
-
-def always_known(space: Space) -> set[str]:
-    """The parameters that have a value in every configuration of `space`, or a default."""
-    return {p.name for p in space.parameters if not p.conditions or p.default is not None}
 
 
 # --- Configurations as a study file names them: default, a preset, an option file, or a mapping.
