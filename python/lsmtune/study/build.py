@@ -237,21 +237,18 @@ def _guards(study: StudyModel, workloads: Workloads) -> Sequence[str]:
 
 # --- Options: their names, and those that trade data for speed.
 
-Values = tuple[OptionValue, ...]
-
 
 def _check_option_names(stated: Stated, space: Space, engine: str) -> None:
     """Raises `FieldError` for what is no option's name, and for what is stated twice."""
-    values: dict[str, dict[str, Values]] = {
-        field: {name: (value,) for name, value in given.items()} for field, given in stated.items()
-    }
-    values["space"] = {p.name: tuple(p.choices) for p in space.parameters}
+    # Whether each option's value has parts, `{name=value;...}`.
+    fields = {f: {n: _has_parts(v) for n, v in given.items()} for f, given in stated.items()}
+    fields["space"] = {p.name: any(map(_has_parts, p.choices)) for p in space.parameters}
     for field in ("baseline", "space"):
-        for name, own in values[field].items():
-            clash = _clash(name, own, values["options"])
+        for name, own in fields[field].items():
+            clash = _clash(name, own, fields["options"])
             if clash:
                 raise FieldError(f"{field}.{name}", why=f"also set by options.{clash}")
-    for field, named in values.items():
+    for field, named in fields.items():
         for name, own in named.items():
             place = f"{field}.{name}"
             if not is_option_name(name):
@@ -259,27 +256,27 @@ def _check_option_names(stated: Stated, space: Space, engine: str) -> None:
             if engine != PROGRAM and name.lower().rpartition(".")[2] in DURABILITY_OPTIONS:
                 why = "durability belongs to the workload"
                 raise FieldError(place, why=why, allowed="workload.durability: sync, wal or none")
-            clash = _clash(name, own, {n: v for n, v in named.items() if n != name})
+            clash = _clash(name, own, {n: parts for n, parts in named.items() if n != name})
             if clash:
                 raise FieldError(place, why=f"overlaps with {field}.{clash}")
 
 
-def _clash(name: str, values: Values, named: Mapping[str, Values]) -> str:
+def _clash(name: str, has_parts: bool, named: Mapping[str, bool]) -> str:
     """The option among `named` that is `name`, or that states a part of it or whose part it is.
 
     A plain value beside parts is one of the parts to the driver: the size of a cache, the kind of
     a memtable.
     """
     for other, theirs in named.items():
-        holds = other.startswith(f"{name}.") and _has_parts(values)
-        lies_within = name.startswith(f"{other}.") and _has_parts(theirs)
+        holds = has_parts and other.startswith(f"{name}.")
+        lies_within = theirs and name.startswith(f"{other}.")
         if other == name or holds or lies_within:
             return other
     return ""
 
 
-def _has_parts(values: Values) -> bool:
-    return any(isinstance(value, str) and value.strip().startswith("{") for value in values)
+def _has_parts(value: OptionValue) -> bool:
+    return isinstance(value, str) and value.strip().startswith("{")
 
 
 def _unsafe_options(
