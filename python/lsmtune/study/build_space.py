@@ -231,8 +231,6 @@ def _parameter(name: str, fields: IntModel | FloatModel | CategoricalModel) -> P
 # --- From the models of sampler, pruner and proof to their specs: settings and rungs, checked.
 
 DEFAULT_EVERY_S = 1.0
-
-
 # What proposes where `auto` has nothing to stand on.
 _FALLBACK = "tpe"
 
@@ -251,21 +249,21 @@ def make_sampler_spec(
     Raises `InputError` for a setting that it does not have or take, and where it cannot search
     this space or this number of objectives.
     """
-    why = (
-        f"lsmtune knows nothing of {engine or 'the program'}" if engine not in ENGINE_KINDS else ""
-    )
+    name, why, notes = model.name, "", tuple[str, ...]()
+    if engine not in ENGINE_KINDS:
+        why = f"lsmtune knows nothing of {engine or 'the program'}"
     if len(directions) > 1:
         why = "there are several objectives"
-    if model.name == "auto" and why:
+    if name == "auto" and why:
+        why = f"auto stands for {_FALLBACK}, as {why}"
         if model.settings:
             field, allowed = f"sampler.{next(iter(model.settings))}", "a sampler's own name"
-            raise FieldError(field, why=f"auto stands for {_FALLBACK}, as {why}", allowed=allowed)
-        spec, _ = make_sampler_spec(SamplerModel(name=_FALLBACK), space, directions, seed)
-        return spec, (f"sampler auto stands for {_FALLBACK}, as {why}",)
-    settings = check_sampler_settings(model.name, model.settings, "", "sampler")
+            raise FieldError(field, why=why, allowed=allowed)
+        name, notes = _FALLBACK, (f"sampler {why}",)
+    settings = check_sampler_settings(name, model.settings, "", "sampler")
     context = SamplerContext(space, seed, settings, directions)
-    check_sampler(model.name, context, "", "sampler")
-    return SamplerSpec(model.name, settings), ()
+    check_sampler(name, context, "", "sampler")
+    return SamplerSpec(name, settings), notes
 
 
 def make_pruner_spec(
