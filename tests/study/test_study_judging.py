@@ -62,7 +62,7 @@ def values(found: Judgement) -> dict[int, float | None]:
 def test_the_value_is_the_geometric_mean_of_the_rounds() -> None:
     found = judge([trial(0, ok(1, 100.0), ok(3, 400.0)), trial(1, ok(2, 7.0))], [], GOAL)
     assert values(found) == pytest.approx({0: 200.0, 1: 7.0})
-    assert (found.trials[0].runs, found.trials[0].tried) == (2, 2)
+    assert (found.trials[0].runs, len(found.trials[0].rounds)) == (2, 2)
 
 
 def test_one_round_that_failed_fails_the_trial() -> None:
@@ -113,7 +113,7 @@ def test_what_ran_while_the_machine_changed_is_run_again_and_no_longer_counts(
     assert before.next_repeat(1) == 1
     again = judge([trial(0, ok(5, 80.0)), trial(1, ok(25, 70.0), ok(55, 30.0))], changed, GOAL)
     assert values(again) == pytest.approx({0: 80.0, 1: 60.0})
-    assert (again.trials[1].runs, again.trials[1].tried) == (1, 2)
+    assert (again.trials[1].runs, len(again.trials[1].rounds)) == (1, 2)
     assert again.next_repeat(1) is None
 
 

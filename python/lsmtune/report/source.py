@@ -167,23 +167,23 @@ def study_records(
     spec = replace(spec, engine_version=version)
     feasibility, runs = Feasibility(spec, measurements), trial_runs(measurements)
     # The trials that ended: those that still run, or were cut off, are left out.
-    ended: dict[int, TrialRounds] = {}
+    ended: list[TrialRounds] = []
     for number, of_trial in runs.items():
         # Pruned between two sizes of its data: its smaller runs all ended well.
         pruned = outcomes.get(number) == Outcome.PRUNED.value
         rounds = trial_rounds(of_trial, spec, feasibility, pruned=pruned)
         if rounds is not None:
-            ended[number] = rounds
+            ended.append(rounds)
     anchors = anchor_rounds(measurements, spec.goal)
     promotion = promotion_of(measurements, spec, believed)
-    judgement = judge(ended.values(), anchors, spec.goal, promotion)
+    judgement = judge(ended, anchors, spec.goal, promotion)
     trials = tuple(
         Trial(
             number=number,
             config=runs[number].config,
             outcome=judged.end.outcome,
             ran=runs[number],
-            rounds=tuple(ended[number].rounds),
+            rounds=judged.rounds,
             values=judged.end.values,
             broken=tuple(text for text, over in judged.end.violations.items() if over > 0),
         )

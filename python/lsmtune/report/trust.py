@@ -84,7 +84,7 @@ class _Clock:
         rows = sorted(records.measurements, key=lambda stored: stored.id)
         self._ids = [stored.id for stored in rows]
         self._ends_s = [0.0, *accumulate(stored.wall_s for stored in rows)]
-        self._firsts = sorted(trial.first for trial in records.judgement.trials.values())
+        self._firsts = sorted(trial.began.first for trial in records.judgement.trials.values())
         self.roles = {stored.id: stored.role.value for stored in rows}
 
     def begin_s(self, row: int) -> float:
@@ -100,14 +100,14 @@ class _Clock:
 def _change(judgement: Judgement, clock: _Clock, change: Change) -> MachineChange:
     before, meanwhile, after = judgement.around(change)
     # Those with a value of which nobody knows how fast the machine was.
-    left = (t.number for t in meanwhile if t.tried == 1 and t.end.values is not None)
+    left = (t.number for t in meanwhile if len(t.rounds) == 1 and t.end.values is not None)
     return MachineChange(
         from_s=clock.end_s(change.before),
         to_s=clock.begin_s(change.after),
         ratio=change.ratio,
         last_trial=before[-1].number if before else None,
         first_trial=after[0].number if after else None,
-        run_again=tuple(trial.number for trial in meanwhile if trial.tried > 1),
+        run_again=tuple(trial.number for trial in meanwhile if len(trial.rounds) > 1),
         left=tuple(left),
     )
 
@@ -138,7 +138,7 @@ def noise_rows(records: StudyRecords) -> list[NoiseRow]:
             ),
         ]
     # What the search takes the noise for, where more than one run of anything tells of it.
-    again = any(trial.tried > 1 for trial in records.judgement.trials.values())
+    again = any(len(trial.rounds) > 1 for trial in records.judgement.trials.values())
     if again or len(records.anchors) > 1:
         log_sd = records.judgement.log_sd
         rows.append(NoiseRow(NoiseSource.SEARCH, False, metric, None, log_sd))

@@ -23,7 +23,6 @@ from types import MappingProxyType
 from optuna.trial import TrialState
 
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
@@ -33,32 +32,24 @@ from lsmtune.study.stored import Round, TrialRounds, anchor_rounds
 from lsmtune.study.trials import TrialEnd
 
 
-@dataclass(frozen=True)
-class JudgedTrial:
-    """A trial, which began in row `first` of the store, on `host` of a fleet, as it is seen now.
+@dataclass(frozen=True, kw_only=True)
+class JudgedTrial(TrialRounds):
+    """A trial as it is seen now.
 
-    `end` has its values, for which `runs` of its `tried` rounds count. `unplaced`: all of them ran
-    while the machine changed, and the trial is to be run again. At the speed that the machine had
-    in the beginning, `reports` is what a pruner was told, and `reached` what a run came to that its
+    `end` has its values, for which `runs` of its rounds count. `unplaced`: all of them ran while
+    the machine changed, and the trial is to be run again. At the speed that the machine had in the
+    beginning, `reports` is what a pruner was told, and `reached` what a run came to that its
     deadline ended. `value` is the goal's number where it may be the best, and `standing` its place
     in the race, for a number above zero. `scatter` is that of its rounds.
     """
 
-    number: int
-    config: Config
-    first: int
     end: TrialEnd
     runs: int
-    tried: int
     unplaced: bool
-    wall_s: float
-    run_s: float
-    reports: Mapping[int, float]
-    reached: float | None = None
-    value: float | None = None
-    standing: Standing | None = None
-    scatter: Scatter = (0.0, 0)
-    host: str = ""
+    reached: float | None
+    value: float | None
+    standing: Standing | None
+    scatter: Scatter
 
 
 @dataclass(frozen=True)
@@ -137,7 +128,7 @@ class Judgement:
     @cached_property
     def walls_s(self) -> list[float]:
         """What each trial cost that ended well; others say nothing of how long one will take."""
-        return [t.wall_s for t in self.trials.values() if t.end.outcome is Outcome.OK]
+        return [t.began.wall_s for t in self.trials.values() if t.end.outcome is Outcome.OK]
 
     @property
     def best_of_promotion(self) -> int | None:
@@ -205,11 +196,11 @@ class Judgement:
 
     def around(self, change: Change) -> tuple[list[JudgedTrial], ...]:
         """The trials on its host that began before `change`, while it came about, and after it."""
-        here = [trial for trial in self.trials.values() if trial.host == change.host]
+        here = [trial for trial in self.trials.values() if trial.began.host == change.host]
         return (
-            [trial for trial in here if trial.first < change.before],
-            [trial for trial in here if change.before < trial.first < change.after],
-            [trial for trial in here if trial.first > change.after],
+            [trial for trial in here if trial.began.first < change.before],
+            [trial for trial in here if change.before < trial.began.first < change.after],
+            [trial for trial in here if trial.began.first > change.after],
         )
 
     def next_repeat(self, runs_max: int) -> int | None:
@@ -219,7 +210,7 @@ class Judgement:
         that may be the best and of which one more run would teach most.
         """
         for trial in self.trials.values():
-            if trial.unplaced and trial.tried < 2 * runs_max + 1:
+            if trial.unplaced and len(trial.rounds) < 2 * runs_max + 1:
                 return trial.number
         return self._race.repeat(runs_max)
 
@@ -235,7 +226,8 @@ class Judgement:
         if not self._goal.several and values is not None and values[0] > 0:
             # To first order, the standard deviation of a value is that of its logarithm, times it.
             variance = values[0] ** 2 * self.rounded_log_sd**2 / trial.runs
-            noise = ValueNoise(variance, trial.runs, trial.wall_s, trial.run_s)
+            began = trial.began
+            noise = ValueNoise(variance, trial.runs, began.wall_s, began.run_s)
         state, reports = trial.end.state, trial.reports
         if trial.reached is not None:
             # Too slow for its deadline is no failure of another kind: how slow is known.
@@ -264,7 +256,6 @@ def _sign(goal: Goal) -> int:
 
 
 def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
-    first = trial.rounds[0]
     cut_off = next((r for r in trial.rounds if r.outcome is not Outcome.OK), None)
     failed = None if cut_off is None else cut_off.outcome
     reached = None
@@ -290,24 +281,18 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
     if value is not None and value > 0:
         mean = _sign(goal) * math.log(value)
         standing = Standing(mean, len(counted), len(trial.rounds), log_odds)
-    factor = drift.factor(first.first, first.host)
+    factor = drift.factor(trial.began.first, trial.began.host)
     return JudgedTrial(
-        number=trial.number,
-        config=trial.config,
-        first=first.first,
+        *(trial.number, trial.config, trial.rounds),
+        {step: value * factor for step, value in trial.reports.items()},
         end=end,
         runs=len(counted),
-        tried=len(trial.rounds),
         unplaced=failed is None and not placed,
-        wall_s=first.wall_s,
-        run_s=first.run_s,
-        reports={step: value * factor for step, value in trial.reports.items()},
         reached=reached,
         value=value,
         standing=standing,
         # Most trials have one round.
         scatter=scatter_of(_logs(all_placed, drift, goal)) if len(all_placed) > 1 else (0.0, 0),
-        host=first.host,
     )
 
 
@@ -364,7 +349,7 @@ class Observations:
         if self._judgement is None:
             for number in self._trials.keys() - self._judged.keys():
                 self._judged[number] = _judged(self._trials[number], self._drift, self._goal)
-            repeated = [each.scatter for each in self._judged.values() if each.tried > 1]
+            repeated = [t.scatter for t in self._judged.values() if len(t.rounds) > 1]
             log_sd = run_log_sd([*self._anchors_scatter, *repeated], self._in_turns_scatter)
             known = (self._judged, self._drift, log_sd, self._goal, self._promotion)
             self._judgement = Judgement(*known)
@@ -460,8 +445,8 @@ class Observations:
         `next_s` seconds.
         """
         last = self._last_attempt.get(host, 0)
-        firsts = (trial.rounds[0] for trial in self._trials.values())
-        if every == 0 or sum(first.first > last and first.host == host for first in firsts) < every:
+        began = (trial.began for trial in self._trials.values())
+        if every == 0 or sum(each.first > last and each.host == host for each in began) < every:
             return False
         rounds = (each for trial in self._trials.values() for each in trial.rounds)
         trials_s = sum(each.wall_s for each in rounds if each.host == host)

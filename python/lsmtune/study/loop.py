@@ -162,7 +162,7 @@ class Tuning(Session):
         to_prove = not nothing_to_prove(self._spec, judgement)
         longer_s = 0.0
         if best is not None and to_prove:
-            longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.run_s
+            longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.began.run_s
         now = replace(self._whole_budget, time_s=asked.time_s, trials=asked.trials)
         self._whole_budget = replace(now, to_prove=to_prove, longer_s=longer_s)
         points = points_by_hand(self._spec, self._feasibility, self._observer, asked.add)

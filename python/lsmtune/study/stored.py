@@ -200,6 +200,11 @@ class TrialRounds:
     rounds: tuple[Round, ...]
     reports: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def began(self) -> Round:
+        """Its first round."""
+        return self.rounds[0]
+
 
 def trial_runs(rows: Iterable[StoredMeasurement]) -> dict[int, TrialRuns]:
     """The trials among `rows` by number, in rising order."""
