@@ -47,7 +47,8 @@ def test_what_no_float_can_hold_is_refused(value: Any) -> None:
 ARGUMENTS = {
     "a text of constraints": ({"constraints": "size <= 3"}, "constraints: found 'size <= 3'"),
     "a text of metrics": ({"metrics": "latency"}, "metrics: found 'latency'; allowed: a list"),
-    "a metric without a name": ({"metrics": [5]}, "metrics: found 5"),
+    "a metric without a name": ({"metrics": [5]}, r"metrics\[0\]: found 5; allowed: text"),
+    "a metric with an empty name": ({"metrics": ["m", ""]}, r"metrics\[1\]: found ''"),
     "an objective without a name": ({"direction": {1: "maximize"}}, "direction: found 1"),
     "one start": ({"start": {"size": 5}}, "start: found .*; allowed: a list"),
     "no start": ({"start": [5]}, r"start\[0\]: found 5; allowed: a mapping"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from optuna.pruners import BasePruner
 from pydantic import Field, ValidationError
@@ -36,12 +36,16 @@ SOURCE = "Search"
 UNNAMED = "value"  # the metric of a search with one objective that has no name
 
 
+_ANY = Field(strict=False)  # a tuple is as good as a list, and any mapping as a dict
+
+
 class _ArgumentsModel(StrictModel):
     space: SpaceFields
     sampler: SamplerModel = SamplerModel()
     pruner: PrunerModel = PrunerModel(name="none")
-    constraints: list[str]
-    start: list[dict[str, Option]]
+    constraints: Annotated[list[str], _ANY]
+    metrics: Annotated[list[Annotated[str, Field(min_length=1)]], _ANY]
+    start: Annotated[list[Annotated[dict[str, Option], _ANY]], _ANY]
     seed: int = Field(default=0, ge=0)
 
 
@@ -110,31 +114,18 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
     """
     stated = dict(given)
     try:
-        for name in ("constraints", "metrics", "start"):
-            # A text is a sequence too, of letters, and a mapping one of its keys.
-            if not isinstance(stated[name], Sequence) or isinstance(stated[name], str):
-                raise FieldError(name, found=stated[name], allowed="a list")
-            stated[name] = list(stated[name])
-        direction, metrics = stated.pop("direction"), stated.pop("metrics")
-        _check_texts("metrics", metrics)
-        for index, values in enumerate(stated["start"]):
-            if not isinstance(values, Mapping):
-                allowed = "a mapping of parameter to value"
-                raise FieldError(f"start[{index}]", found=values, allowed=allowed)
-            stated["start"][index] = dict(values)
+        direction = stated.pop("direction")
         try:
             model = _ArgumentsModel.model_validate(stated)
         except ValidationError as error:
             document = Document(SOURCE, stated, {})
             raise first_problem(error, document, _ArgumentsModel) from None
-        return _checked(model, _directions(direction), metrics)
+        return _checked(model, _directions(direction))
     except InputError as error:
         raise error.but(source=error.source or SOURCE) from None
 
 
-def _checked(
-    model: _ArgumentsModel, directions: Mapping[str, Direction], metrics: Sequence[str]
-) -> Arguments:
+def _checked(model: _ArgumentsModel, directions: Mapping[str, Direction]) -> Arguments:
     # The engine is that of the first ready space; the others have to be of the same.
     engines = [known_spaces()[name].engine for name in model.space.use if name in known_spaces()]
     engine = engines[0] if engines else None
@@ -143,7 +134,7 @@ def _checked(
     space = make_space(space_parameters(model.space, ready, fixed))
     stated = [(text, f"constraints[{index}]") for index, text in enumerate(model.constraints)]
     stated += [(text, f"space.use ({one.name})") for one in ready for text in one.constraints]
-    named = [*directions, *metrics]
+    named = [*directions, *model.metrics]
     constraints = make_constraints(stated, engine, space, [fixed], named, source=SOURCE)
     ways = tuple(directions.values())
     sampler, _ = make_sampler_spec(model.sampler, space, ways, model.seed)
@@ -175,19 +166,14 @@ def _checked(
     return arguments
 
 
-def _check_texts(field: str, names: Iterable[object]) -> None:
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise FieldError(field, found=name, allowed="texts, names of metrics")
-
-
 def _directions(given: object) -> dict[str, Direction]:
     named = given if isinstance(given, Mapping) else {UNNAMED: given}
     if not named:
         raise FieldError("direction", why="names no objective")
-    _check_texts("direction", named)
     for name, way in named.items():
+        if not isinstance(name, str) or not name:
+            raise FieldError("direction", found=name, allowed="texts, names of metrics")
         if not isinstance(way, str) or way not in set(Direction):
             field = f"direction.{name}" if named is given else "direction"
             raise FieldError(field, found=way, known=Direction)
-    return {str(name): Direction(str(way)) for name, way in named.items()}
+    return {name: Direction(way) for name, way in named.items()}
