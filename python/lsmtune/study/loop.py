@@ -262,23 +262,14 @@ class Tuning(Session):
         number, values = self._trials.ask()
         # As if the machine were as fast as it was in the beginning.
         scale = self._observations.judgement.drift.factor_now(host)
-        deadline_s, until_s = self._run_ends()
-        arm = Arm(self._engine, candidate_config(self._spec, number, values))
-        index = len(self._observations.trials)
 
         def report(step: int, value: float) -> bool:
             return tell(lambda: self._trials.report(number, step, value * scale))
 
-        def run(measurer: Measurer) -> TrialRuns | None:
-            return run_trial(
-                *(self._spec, measurer, arm, report),
-                number=number,
-                index=index,
-                deadline_s=deadline_s,
-                until_s=until_s,
-            )
-
-        return number, (run, partial(self._end_trial, number, values))
+        arm = Arm(self._engine, candidate_config(self._spec, number, values))
+        known = arm, report, number, len(self._observations.trials), *self._run_ends()
+        end = partial(self._end_trial, number, values)
+        return number, ((lambda measurer: run_trial(self._spec, measurer, *known)), end)
 
     def _end_trial(
         self, number: int, values: Mapping[str, OptionValue], trial: TrialRuns | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -69,11 +68,10 @@ def run_trial(
     measurer: Measurer,
     arm: Arm,
     report: Report,
-    *,
     number: int,
     index: int,
     deadline_s: float,
-    until_s: float = math.inf,
+    until_s: float,
 ) -> TrialRuns | None:
     """All runs of trial `number`, the `index`th of its study; None when it was interrupted.
 
@@ -83,7 +81,8 @@ def run_trial(
     """
     trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
     rungs = None if spec.pruner is None else spec.pruner.rungs
-    prune = Watch(report, rungs, spec.objective.metric) if isinstance(rungs, TimeRungs) else None
+    metric = spec.objective.metric
+    prune = watching(report, rungs, metric) if isinstance(rungs, TimeRungs) else None
     if isinstance(rungs, DataRungs):
         deadlines_s = [
             min(deadline_s, d) for d in rungs.deadlines_s or [deadline_s] * len(rungs.num)
@@ -117,27 +116,23 @@ def run_trial(
     return trial
 
 
-class Watch:
-    """Follows one run, and says when the pruner wants it to end."""
+def watching(report: Report, rungs: TimeRungs, metric: str) -> Callable[[Message], bool]:
+    """Follows one run: asked at each message, says whether the pruner wants it to end."""
+    reports: TimeReports | None = None  # while the phase of the rungs lasts
 
-    def __init__(self, report: Report, rungs: TimeRungs, metric: str) -> None:
-        self._report = report
-        self._rungs = rungs
-        self._reports: TimeReports | None = None  # while the phase of the rungs lasts
-        self._metric = metric
-
-    def __call__(self, message: Message) -> bool:
-        """Whether the run is to end now that the driver, or a program, has said `message`."""
-        if isinstance(message, IntermediateReport) and self._metric in message.metrics:
-            return self._report(message.step, message.metrics[self._metric])
+    def is_to_end(message: Message) -> bool:
+        nonlocal reports
+        if isinstance(message, IntermediateReport) and metric in message.metrics:
+            return report(message.step, message.metrics[metric])
         if isinstance(message, PhaseStarted):
             # It begins anew where the run was disturbed, and is measured again.
-            is_ours = message.name == self._rungs.phase
-            self._reports = TimeReports(self._rungs) if is_ours else None
-        if self._reports is None or not isinstance(message, IntervalPassed):
+            reports = TimeReports(rungs) if message.name == rungs.phase else None
+        if reports is None or not isinstance(message, IntervalPassed):
             return False
-        due = self._reports.take(message.interval())
-        return due is not None and self._report(*due)
+        due = reports.take(message.interval())
+        return due is not None and report(*due)
+
+    return is_to_end
 
 
 # --- Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
