@@ -256,17 +256,16 @@ def _sign(goal: Goal) -> int:
 
 
 def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
-    cut_off = next((r for r in trial.rounds if r.outcome is not Outcome.OK), None)
-    failed = None if cut_off is None else cut_off.outcome
-    reached = None
-    if cut_off is not None and cut_off.reached is not None:
-        reached = cut_off.reached * drift.factor(cut_off.first, cut_off.host)
-    all_placed = _placed(trial.rounds, drift)
-    placed = [] if failed is not None else all_placed
-    counted = placed or trial.rounds
-    number, log_odds = None, fmean(each.log_odds for each in counted)
+    failed = next((r for r in trial.rounds if r.outcome is not Outcome.OK), None)
+    # Those of which it is known how fast the machine was.
+    placed = [r for r in trial.rounds if drift.segment_of(r.first, r.host) is not None]
+    counted = placed if placed and failed is None else trial.rounds
+    number: float | None = None
+    reached: float | None = None
     if failed is not None:
-        end = TrialEnd(failed)
+        end = TrialEnd(failed.outcome)
+        if failed.reached is not None:
+            reached = failed.reached * drift.factor(failed.first, failed.host)
     else:
         values = [drift.judged(r.values, r.first, r.host) for r in counted if r.values is not None]
         end = TrialEnd(
@@ -279,7 +278,7 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
     value = number if number is not None and math.isfinite(number) else None
     standing = None
     if value is not None and value > 0:
-        mean = _sign(goal) * math.log(value)
+        mean, log_odds = _sign(goal) * math.log(value), fmean(each.log_odds for each in counted)
         standing = Standing(mean, len(counted), len(trial.rounds), log_odds)
     factor = drift.factor(trial.began.first, trial.began.host)
     return JudgedTrial(
@@ -292,7 +291,7 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
         value=value,
         standing=standing,
         # Most trials have one round.
-        scatter=scatter_of(_logs(all_placed, drift, goal)) if len(all_placed) > 1 else (0.0, 0),
+        scatter=scatter_of(_logs(placed, drift, goal)) if len(placed) > 1 else (0.0, 0),
     )
 
 
@@ -300,11 +299,6 @@ def _mean_violations(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Each constraint by those rounds that tell: not all observe every metric."""
     texts = dict.fromkeys(text for violations in rounds for text in violations)
     return {text: fmean(r[text] for r in rounds if text in r) for text in texts}
-
-
-def _placed(rounds: Sequence[Round], drift: Drift) -> list[Round]:
-    """Those of which it is known how fast the machine was."""
-    return [r for r in rounds if drift.segment_of(r.first, r.host) is not None]
 
 
 def _mean(values: Sequence[float]) -> float:
