@@ -172,7 +172,7 @@ def test_a_promotion_of_another_host_is_left_and_not_mixed_with_that_of_this_one
             believed={n: NormalDist(0.1 * n, 0.2) for n in (1, 2)},
             host=host,
             run_s=1.0,
-            deadline_s=None,
+            deadline_s=math.inf,
         )
         assert len(rows) == known
         assert found is not None

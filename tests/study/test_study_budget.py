@@ -66,7 +66,7 @@ def test_time_that_goes_to_neither_search_nor_proof_is_left_for_neither() -> Non
     budget = SearchBudget(None, 100.0, pairs=5, other_s=8.0, spent_s=30.0, run_walls_s=[2.0])
     assert budget.proof_s == 62.0
     assert budget.search_s == pytest.approx(62.0 - 24.0)
-    assert replace(budget, trials=9, time_s=None).proof_s is None
+    assert replace(budget, trials=9, time_s=None).proof_s == math.inf
 
 
 def test_a_trial_that_hangs_gets_what_is_left_but_never_less_than_five_usual_runs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import threading
@@ -652,7 +653,7 @@ def test_a_rate_that_moves_is_warmed_up_also_where_the_finalist_has_longer_runs(
         measurer.measure(Arm(ROCKSDB, baseline_config(spec)), 1, Slot(Role.BASELINE, 0))
         slot = Slot(Role.TRIAL, 7, trial=7)
         measurer.measure(Arm(ROCKSDB, finalist), 1, slot, workload=longer)
-        proof = for_proof(spec, measurer, RunSize(), 7, None)
+        proof = for_proof(spec, measurer, RunSize(), 7, math.inf)
         folder.measurements.set_fact("proof_lengths", {})
         short = for_proof(spec, measurer, RunSize(), 7, 30.0)
     names = ["load", "settle", "run-warmup", "run"]

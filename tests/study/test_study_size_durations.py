@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,7 @@ def test_a_proof_of_durations_has_less_data_where_longer_ones_have_no_time(tmp_p
         for index, (trial, config) in enumerate([(None, baseline_config(spec)), (7, finalist)]):
             measurer.measure(Arm(ROCKSDB, config), 1, Slot(Role.PROMOTION, index, trial=trial))
         proof = for_proof(spec, measurer, size, 7, 500.0)
-        again = for_proof(spec, measurer, size, 7, None)
+        again = for_proof(spec, measurer, size, 7, math.inf)
     assert proof.scale == pytest.approx(0.1)
     assert [workload.phases[-1].duration_s for workload in proof.workloads] == [30.0]
     assert again.scale == proof.scale, "a proof that goes on has the same runs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -132,7 +133,7 @@ def test_a_limit_on_what_grows_is_told_of_where_what_inserts_cannot_be_warmed_up
         )
         measurer.measure(Arm(ROCKSDB, baseline_config(spec)), 1, Slot(Role.BASELINE, 0))
         measurer.measure(Arm(ROCKSDB, finalist), 1, Slot(Role.TRIAL, 7, trial=7))
-        proof = for_proof(spec, measurer, RunSize(), 7, None)
+        proof = for_proof(spec, measurer, RunSize(), 7, math.inf)
     (run,) = proof.workloads[0].measured_phases
     assert run.operations == (12_000 if longer else 6000)
     told = ["in the proof `stall_s <= 5` counts for runs 2 times as long: state it for these"]

@@ -381,13 +381,13 @@ class FleetTuning(Tuning):
         return known[proof]
 
     def _proved(
-        self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float | None
+        self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float
     ) -> Survived | None:
         spec, finalist = self._spec, Arm(self._engine, best.config)
         proved: dict[str, Any] = {}
         each = self._pairs_each(best.number)
         # For a host that comes in the midst of the proof as well.
-        until_s = math.inf if left_s is None else self._clock() + left_s
+        until_s = self._clock() + left_s
         self._observer.proof_started(each * len(self._members))
 
         def assign(member: Member) -> Step | None:

@@ -103,14 +103,14 @@ class SearchBudget:
         return kept * pair_s
 
     @property
-    def proof_s(self) -> float | None:
-        """Seconds that the proof may take now; None: no end."""
-        return None if self.time_s is None else self.time_s - self.other_s - self.spent_s
+    def proof_s(self) -> float:
+        """Seconds that the proof may take now."""
+        return math.inf if self.time_s is None else self.time_s - self.other_s - self.spent_s
 
     @property
     def search_s(self) -> float:
         """Seconds that the search may still take, less than 0 where it took too much."""
-        return math.inf if self.proof_s is None else self.proof_s - self.reserve_s
+        return self.proof_s - self.reserve_s
 
     def trials_end(self, trials: int, promise: float | None, smallest_effect: float | None) -> str:
         """Why no other trial may begin after so many, in one line; empty when one may.

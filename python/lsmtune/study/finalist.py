@@ -87,17 +87,16 @@ _PROOF_FACT = "proof_lengths"  # by finalist
 
 
 def for_proof(
-    spec: Spec, measurer: Measurer, size: RunSize, trial: int, deadline_s: float | None
+    spec: Spec, measurer: Measurer, size: RunSize, trial: int, deadline_s: float
 ) -> Measurer:
     """`measurer` with runs in which the finalist `trial` is steady, too, where there is time.
 
     A finalist with larger memtables than the baseline flushes less often, and could prove nothing
     in its runs. So the longest time that the newest runs of both ask for counts, or the least that
-    they could do with, if the least proof then fits into `deadline_s` seconds (None: no end). Where
-    it does not, the proof has less data, down to those of the search, and where durations alone end
-    its phases, no longer ones. What a moving rate asks for comes before what is measured. All of it
-    is kept as a fact of the folder: a proof that goes on has the same runs, also after one of
-    another trial.
+    they could do with, if the least proof then fits into `deadline_s` seconds. Where it does not,
+    the proof has less data, down to those of the search, and where durations alone end its phases,
+    no longer ones. What a moving rate asks for comes before what is measured. All of it is kept as
+    a fact of the folder: a proof that goes on has the same runs, also after one of another trial.
     """
     store = measurer.folder.measurements
     proofs = store.fact(_PROOF_FACT) or {}
@@ -135,7 +134,7 @@ def _lasts(workload: Workload) -> bool:
 
 
 def _proof_length(
-    spec: Spec, measurer: Measurer, trial: int, deadline_s: float | None, growth: float
+    spec: Spec, measurer: Measurer, trial: int, deadline_s: float, growth: float
 ) -> tuple[float, float, float]:
     """How many times as long a proof's runs are; how many times the least proof the time holds.
 
@@ -167,10 +166,10 @@ def _proof_length(
         if moving and not least:  # as much again that is not measured
             factor = max(factor, TREND_FACTOR * measured)
         runs_s = [g * (m.elapsed_s + more_s(m, factor / x)) for m, _, x, g, _ in sides]
-        pair_s = sum(runs_s)
-        room = DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9])
-        if deadline_s is not None:
-            room = min(room, deadline_s / max(pairs_kept_least(spec) * pair_s, 1e-9))
+        room = min(
+            DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9]),
+            deadline_s / max(pairs_kept_least(spec) * sum(runs_s), 1e-9),
+        )
         if room >= 1.0:
             break
     return factor, room, measured if moving else factor
@@ -200,12 +199,12 @@ def prove_finalist(
     feasibility: Feasibility,
     *,
     notes: Sequence[str],
-    deadline_s: float | None,
+    deadline_s: float,
 ) -> Survived | None:
     """The verdict on `finalist`, and what it survives; None when interrupted.
 
-    The search leaves `deadline_s` seconds for the proof, None for no end; the pairs without which
-    it would prove nothing are run whatever the time, as a search without a proof would be lost.
+    The search leaves `deadline_s` seconds for the proof; the pairs without which it would prove
+    nothing are run whatever the time, as a search without a proof would be lost.
     `measurer` performs runs of the size of the proof. The verdict says the `notes`, too.
     """
     plan = ProofPlan(

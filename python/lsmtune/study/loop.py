@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -330,7 +331,7 @@ class Tuning(Session):
         return self._proved(best, measurer, notes, left_s)
 
     def _at_proof(
-        self, measurer: Measurer, finalist: int | None = None, left_s: float | None = None
+        self, measurer: Measurer, finalist: int | None = None, left_s: float = math.inf
     ) -> Measurer:
         """`measurer` with runs of the size of the proof: that of the trial `finalist`, once known.
 
@@ -348,7 +349,7 @@ class Tuning(Session):
         return work(self._measurer, "")
 
     def _proved(
-        self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float | None
+        self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float
     ) -> Survived | None:
         """The verdict on the trial `best`, by runs of the size of those of `measurer`."""
         self._measurer = measurer

@@ -51,7 +51,7 @@ def promote(
     believed: Mapping[int, NormalDist],
     host: str = "",
     run_s: float,
-    deadline_s: float | None,
+    deadline_s: float,
 ) -> Promotion | None:
     """Run the baseline, and then the first of each kind of trial; None when interrupted.
 
@@ -61,7 +61,7 @@ def promote(
     its last round counts where it is newer than the search and of this host; a round that another
     host began is left, and begun anew. `believed` is that of a Promotion, and stored for the trials
     that run. A run is expected to take `run_s` seconds. `deadline_s` is what search and proof have
-    left, None for no end: of that, the least proof is left alone.
+    left: of that, the least proof is left alone.
     """
     searched, latest = _searched(rows), latest_round(rows)
     done = [row for row in latest if row.id > searched and row.measurement.host == host]
@@ -76,13 +76,13 @@ def promote(
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
     store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
-    if deadline_s is not None and not done and deadline_s < (3 + proof_runs_least(spec)) * run_s:
+    if not done and deadline_s < (3 + proof_runs_least(spec)) * run_s:
         arms = []
     for index, (trial, arm) in enumerate(arms):
-        left_s = None if deadline_s is None else deadline_s - (measurer.clock() - began_s)
+        left_s = deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing: on databases that are loaded.
         kept_s = proof_runs_least(spec) * max(runs_s, default=0.0)
-        if left_s is not None and walls_s and left_s < max(walls_s) + kept_s:
+        if walls_s and left_s < max(walls_s) + kept_s:
             break
         slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)
         stored = [row for row in done if row.trial == trial]
