@@ -142,3 +142,16 @@ def test_a_constraint_that_is_broken_spares_those_after_it() -> None:
     space = {"n": {"type": "int", "low": 0, "high": 3}}
     search = Search(space, constraints=["n >= 1", "6 / n >= 2"], sampler="grid")
     assert sorted(int(str(search.ask().parameters["n"])) for _ in range(3)) == [1, 2, 3]
+
+
+def test_a_new_constraint_that_a_stored_trial_breaks_spares_those_after_it(tmp_path: Path) -> None:
+    """The folder could not be opened any more."""
+    space = {"n": {"type": "int", "low": 0, "high": 3}}
+    with Search(space, sampler="grid", folder=tmp_path / "s") as search:
+        for _ in range(4):
+            trial = search.ask()
+            search.tell(trial, float(str(trial.parameters["n"])))
+    constraints = ["n >= 1", "6 / n >= 2"]
+    with Search(space, constraints=constraints, folder=tmp_path / "s") as search:
+        broken = {trial.parameters["n"]: [*trial.violations] for trial in search.trials}
+    assert broken == {0: ["n >= 1"], 1: [], 2: [], 3: []}

@@ -56,6 +56,18 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
     assert again.best == free.best
 
 
+def test_a_new_constraint_that_a_stored_trial_breaks_spares_those_after_it(tmp_path: Path) -> None:
+    """The study could not go on, nor be reported: its first trial has nothing to divide by."""
+    tuned(session(tmp_path, "", 3), tmp_path / "s", LargerIsFaster())
+    bound = "constraints: [write_buffer_size >= 3MiB, 1MiB / (write_buffer_size - 2MiB) <= 1]"
+    result = tuned(session(tmp_path, bound, 5), tmp_path / "s", LargerIsFaster())
+    assert result.trials == 5
+    with StudyFolder.open(tmp_path / "s") as folder:
+        records = read_study(folder)
+    assert records.trials[0].config.options["write_buffer_size"] == 2 * MIB
+    assert records.trials[0].broken == ("write_buffer_size >= 3MiB",)
+
+
 def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Path) -> None:
     """It took those of the newest one: of an older RocksDB no trial was to be recommended.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -53,6 +53,26 @@ class Constraint:
     def holds(self, values: Mapping[str, OptionValue]) -> bool:
         """Whether it holds for `values`, by full name. Raises as `violation`."""
         return self.violation(values) <= 0
+
+
+def broken_by(
+    constraints: Iterable[Constraint], cases: Sequence[Mapping[str, OptionValue]]
+) -> Iterator[tuple[str, float]]:
+    """Each of `constraints` that is broken: its text, and by how much in the worst of `cases`.
+
+    Those after a broken one need no value; else raises as `Constraint.violation`.
+    """
+    is_broken = False
+    for constraint in constraints:
+        try:
+            worst = max(map(constraint.violation, cases))
+        except InputError:
+            if not is_broken:
+                raise
+            continue
+        if worst > 0:
+            is_broken = True
+            yield constraint.text, worst
 
 
 def make_constraint(

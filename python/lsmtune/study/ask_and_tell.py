@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import SupportsFloat
 
@@ -307,11 +307,12 @@ class Search:
         outcome: Outcome,
         metrics: Mapping[str, float],
     ) -> FinishedTrial:
-        """A trial that ended, with what it breaks of the constraints on outcomes."""
+        """A trial that ended, with what it breaks of the constraints."""
         options = self._arguments.options(values)
-        violations: dict[str, float] = {}
         if outcome is not Outcome.OK:
-            return FinishedTrial(number, options, outcome, None, metrics, violations)
+            return FinishedTrial(number, options, outcome, None, metrics, {})
+        # A stored trial may break a constraint on parameters that is new.
+        violations = dict(self._arguments.broken(values))
         for constraint in self._arguments.of_kind(ConstraintKind.OUTCOME):
             if not constraint.metric_names <= metrics.keys():
                 continue  # a new one, on what was not told of a stored trial
@@ -319,13 +320,6 @@ class Search:
             violations[constraint.text] = constraint.violation({**known, **metrics})
         objectives = tuple(metrics[name] for name in self._arguments.objectives)
         return FinishedTrial(number, options, outcome, objectives, metrics, violations)
-
-    def _broken(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
-        """The constraints on parameters that `values` break; of a stored trial, new ones."""
-        known = self._arguments.known(values)
-        before = self._arguments.of_kind(ConstraintKind.OPTIONS)
-        violations = {constraint.text: constraint.violation(known) for constraint in before}
-        return {text: number for text, number in violations.items() if number > 0}
 
     def _restore(self) -> None:
         """Takes over what is stored, and ends what a kill left running.
@@ -341,8 +335,6 @@ class Search:
             run, options = row.measurement, row.config.options
             values = {name: value for name, value in options.items() if name in names}
             trial = self._judged(number, values, run.outcome, dict(run.reported))
-            if run.outcome is Outcome.OK:
-                trial = replace(trial, violations={**trial.violations, **self._broken(values)})
             ends[number] = TrialEnd(trial.outcome, trial.values, trial.violations)
             reports[number] = {
                 each.step: value for each in run.intermediate for value in each.metrics.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from lsmtune.model.files import Document, first_problem
 from lsmtune.model.goal import Direction
 from lsmtune.search.pruners import check_pruner, check_settings, make_pruner
 from lsmtune.search.samplers import check_installed
-from lsmtune.space.constraint import Constraint, ConstraintKind
+from lsmtune.space.constraint import Constraint, ConstraintKind, broken_by
 from lsmtune.space.space import Space, make_space
 from lsmtune.study.build_space import (
     each_once,
@@ -80,11 +80,13 @@ class Arguments:
         own = {p.name: p.default for p in self.space.parameters if p.default is not None}
         return {**catalogue_defaults(self.engine), **own, **self.options(values)}
 
+    def broken(self, values: Mapping[str, OptionValue]) -> Iterator[tuple[str, float]]:
+        """The constraints on parameters that `values` break, and by how much."""
+        return broken_by(self.of_kind(ConstraintKind.OPTIONS), [self.known(values)])
+
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
-        """The first constraint on parameters that `values` break; those after it need no value."""
-        known = self.known(values)
-        before = self.of_kind(ConstraintKind.OPTIONS)
-        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
+        """Why `values` may not be tried, in one line; empty where they may."""
+        return next((f"breaks {text}" for text, _ in self.broken(values)), "")
 
     @property
     def directions(self) -> tuple[Direction, ...]:

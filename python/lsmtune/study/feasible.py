@@ -26,7 +26,7 @@ from lsmtune.proof.guards import (
     facts_of,
     violations,
 )
-from lsmtune.space.constraint import Constraint, ConstraintKind
+from lsmtune.space.constraint import Constraint, ConstraintKind, broken_by
 from lsmtune.study.build import place_of
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_bytes
@@ -198,15 +198,11 @@ class Feasibility:
     def _broken(
         self, options: Mapping[str, OptionValue], memory_bytes: int
     ) -> Iterator[tuple[str, float]]:
-        if not self._before:
-            return
-        known = {**self._spec.defaults, **options, MEMORY_MODEL: memory_bytes}
-        for constraint in self._before:
-            if constraint.option_names - known.keys():
-                continue  # only a baseline leaves open what every candidate has (study.build)
-            worst = max(constraint.violation({**known, **facts}) for facts in self._facts)
-            if worst > 0:
-                yield constraint.text, worst
+        if self._before:
+            known = {**self._spec.defaults, **options, MEMORY_MODEL: memory_bytes}
+            # Only a baseline leaves open what every candidate has (study.build).
+            asked = [c for c in self._before if c.option_names <= known.keys()]
+            yield from broken_by(asked, [{**known, **facts} for facts in self._facts])
 
     def complaints(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
