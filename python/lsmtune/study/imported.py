@@ -83,7 +83,6 @@ def import_files(
     engine's default anyway. Raises InputError for a file that cannot be read, and for a study that
     would not load.
     """
-
     texts = [(path, read_text(path, TO_IMPORT)) for path in files]
     chosen = [chosen_format(text, path, format_name) for path, text in texts]
 
@@ -331,8 +330,8 @@ def _parameters(raw: Mapping[str, Any]) -> list[Parameter]:
 
     None of a space that cannot be read: the study will not load, and says why.
     """
-    document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
     try:
+        document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
         model = SpaceModel.model_validate(space_parts(document.data["space"]))
         return space_parameters(model, [], {})
     except (ValidationError, InputError):
