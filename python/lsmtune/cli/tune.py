@@ -255,7 +255,7 @@ def _search_and_prove(
             *(spec, folder, chosen.runner, chosen.engine, observer),
             stop=stop,
             clock=clock,
-            begun_s=begun_s,
+            startup_s=clock() - begun_s,
             make=make,
         )
 

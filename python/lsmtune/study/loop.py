@@ -52,13 +52,13 @@ def tune(
     *,
     stop: threading.Event,
     clock: Clock = time.monotonic,
-    begun_s: float | None = None,
+    startup_s: float = 0.0,
     make: Callable[..., Tuning] | None = None,
 ) -> TuneResult:
     """Search, prove, and write `result/result.json`; continues what the folder holds.
 
     Setting `stop` ends it within one message of the driver; the next call goes on. `clock` gives
-    seconds that never go back, and `begun_s` what it showed when the command began, None for now.
+    seconds that never go back, and `startup_s` is what the command took until now.
     `make` makes another kind of Tuning, one on several hosts for instance.
 
     Raises LsmtuneError when the baseline does not run or the time budget leaves no time for a
@@ -66,7 +66,6 @@ def tune(
     space, is not that with which the study began, or when the constraints leave no configuration.
     """
     spec = replace(spec, engine_version=engine.version)
-    startup_s = 0.0 if begun_s is None else clock() - begun_s
     live, result = begin_live(folder.path, clock, stop, spec.budget), None
     observer = Observers(observer, live)
     if line := begin(spec, folder):
