@@ -117,7 +117,7 @@ def test_all_runners_stand_side_by_side(
         ),
         (
             ("--runner", "ekvsb", "-o", "max_background_jobs=2"),
-            "--runner ekvsb: options: ekvsb has no flag for max_background_jobs",
+            "--runner ekvsb: options: ekvsb has no such flag: max_background_jobs",
         ),
         (("--runner", "ekvsb", "--program", "/bin/true"), "is no program that lsmtune knows"),
     ],

@@ -157,7 +157,7 @@ def test_the_options_of_a_plugins_engine_are_exported(
 def test_what_a_format_cannot_say_is_said_on_stderr(lsmtune: Any) -> None:
     said = lsmtune("export", "ttl=60,write_buffer_size=4MiB", "--format=ekvsb", "--engine=rocksdb")
     assert (said.status, said.out) == (0, "--write-buffer-size=4194304\n")
-    assert said.err == "lsmtune: note: left out: ttl=60: ekvsb has no flag for it\n"
+    assert said.err == "lsmtune: note: left out: ttl=60: ekvsb has no such flag\n"
 
 
 def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path, lsmtune: Any) -> None:
@@ -174,7 +174,7 @@ def test_json_has_the_text_and_what_it_leaves_out(lsmtune: Any) -> None:
     flags = ("--format=db_bench", "--engine=rocksdb", "--output=-", "--json")
     document = lsmtune("export", "ttl=60,num_levels=5", *flags).json()
     assert document["text"] == "--num_levels=5\n"
-    why = "db_bench of rocksdb has no flag for it"
+    why = "db_bench of rocksdb has no such flag"
     assert document["left_out"] == [{"option": "ttl", "value": "60", "why": why}]
 
 

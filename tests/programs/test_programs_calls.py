@@ -422,7 +422,7 @@ def test_ekvsb_has_flags_for_some_options() -> None:
         *("--write-buffer-size=65536", "--use-fsync", "--disable-concurrent-memtable-write"),
         *("--compaction-style=universal", "--block-opt-bloom-filter-bits-per-key=10"),
     ]
-    with pytest.raises(InputError, match="ekvsb has no flag for max_background_jobs"):
+    with pytest.raises(InputError, match="ekvsb has no such flag: max_background_jobs"):
         export("ekvsb", "rocksdb", {"max_background_jobs": 4})
 
 

@@ -89,7 +89,7 @@ def exported(
     try:
         return export(format_name, engine_name, options, version=version, label="of a run")
     except InputError as error:
-        error = error.but(source=f"--runner {program}", why=error.why.partition("; next step")[0])
+        error = error.but(source=f"--runner {program}")
         if error.field == "--format":
             raise error.but(field="options", found=None) from None
         raise error.but(field=f"options.{error.field}") from None

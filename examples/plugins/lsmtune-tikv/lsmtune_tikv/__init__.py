@@ -105,12 +105,11 @@ FIELDS: Mapping[str, Spelling] = {
     f"{TABLE_OPTION}.filter_policy": Spelling(_BITS, _say_bits, _read_bits),
     f"{TABLE_OPTION}.block_cache": number(f"{CACHE} capacity"),
 }
-_LACKS = "TiKV has no field for {option}"
 
 
 def write(request: ExportRequest) -> Exported:
     """The sections that have a field."""
-    said, left_out = spelled(request, FIELDS.get, _LACKS)
+    said, left_out = spelled(request, FIELDS.get, "TiKV has no such field")
     lines: dict[str, list[str]] = {DB: [], FAMILY: [], CACHE: []}
     for place, said_value in said.items():
         section, field = place.split()
@@ -185,12 +184,4 @@ def _text(value: object) -> str:
 
 
 IMPORT = ImportFormat("tikv", "a configuration file of TiKV", recognises, read)
-EXPORT = ExportFormat(
-    name="tikv",
-    engines=("rocksdb",),
-    file_name="tikv.toml",
-    write=write,
-    comment="#",
-    lacks=_LACKS,
-    instead="--format rocksdb-options, which says every option",
-)
+EXPORT = ExportFormat("tikv", ("rocksdb",), "tikv.toml", write, comment="#")

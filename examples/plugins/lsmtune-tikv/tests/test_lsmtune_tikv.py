@@ -96,5 +96,5 @@ def test_a_configuration_is_said_in_tikvs_words() -> None:
 
 
 def test_what_tikv_has_no_field_for_is_said() -> None:
-    with pytest.raises(InputError, match="TiKV has no field for ttl; next step: --format rocksdb"):
+    with pytest.raises(InputError, match="TiKV has no such field: ttl"):
         export("tikv", "rocksdb", {"ttl": 60})

@@ -135,14 +135,12 @@ def export(
     Raises InputError as `exported` does, and for an option or value that the format cannot say.
     """
     made = exported(format_name, ExportRequest(engine_name, options, version, label))
+    by_why: dict[str, list[str]] = {}
     for each in made.left_out:
         if each.refused is not None:
             raise each.refused
-    if made.left_out:
-        exporter = EXPORTERS[format_name]
-        names = ", ".join(each.option for each in made.left_out)
-        why = exporter.lacks.format(engine=engine_name, option=names)
-        if exporter.instead and engine_name == "rocksdb":
-            why += f"; next step: {exporter.instead}"
+        by_why.setdefault(each.why, []).append(each.option)
+    if by_why:
+        why = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in by_why.items())
         raise InputError(SOURCE, "--format", found=format_name, why=why)
     return made.text

@@ -318,8 +318,6 @@ class ExportFormat:
 
     Without `engines` it serves all, those without a catalogue too. `write` gives a file without its
     first lines. `comment` begins a line of comment there, and is empty for a format that has none.
-    `lacks` says that the format has no word for an `{option}` of an `{engine}`, `instead` what to
-    do then.
     """
 
     name: str
@@ -327,21 +325,21 @@ class ExportFormat:
     file_name: str
     write: Callable[[ExportRequest], Exported]
     comment: str = ""
-    lacks: str = ""
-    instead: str = ""
 
 
 def spelled(
     request: ExportRequest, spelling_of: Callable[[str], Spelling | None], lacks: str
 ) -> tuple[dict[str, str], tuple[LeftOut, ...]]:
-    """Each option under its name in another program, with its value there; and all the rest."""
+    """Each option under its name in another program, with its value there; and all the rest.
+
+    `lacks` says that the program has no word for an option.
+    """
     said: dict[str, str] = {}
     left_out: list[LeftOut] = []
     for name, value in request.values().items():
         spelling = spelling_of(name)
         if spelling is None:
-            why = lacks.format(engine=request.engine_name, option="it")
-            left_out.append(LeftOut(name, value, why))
+            left_out.append(LeftOut(name, value, lacks))
             continue
         try:
             said[spelling.name] = spelling.say(name, value)

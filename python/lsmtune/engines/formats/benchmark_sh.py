@@ -68,7 +68,6 @@ _FIXED: Mapping[str, Mapping[str, str]] = {
     "leveled": {"num_levels": "8", "level_compaction_dynamic_level_bytes": "true", _PIN_L0: "true"},
     "universal": {"num_levels": "40", _PIN_L0: "true"},
 }
-_LACKS = "benchmark.sh has neither a variable nor a flag for {option}"
 _BEHIND = "tools/benchmark.sh TEST $BENCHMARK_FLAGS"
 
 
@@ -131,11 +130,4 @@ def _variable(name: str, value: str, universal: tuple[str, ...]) -> dict[str, st
     return None
 
 
-EXPORT = ExportFormat(
-    "benchmark.sh",
-    ("rocksdb",),
-    "benchmark.env",
-    write,
-    comment="#",
-    lacks=_LACKS,
-)
+EXPORT = ExportFormat("benchmark.sh", ("rocksdb",), "benchmark.env", write, comment="#")

@@ -158,9 +158,6 @@ LEVELDB_FLAGS: Mapping[str, Spelling] = {
 }
 
 
-_LACKS = "db_bench of {engine} has no flag for {option}"
-
-
 def write(request: ExportRequest) -> Exported:
     """The flags, one line."""
     said, left_out = flags_of(request)
@@ -174,7 +171,9 @@ def as_arguments(said: Mapping[str, str]) -> str:
 
 def flags_of(request: ExportRequest) -> tuple[dict[str, str], tuple[LeftOut, ...]]:
     """The flags and their values, and what db_bench has no flag for."""
-    said, left_out = spelled(request, partial(_flag_of, request.engine_name), _LACKS)
+    engine = request.engine_name
+    lacks = f"db_bench of {engine} has no such flag"
+    said, left_out = spelled(request, partial(_flag_of, engine), lacks)
     kind, _, bits = said.pop(_FILTER_FLAG, "").partition(" ")
     if bits:
         said |= {BLOOM_FLAG: bits} | ({RIBBON_FLAG: "true"} if kind == RIBBON else {})
@@ -375,13 +374,5 @@ def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
             raise InputError(f"{source}:{line_number}", why=why) from None
 
 
-EXPORT = ExportFormat(
-    "db_bench",
-    ("rocksdb", "leveldb"),
-    "db_bench.flags",
-    write,
-    lacks=_LACKS,
-    instead="export with --format rocksdb-options for db_bench --options_file, and give the size "
-    "of the block cache as --cache_size: it outweighs the file",
-)
+EXPORT = ExportFormat("db_bench", ("rocksdb", "leveldb"), "db_bench.flags", write)
 FORMAT = ImportFormat("db_bench", "flags of db_bench", recognises, read)

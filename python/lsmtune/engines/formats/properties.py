@@ -121,13 +121,7 @@ PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
     },
 }
 _ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}
-
-
-_LACKS = "YCSB-cpp has no property for {option}"
-_INSTEAD = (
-    "export with --format rocksdb-options and set rocksdb.optionsfile to that file, with "
-    "create_if_missing=true under its [DBOptions] for a new database"
-)
+_LACKS = "YCSB-cpp has no such property"
 
 
 def write(request: ExportRequest) -> Exported:
@@ -266,7 +260,7 @@ def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionVa
             if text not in _PLAIN.get(name, _OFF):
                 note = f"left out: {_NOT_CARRIED[name]}"
         elif name not in _OF_THE_PROGRAM:
-            note = f"left out: YCSB-cpp has no such property{like(name, known)}"
+            note = f"left out: {_LACKS}{like(name, known)}"
         if note:
             notes.add(line.line, place, note, line.where)
     if "compression" not in options:
@@ -291,12 +285,6 @@ def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue
 
 
 EXPORT = ExportFormat(
-    "properties",
-    ("leveldb", "rocksdb"),
-    "lsmtune.properties",
-    write,
-    comment="#",
-    lacks=_LACKS,
-    instead=_INSTEAD,
+    "properties", ("leveldb", "rocksdb"), "lsmtune.properties", write, comment="#"
 )
 FORMAT = ImportFormat("properties", "a .properties file of YCSB-cpp", recognises, read)

@@ -355,7 +355,6 @@ def _unescaped(text: str) -> str:
 _CAPACITY = "capacity"
 _CACHE_KIND = f"{_CACHE}.id"
 _LRU_CACHE = "lru_cache"
-_LACKS = "RocksDB's option files cannot say {option}"
 
 
 def write(request: ExportRequest) -> Exported:
@@ -388,7 +387,6 @@ def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut,
     all_of_it = settings(request.options, SOURCE)
     has_size = any(setting.name == _CACHE for setting in all_of_it)
     for setting in all_of_it:
-        refused: InputError | None = None
         if setting.name == _CACHE_KIND:
             # RocksDB reads LRU caches only (`cache/cache.cc`), and has no name for their kind.
             if setting.value == _LRU_CACHE:
@@ -399,10 +397,10 @@ def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut,
             allowed = f"{_CACHE} beside it; RocksDB would make an empty cache"
             why = "no size of the cache"
             refused = InputError(SOURCE, setting.name, why=why, allowed=allowed)
-        if refused is None:
-            located.append(setting)
         else:
-            left_out.append(LeftOut.of(setting.value, refused))
+            located.append(setting)
+            continue
+        left_out.append(LeftOut.of(setting.value, refused))
     return tuple(located), tuple(left_out)
 
 
@@ -439,12 +437,5 @@ def structure(fields: Mapping[str, str]) -> str:
     return f"{{{text}{''.join(f'{name}={structure(part)};' for name, part in inner.items())}}}"
 
 
-EXPORT = ExportFormat(
-    "rocksdb-options",
-    ("rocksdb",),
-    "OPTIONS",
-    write,
-    comment="#",
-    lacks=_LACKS,
-)
+EXPORT = ExportFormat("rocksdb-options", ("rocksdb",), "OPTIONS", write, comment="#")
 FORMAT = ImportFormat("rocksdb-options", "an OPTIONS file of RocksDB", recognises, read)

@@ -37,7 +37,7 @@ from lsmtune.engines.option_names import (
 from lsmtune.errors import InputError
 from lsmtune.model.config import option_text
 
-_LACKS = "the binding cannot say {option}"
+_LACKS = "the binding has no such option"
 
 
 def _stated(located: tuple[Setting, ...]) -> tuple[dict[str, str], dict[str, str]]:
@@ -420,18 +420,11 @@ def _json(request: ExportRequest) -> Exported:
 
 _BOTH = ("rocksdb", "leveldb")
 EXPORTS = (
-    ExportFormat("c++", _BOTH, "tuned_options.h", _cpp, "//", _LACKS),
-    ExportFormat("java", ("rocksdb",), "TunedOptions.java", _java, "//", _LACKS),
-    ExportFormat("rust", ("rocksdb",), "tuned_options.rs", _rust, "//", _LACKS),
-    ExportFormat("go", ("rocksdb",), "tuned_options.go", _go, "//", _LACKS),
-    ExportFormat("python", _BOTH, "tuned_options.py", _python, "#", _LACKS),
+    ExportFormat("c++", _BOTH, "tuned_options.h", _cpp, "//"),
+    ExportFormat("java", ("rocksdb",), "TunedOptions.java", _java, "//"),
+    ExportFormat("rust", ("rocksdb",), "tuned_options.rs", _rust, "//"),
+    ExportFormat("go", ("rocksdb",), "tuned_options.go", _go, "//"),
+    ExportFormat("python", _BOTH, "tuned_options.py", _python, "#"),
     ExportFormat("json", (), "options.json", _json),
-    ExportFormat(
-        "set-options",
-        ("rocksdb",),
-        "set_options.h",
-        _set_options,
-        comment="//",
-        lacks="an open RocksDB cannot be given {option}",
-    ),
+    ExportFormat("set-options", ("rocksdb",), "set_options.h", _set_options, "//"),
 )
