@@ -26,11 +26,10 @@ from lsmtune.engines.install import (
     extract_library,
     tree_version,
 )
-from lsmtune.engines.library import build_type, engines_folder
+from lsmtune.engines.library import Library, build_type, engines_folder
 from lsmtune.engines.steps import (
     MARKER,
     Accept,
-    Fetched,
     Progress,
     install_folder,
     installed,
@@ -48,7 +47,7 @@ def quiet(_line: str) -> None:
     """Progress that nobody watches."""
 
 
-def anything(_fetched: Fetched) -> None:
+def anything(_fetched: Library) -> None:
     """Takes every library."""
 
 
@@ -99,7 +98,7 @@ def test_a_library_that_is_refused_is_not_installed_and_replaces_nothing() -> No
     """It stayed in its folder, and a rebuilt one had taken the place of one that worked."""
     before = install_folder("x-1", "rocksdb", "test", fill, anything)
 
-    def refuse(fetched: Fetched) -> None:
+    def refuse(fetched: Library) -> None:
         assert fetched.path.is_file()
         raise LsmtuneError("cannot be loaded")
 
@@ -206,7 +205,7 @@ def test_an_unknown_engine_cannot_be_installed() -> None:
 def test_a_shared_library_is_used_where_it_lies(tmp_path: Path) -> None:
     path = compile_library(tmp_path / "mine.so", "leveldb")
     done = install.add(path, quiet, anything)
-    assert (done.path, done.engine_name, done.origin) == (path, "leveldb", f"user: {path}")
+    assert (done.path, done.identity.name, done.origin) == (path, "leveldb", f"user: {path}")
 
 
 def jar_with(path: Path, *members: str) -> Path:
@@ -221,7 +220,7 @@ def test_the_library_of_this_machine_is_taken_out_of_a_jar(tmp_path: Path) -> No
     members = ("librocksdbjni-linux64-musl.so", "librocksdbjni-linux64.so", "A.class")
     done = install.add(jar_with(tmp_path / "rocksdbjni-9.0.0.jar", *members), quiet, anything)
     assert done.path.read_bytes() == b"content of librocksdbjni-linux64.so"
-    assert done.engine_name == "rocksdb"
+    assert done.identity.name == "rocksdb"
     assert done.origin == f"jar: {tmp_path}/rocksdbjni-9.0.0.jar"
 
 

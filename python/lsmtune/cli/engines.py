@@ -93,7 +93,7 @@ def _install(
     driver = find_driver()
     fetched = install_all(tuple(names or INSTALLABLE), say, partial(examined, driver=driver))
     for each in fetched:
-        if each.engine_name == "rocksdb":
+        if each.identity.name == "rocksdb":
             give_fast_snappy(each.path, driver)
     _print_registered([register_fetched(each, driver) for each in fetched], as_json)
 

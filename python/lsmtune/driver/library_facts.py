@@ -28,7 +28,7 @@ from lsmtune.engines.library import (
     packaged_file,
     snappy_place,
 )
-from lsmtune.engines.steps import Fetched, unregistered
+from lsmtune.engines.steps import unregistered
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import file_lock, temporary_folder, write_whole
 from lsmtune.machine.findings import Finding, Level
@@ -49,26 +49,26 @@ def with_facts(library: Library, driver: Path) -> Library:
     return dataclasses.replace(library, identity=identity, compressions=probed.compressions)
 
 
-def examined(fetched: Fetched, driver: Path) -> Library:
+def examined(fetched: Library, driver: Path) -> Library:
     """A fetched library with its facts.
 
     Raises what `detect_engine` and `with_facts` raise, and LsmtuneError when it lacks a compression
     that its recipe promised.
     """
     detect_engine(fetched.path, fetched.origin)
-    build = build_type(fetched.path, fetched.engine_name)
-    identity = EngineIdentity(fetched.engine_name, None, str(fetched.path), build)
-    library = with_facts(Library(fetched.path, identity, (), fetched.origin), driver)
+    engine = fetched.identity.name
+    identity = dataclasses.replace(fetched.identity, build=build_type(fetched.path, engine))
+    library = with_facts(dataclasses.replace(fetched, identity=identity), driver)
     lacks = _missing(fetched, library)
     if lacks:
         raise LsmtuneError(
-            f"{fetched.engine_name} ({fetched.origin}) was made without {', '.join(lacks)} and is "
+            f"{engine} ({fetched.origin}) was made without {', '.join(lacks)} and is "
             f"not installed; next step: read the log in {logs_folder()}"
         )
     return library
 
 
-def _missing(fetched: Fetched, library: Library) -> list[str]:
+def _missing(fetched: Library, library: Library) -> list[str]:
     return [name for name in fetched.compressions if name not in library.compressions]
 
 
@@ -97,12 +97,12 @@ def give_fast_snappy(library: Path, driver: Path) -> None:
             write_whole(place, content)
 
 
-def register_fetched(fetched: Fetched, driver: Path) -> Library:
+def register_fetched(fetched: Library, driver: Path) -> Library:
     """Register a fetched library; at once when it is registered already.
 
     Raises what `examined` raises; then nothing is registered.
     """
-    build = build_type(fetched.path, fetched.engine_name)
+    build = build_type(fetched.path, fetched.identity.name)
     for known in Registry().present():
         is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
         if is_this and known.identity.build is build and not _missing(fetched, known):

@@ -27,13 +27,13 @@ import psutil
 
 from lsmtune.engines.library import (
     ENGINE_KINDS,
+    Library,
     detect_engine,
     file_sha256,
     logs_folder,
 )
 from lsmtune.engines.steps import (
     Accept,
-    Fetched,
     Progress,
     install_folder,
     kill_tree,
@@ -274,7 +274,7 @@ leveldb-sys = "={_LEVELDB_CRATE_VERSION}"
 """
 
 
-def install(name: str, progress: Progress, accept: Accept) -> Fetched:
+def install(name: str, progress: Progress, accept: Accept) -> Library:
     """A release build that `accept` takes; at once when it is installed already.
 
     `name` is an engine, or an engine and one of its releases: `rocksdb-10.2.1`. Raises InputError
@@ -292,7 +292,7 @@ def install(name: str, progress: Progress, accept: Accept) -> Fetched:
     )
 
 
-def add(path: Path, progress: Progress, accept: Accept, engine: str | None = None) -> Fetched:
+def add(path: Path, progress: Progress, accept: Accept, engine: str | None = None) -> Library:
     """What the user names: a shared library (used where it lies), a jar, or a source tree.
 
     Raises InputError when it is none of these, or not of `engine`; LsmtuneError when a build fails;
@@ -335,7 +335,7 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
         return install_folder(name, "rocksdb", f"jar: {path}", unpack, accept)
     found = detect_engine(path, source)
     check_engine(found)
-    return Fetched(path, found, f"user: {path}")
+    return Library.unprobed(path, found, f"user: {path}")
 
 
 def fetch_rocksdb(version: str, work: Path, progress: Progress, machine: str | None = None) -> Path:
@@ -417,7 +417,7 @@ _WAKE_S = 0.05
 
 def install_all(
     names: tuple[str, ...], progress: Progress, accept: Accept = lambda _fetched: None
-) -> list[Fetched]:
+) -> list[Library]:
     """Install several engines side by side: one waits for the network while another compiles.
 
     For the main thread. Raises InputError for a name that is none, before any is installed; what

@@ -164,7 +164,7 @@ def packaged_libraries(engine: str) -> list[Library]:
     if path is None or not path.is_file():
         return []
     build = Build.OWN_SNAPPY if snappy_beside(path) else Build.RELEASE
-    return [Library(path, EngineIdentity(engine, None, str(path), build), (), PACKAGED)]
+    return [Library.unprobed(path, engine, PACKAGED, build)]
 
 
 # --- of the distribution
@@ -202,8 +202,8 @@ def distribution_libraries(engine: str) -> list[Library]:
     for path in paths:
         real = path.resolve()
         if real not in libraries and real.is_file():
-            identity = EngineIdentity(engine, None, str(path), build_type(real, engine))
-            libraries[real] = Library(path, identity, (), DISTRIBUTION)
+            build = build_type(real, engine)
+            libraries[real] = Library.unprobed(path, engine, DISTRIBUTION, build)
     return list(libraries.values())
 
 
@@ -238,8 +238,7 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
         for library in Registry().present():
             if library.path == path:
                 return library
-        identity = EngineIdentity(name, None, str(path), build_type(path, name))
-        return Library(path, identity, (), f"user: {path}")
+        return Library.unprobed(path, name, f"user: {path}", build_type(path, name))
     if name not in ENGINE_KINDS and name in PLUGIN_ENGINES:
         return _plugin_library(by_name(PLUGIN_ENGINES, name, "--engine"))
     check_name(name, ENGINE_KINDS, "--engine")
@@ -266,8 +265,7 @@ def _plugin_library(plugin: PluginEngine) -> Library:
     path, origin = plugin.library(), PLUGIN_ENGINES.origin(plugin.name)
     if (name := detect_engine(path, f"plugin {plugin.name}")) != plugin.name:
         raise InputError(f"plugin {plugin.name}", found=str(path), why=f"is a {name} library")
-    identity = EngineIdentity(plugin.name, None, str(path), Build.UNKNOWN)
-    return Library(path, identity, (), f"plugin: {origin}")
+    return Library.unprobed(path, plugin.name, f"plugin: {origin}")
 
 
 def _known_libraries(engine: str) -> list[Library]:

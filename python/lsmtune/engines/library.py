@@ -111,15 +111,27 @@ def packaged_file(name: str) -> Path | None:
 class Library:
     """One engine library.
 
-    `identity.version` is None and `compressions` is empty until the driver has probed it.
-    `origin` says where it came from: `rocksdbjni 10.10.1 jar`, `packaged with lsmtune`,
-    `distribution package`, `user: /path`.
+    Until the driver has probed it, `identity.version` is None, and `compressions` are those that
+    its recipe promises, if any. `origin` says where it came from: `rocksdbjni 10.10.1 jar`,
+    `packaged with lsmtune`, `distribution package`, `user: /path`.
     """
 
     path: Path
     identity: EngineIdentity
     compressions: tuple[str, ...]
     origin: str
+
+    @classmethod
+    def unprobed(
+        cls,
+        path: Path,
+        engine: str,
+        origin: str,
+        build: Build = Build.UNKNOWN,
+        promised: tuple[str, ...] = (),
+    ) -> Library:
+        """A library of `engine` that the driver has not probed."""
+        return cls(path, EngineIdentity(engine, None, str(path), build), promised, origin)
 
 
 def version_key(version: str | None) -> tuple[int, ...]:

@@ -10,11 +10,10 @@ import signal
 import subprocess
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lsmtune.engines.library import engines_folder, file_sha256
+from lsmtune.engines.library import Library, engines_folder, file_sha256
 from lsmtune.errors import LsmtuneError
 from lsmtune.machine.files import MARKER, file_lock, is_owned, temporary_folder, write_whole
 
@@ -104,26 +103,11 @@ def open_log(folder: Path, name: str) -> IO[str]:
 
 _RECORD = "installed.json"
 
-
-@dataclass(frozen=True)
-class Fetched:
-    """An engine library on disk that is ready to be probed and registered.
-
-    `compressions` are those that its recipe promises, by their short names; none for a library
-    that the user brought.
-    """
-
-    path: Path
-    engine_name: str
-    origin: str
-    compressions: tuple[str, ...] = ()
-
-
 # Raises LsmtuneError for a library that must not be installed.
-Accept = Callable[[Fetched], object]
+Accept = Callable[[Library], object]
 
 
-def installed(name: str) -> Fetched | None:
+def installed(name: str) -> Library | None:
     """What the folder `name` holds, or None when it is absent or no longer whole."""
     folder = engines_folder() / name
     try:
@@ -131,8 +115,8 @@ def installed(name: str) -> Fetched | None:
         library = folder / record["file"]
         if file_sha256(library) != record["sha256"]:
             return None
-        compressions = tuple(record.get("compressions", ()))
-        return Fetched(library, record["engine_name"], record["origin"], compressions)
+        promised = tuple(record.get("compressions", ()))
+        return Library.unprobed(library, record["engine_name"], record["origin"], promised=promised)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -145,8 +129,8 @@ def unregistered(registered: Collection[str]) -> tuple[str, ...]:
     names = [record.parent.name for record in sorted(engines_folder().glob(f"*/{_RECORD}"))]
     found = [one for one in map(installed, names) if one and str(one.path) not in registered]
     return tuple(
-        f"{one.engine_name} library {one.path} is installed and not registered; next step: lsmtune "
-        f"engines add {one.path}, or delete {one.path.parent}"
+        f"{one.identity.name} library {one.path} is installed and not registered; next step: "
+        f"lsmtune engines add {one.path}, or delete {one.path.parent}"
         for one in found
     )
 
@@ -160,7 +144,7 @@ def install_folder(
     *,
     compressions: tuple[str, ...] = (),
     again: bool = False,
-) -> Fetched:
+) -> Library:
     """The folder `name`, made by `fill` unless it is already there, whole, and promises the same.
 
     `fill` gets a work folder and returns the library's path within it; only that file is
@@ -182,7 +166,7 @@ def install_folder(
             raise LsmtuneError(f"{folder}: {why}; next step: move it away")
         with temporary_folder("install", root) as work:
             library = fill(work)
-            accept(Fetched(library, engine_name, origin, compressions))
+            accept(Library.unprobed(library, engine_name, origin, promised=compressions))
             folder.mkdir(exist_ok=True)
             (folder / MARKER).touch()
             kept = library.resolve().replace(folder / library.name)
@@ -194,4 +178,4 @@ def install_folder(
             "compressions": compressions,
         }
         write_whole(folder / _RECORD, json.dumps(record, indent=2) + "\n")
-    return Fetched(kept, engine_name, origin, compressions)
+    return Library.unprobed(kept, engine_name, origin, promised=compressions)
