@@ -75,7 +75,14 @@ from dataclasses import dataclass, replace
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES, version_key
-from lsmtune.engines.option_names import parts_of, whole_size
+from lsmtune.engines.option_names import (
+    BLOCK_CACHE,
+    CACHE_CAPACITY,
+    FILTER_POLICY,
+    NO_BLOCK_CACHE,
+    parts_of,
+    whole_size,
+)
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.setting import read_number
@@ -186,7 +193,6 @@ def leveldb_memory(options: ModelOptions) -> dict[str, int]:
 
 # --- RocksDB
 
-_TABLE = "block_based_table_factory"
 _POINTER_BYTES = 8
 _DIRECT_READAHEAD_BYTES = 2 * _MIB  # where it is 0 (SanitizeOptions, db/db_impl/db_impl_open.cc)
 _KERNEL_READAHEAD_SINCE = "8.5"
@@ -284,15 +290,14 @@ def _has_prefixes(options: ModelOptions) -> bool:
 
 
 def _block_cache_bytes(options: ModelOptions) -> int:
-    if options.truth(f"{_TABLE}.no_block_cache"):
+    if options.truth(NO_BLOCK_CACHE):
         return 0
-    name = f"{_TABLE}.block_cache"
-    if f"{name}.capacity" in options.given:
-        return options.whole(f"{name}.capacity")
-    if str(options.value(name)) not in _NOTHING:
-        return options.whole(name)
-    without = {n: v for n, v in options.given.items() if n != name}
-    return replace(options, given=without).whole(name)
+    if CACHE_CAPACITY in options.given:
+        return options.whole(CACHE_CAPACITY)
+    if str(options.value(BLOCK_CACHE)) not in _NOTHING:
+        return options.whole(BLOCK_CACHE)
+    without = {n: v for n, v in options.given.items() if n != BLOCK_CACHE}
+    return replace(options, given=without).whole(BLOCK_CACHE)
 
 
 def _jobs(options: ModelOptions) -> tuple[int, int, int]:
@@ -329,13 +334,12 @@ def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactio
 
 def _check_filter(options: ModelOptions) -> None:
     """Refuse what is no filter. It has no part of its own: its memory depends on the data."""
-    name = f"{_TABLE}.filter_policy"
-    given = options.given
-    policy = str(given[f"{name}.id"] if f"{name}.id" in given else options.value(name))
+    name = f"{FILTER_POLICY}.id" if f"{FILTER_POLICY}.id" in options.given else FILTER_POLICY
+    policy = str(options.value(name))
     kind, _, rest = policy.partition(":")
-    has_bits = f"{name}.bits_per_key" in given or _BITS.match(rest) is not None
+    has_bits = f"{FILTER_POLICY}.bits_per_key" in options.given or _BITS.match(rest) is not None
     if kind not in _NOTHING and (kind not in _FILTERS or not has_bits):
-        raise InputError(options.source, name, found=policy, allowed=_FILTER_ALLOWED)
+        raise InputError(options.source, FILTER_POLICY, found=policy, allowed=_FILTER_ALLOWED)
 
 
 # --- the model

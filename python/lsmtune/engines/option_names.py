@@ -27,10 +27,11 @@ DB_SECTION = "DBOptions"
 CF_SECTION = "CFOptions"
 TABLE_SECTION = "TableOptions/BlockBasedTable"
 TABLE_OPTION = "block_based_table_factory"
+BLOCK_CACHE = f"{TABLE_OPTION}.block_cache"
+NO_BLOCK_CACHE = f"{TABLE_OPTION}.no_block_cache"
+FILTER_POLICY = f"{TABLE_OPTION}.filter_policy"
 # The size of a block cache, which is what `block_cache` alone says.
-_CACHE = f"{TABLE_OPTION}.block_cache"
-_CAPACITY = f"{_CACHE}.capacity"
-
+CACHE_CAPACITY = f"{BLOCK_CACHE}.capacity"
 
 _SECTIONS = {"db": DB_SECTION, "column_family": CF_SECTION, "table": TABLE_SECTION}
 
@@ -188,7 +189,7 @@ def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, 
 
 
 def _settings_of(name: str, text: str, source: str) -> list[Setting]:
-    name = _CACHE if name == _CAPACITY else name
+    name = BLOCK_CACHE if name == CACHE_CAPACITY else name
     option, field = (None, None) if name == TABLE_OPTION else _locate(name, source)
     is_structure = option is None or (field is None and option.fields() and text.startswith("{"))
     if option is not None and not is_structure:

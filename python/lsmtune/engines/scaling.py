@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from lsmtune.engines.catalogue import OptionInfo, catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.option_names import TABLE_OPTION, number_to, split_structure
+from lsmtune.engines.option_names import BLOCK_CACHE, CACHE_CAPACITY, number_to, split_structure
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import same_value
 
@@ -28,10 +28,6 @@ PAGE_BYTES = 4096
 # the background 11.5 MB more (RocksDB 10.10.1). What a model has too much is page cache that the
 # target lacks: with 48 MiB it held 1.28 of its database, the target 0.84.
 PROCESS_BYTES, THREAD_BYTES = 13 << 20, 1 << 20
-
-# `{capacity=1G}` is another way to state the size of the cache.
-_CACHE = f"{TABLE_OPTION}.block_cache"
-_CAPACITY = f"{_CACHE}.capacity"
 
 
 def scaled(
@@ -54,8 +50,8 @@ def scaled(
     if scale == 1.0 or engine not in ENGINE_KINDS:
         return dict(options)
     sizes = scaling_options(engine)
-    if _CACHE in sizes:
-        sizes[_CAPACITY] = sizes[_CACHE]
+    if BLOCK_CACHE in sizes:  # `{capacity=1G}` is another way to state it
+        sizes[CACHE_CAPACITY] = sizes[BLOCK_CACHE]
     found, defaults = _taken_apart(options, sizes), catalogue_defaults(engine, version)
     for name, info in sizes.items():
         value = found.get(name)

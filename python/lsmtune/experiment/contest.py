@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model, model_options
+from lsmtune.engines.option_names import BLOCK_CACHE
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.fields import STRICT, Version, described, found_text, refusing
@@ -81,8 +82,6 @@ BUILT_IN = "built in"
 _KIND = FileKind("rules")
 _EXPRESSION = "a condition such as write_buffer_size <= 1GiB, or one for each engine by name"
 _MEMORY_MODEL = "memory_model_bytes"
-# RocksDB spells its size in several ways, and `no_block_cache` makes it none.
-_BLOCK_CACHE = "block_based_table_factory.block_cache"
 
 
 def _by_engine(value: object) -> object:
@@ -252,7 +251,7 @@ def _values(
     values = {**catalogue_defaults(rules.engine, version), **options.given}
     constraints = rules.constraints.values()
     named_options = {name for constraint in constraints for name in constraint.option_names}
-    for name in (named_options - {_BLOCK_CACHE}) & options.given.keys():
+    for name in (named_options - {BLOCK_CACHE}) & options.given.keys():
         # A number or truth where the option is one: an engine's own `64M` is one, too.
         kind = option_catalogue(rules.engine)[name].type
         if kind == "int":
@@ -262,9 +261,9 @@ def _values(
         else:
             values[name] = options.truth(name) if kind == "bool" else options.value(name)
     names_model = any(_MEMORY_MODEL in constraint.fact_names for constraint in constraints)
-    if names_model or _BLOCK_CACHE in named_options:
+    if names_model or BLOCK_CACHE in named_options:
         parts = memory_model(rules.engine, config.options, version=version or "", source=source)
         values[_MEMORY_MODEL] = sum(parts.values())
-        if _BLOCK_CACHE in named_options:
-            values[_BLOCK_CACHE] = parts["block_cache"]
+        if BLOCK_CACHE in named_options:  # spelled in several ways; `no_block_cache` makes it none
+            values[BLOCK_CACHE] = parts["block_cache"]
     return values

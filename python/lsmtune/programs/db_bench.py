@@ -11,7 +11,7 @@ from functools import partial
 from lsmtune.driver.runner import DATABASE
 from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.formats.db_bench import flags_of
-from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.engines.option_names import BLOCK_CACHE, NO_BLOCK_CACHE
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import PhaseMeasurement
@@ -103,7 +103,6 @@ _WITHOUT_DURATION = _EACH_ONCE | {"readseq"}
 _HAS_A_WRITER = "readwhilewriting"
 _OPTIONS = "OPTIONS"
 _REPORT = "report.csv"
-_CACHE, _NO_CACHE = f"{TABLE_OPTION}.block_cache", f"{TABLE_OPTION}.no_block_cache"
 # What mixgraph calls the types of a mix; a seek goes on through its entries.
 _MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 
@@ -275,11 +274,11 @@ def _cache_flags(options: Mapping[str, OptionValue], known: Collection[str]) -> 
     Raises InputError for a size that is no whole number, which is what the flag takes.
     """
     request = ExportRequest("rocksdb", options)
-    wants_none = request.values().get(_NO_CACHE) in ("true", "1")
+    wants_none = request.values().get(NO_BLOCK_CACHE) in ("true", "1")
     said, left_out = flags_of(request)
-    refused = next((each.refused for each in left_out if each.option == _CACHE), None)
+    refused = next((each.refused for each in left_out if each.option == BLOCK_CACHE), None)
     if refused is not None and not wants_none:
-        raise refused.but(source=f"--runner {ROCKSDB_NAME}", field=f"options.{_CACHE}")
+        raise refused.but(source=f"--runner {ROCKSDB_NAME}", field=f"options.{BLOCK_CACHE}")
     size = "0" if wants_none else said.get("cache_size")
     if size is None:
         return ()

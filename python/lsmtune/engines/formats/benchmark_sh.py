@@ -16,7 +16,7 @@ from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut
 from lsmtune.engines.formats.db_bench import ROCKSDB_FLAGS, as_arguments, flags_of
 from lsmtune.engines.formats.spelling import COMPRESSION_IN_DB_BENCH, number, word
-from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.engines.option_names import BLOCK_CACHE, FILTER_POLICY, TABLE_OPTION
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.parameter import same_value
@@ -30,7 +30,7 @@ _UNIVERSAL = "compaction_options_universal"
 # is no whole number of a variable's unit becomes a flag instead.
 _VARIABLES: Mapping[str, tuple[str, int]] = {
     f"{TABLE_OPTION}.block_size": ("BLOCK_SIZE", 1),
-    f"{TABLE_OPTION}.block_cache": ("CACHE_SIZE", 1),
+    BLOCK_CACHE: ("CACHE_SIZE", 1),
     "compression_opts.max_dict_bytes": ("COMPRESSION_MAX_DICT_BYTES", 1),
     "write_buffer_size": ("WRITE_BUFFER_SIZE_MB", _MIB),
     "target_file_size_base": ("TARGET_FILE_SIZE_BASE_MB", _MIB),
@@ -62,7 +62,6 @@ _SET_BY_IT = (
     "max_write_buffer_number",
 )
 _PIN_L0 = f"{TABLE_OPTION}.pin_l0_filter_and_index_blocks_in_cache"
-_FILTER = f"{TABLE_OPTION}.filter_policy"
 # By style, behind all flags.
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "leveled": {"num_levels": "8", "level_compaction_dynamic_level_bytes": "true", _PIN_L0: "true"},
@@ -74,7 +73,7 @@ _BEHIND = "tools/benchmark.sh TEST $BENCHMARK_FLAGS"
 def write(request: ExportRequest) -> Exported:
     """Lines to source in a shell."""
     defaults = catalogue_defaults("rocksdb", request.version)
-    values = {_FILTER: "nullptr"} | request.values()
+    values = {FILTER_POLICY: "nullptr"} | request.values()
     stated_style = values.pop(_STYLE, "kCompactionStyleLevel")
     style = _STYLES.get(stated_style, "leveled")
     universal = (*_UNIVERSAL_VARIABLES, _TRIVIAL_MOVE) if style == "universal" else ()

@@ -49,12 +49,18 @@ from lsmtune.engines.formats.spelling import (
     word,
 )
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.engines.option_names import TABLE_OPTION, CatalogueOption, find_written
+from lsmtune.engines.option_names import (
+    BLOCK_CACHE,
+    FILTER_POLICY,
+    NO_BLOCK_CACHE,
+    TABLE_OPTION,
+    CatalogueOption,
+    find_written,
+)
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.units import whole_number
 
-FILTER_OPTION = f"{TABLE_OPTION}.filter_policy"
 BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
 
 _UNIVERSAL_NUMBERS = (
@@ -99,7 +105,7 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
     "allow_mmap_reads": boolean("mmap_read"),
     "allow_mmap_writes": boolean("mmap_write"),
     f"{TABLE_OPTION}.checksum": word("checksum_type", CHECKSUM),
-    f"{TABLE_OPTION}.block_cache": number("cache_size"),
+    BLOCK_CACHE: number("cache_size"),
     "compaction_options_universal.allow_trivial_move": boolean("universal_allow_trivial_move"),
     "compaction_options_universal.incremental": boolean("universal_incremental"),
     # To most of these 0 is "unsaid" there, and one of them says so with -1.
@@ -186,7 +192,7 @@ def flags_of(request: ExportRequest) -> tuple[dict[str, str], tuple[LeftOut, ...
 def _flag_of(engine_name: str, name: str) -> Spelling | None:
     if engine_name != "rocksdb":
         return LEVELDB_FLAGS.get(name)
-    if name == FILTER_OPTION:
+    if name == FILTER_POLICY:
         return _FILTER
     option, field = find_written(name)
     return ROCKSDB_FLAGS.get(name) or (None if option is None or field else same_name_flag(option))
@@ -244,8 +250,6 @@ _LEFT_OUT = {
     "options_file": "import that file itself",
 }
 
-
-_CACHE_OPTION, _NO_CACHE_OPTION = f"{TABLE_OPTION}.block_cache", f"{TABLE_OPTION}.no_block_cache"
 # Numbers with which db_bench leaves the engine's default.
 _UNSAID: Mapping[str, Mapping[str, range]] = {
     "rocksdb": {
@@ -259,9 +263,9 @@ _UNSAID: Mapping[str, Mapping[str, range]] = {
 def _as_meant(engine: str, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
     """`options` without what db_bench passes over; to RocksDB's a cache of 0 or less is none."""
     meant = {name: v for name, v in options.items() if v not in _UNSAID[engine].get(name, range(0))}
-    if int(meant.get(_CACHE_OPTION, 1)) <= 0:  # `NewCache` in tools/db_bench_tool.cc
-        del meant[_CACHE_OPTION]
-        meant[_NO_CACHE_OPTION] = True
+    if int(meant.get(BLOCK_CACHE, 1)) <= 0:  # `NewCache` in tools/db_bench_tool.cc
+        del meant[BLOCK_CACHE]
+        meant[NO_BLOCK_CACHE] = True
     return meant
 
 
@@ -326,7 +330,7 @@ def read(request: ImportRequest) -> ImportedConfig:
             options[option.name] = typed
     bits = int(filters.get(BLOOM_FLAG, -1))
     if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
-        options[FILTER_OPTION] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)
+        options[FILTER_POLICY] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)
     if not options and not filters and not notes.lines:
         raise InputError(request.source, why="has no flags", allowed="--name=value")
     return ImportedConfig(engine, _as_meant(engine, options), notes.taken())

@@ -18,7 +18,7 @@ from lsmtune.engines.formats.spelling import (
     number,
     word,
 )
-from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.engines.option_names import BLOCK_CACHE, FILTER_POLICY, NO_BLOCK_CACHE, TABLE_OPTION
 from lsmtune.errors import InputError
 
 _NUMBERS = (
@@ -51,10 +51,8 @@ FLAGS: Mapping[str, Spelling] = {
     "level0_stop_writes_trigger": number("level-zero-stop-writes-trigger"),
     "memtable_prefix_bloom_size_ratio": decimal("memtable-prefix-bloom-ratio"),
     f"{TABLE_OPTION}.block_size": number("block-opt-block-size"),
-    f"{TABLE_OPTION}.block_cache": number("block-opt-lru-cache"),
-    f"{TABLE_OPTION}.filter_policy": Spelling(
-        "block-opt-bloom-filter-bits-per-key", _say_bits, str
-    ),
+    BLOCK_CACHE: number("block-opt-lru-cache"),
+    FILTER_POLICY: Spelling("block-opt-bloom-filter-bits-per-key", _say_bits, str),
     "use_fsync": _switch("use-fsync", "true"),
     "use_direct_reads": _switch("use-direct-reads", "true"),
     "use_direct_io_for_flush_and_compaction": _switch(
@@ -63,7 +61,7 @@ FLAGS: Mapping[str, Spelling] = {
     "disable_auto_compactions": _switch("disable-auto-compactions", "true"),
     "allow_concurrent_memtable_write": _switch("disable-concurrent-memtable-write", "false"),
     "advise_random_on_open": _switch("disable-advise-random-on-open", "false"),
-    f"{TABLE_OPTION}.no_block_cache": _switch("block-opt-disable-cache", "true"),
+    NO_BLOCK_CACHE: _switch("block-opt-disable-cache", "true"),
     f"{TABLE_OPTION}.cache_index_and_filter_blocks": _switch(
         "block-opt-cache-index-and-filter-blocks", "true"
     ),

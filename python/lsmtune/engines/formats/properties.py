@@ -41,7 +41,7 @@ from lsmtune.engines.formats.spelling import (
     number,
     word,
 )
-from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.engines.option_names import BLOCK_CACHE, FILTER_POLICY
 from lsmtune.engines.properties import SETTING, Properties, Property
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
@@ -116,8 +116,8 @@ PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
         "max_open_files": _number("max_open_files", -1, _INT_MAX, without=0),
         "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
         "compression": word("compression", COMPRESSION_IN_YCSB),
-        f"{TABLE_OPTION}.block_cache": _number("cache_size", 1, _LONG_MAX),
-        f"{TABLE_OPTION}.filter_policy": _bloom_bits("bloom_bits"),
+        BLOCK_CACHE: _number("cache_size", 1, _LONG_MAX),
+        FILTER_POLICY: _bloom_bits("bloom_bits"),
     },
 }
 _ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}

@@ -24,12 +24,8 @@ from lsmtune.engines.formats.rocksdb_options import (
     check_engine,
     options_of,
 )
-from lsmtune.engines.formats.spelling import (
-    CHECKSUM,
-    known_options,
-    numbered,
-)
-from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.engines.formats.spelling import CHECKSUM, known_options, numbered
+from lsmtune.engines.option_names import BLOCK_CACHE, FILTER_POLICY, TABLE_OPTION
 from lsmtune.errors import InputError
 
 _OPTION = re.compile(
@@ -47,8 +43,6 @@ _LISTS = {
     "max_bytes_for_level_multiplier_addtl": "max_bytes_for_level_multiplier_additional",
     "compression": "compression_per_level",
 }
-_CACHE = f"{TABLE_OPTION}.block_cache"
-_FILTER = f"{TABLE_OPTION}.filter_policy"
 # Printed without being an option that a text can set: the process's own objects, and what the
 # engine makes of them.
 _NOT_OPTIONS = frozenset(
@@ -191,7 +185,7 @@ class _Dump:
         if name == "block_cache_name":
             self._cache_name = value or self._cache_name
         elif name == "capacity":
-            self.stated.setdefault(_CACHE, Stated(value, number))
+            self.stated.setdefault(BLOCK_CACHE, Stated(value, number))
         elif f"{TABLE_OPTION}.{name}" in known_options(ENGINE) and name != "block_cache":
             self._state(f"{TABLE_OPTION}.{name}", value, number)
 
@@ -202,7 +196,7 @@ class _Dump:
         if _ADDRESS.match(value):
             self.notes.add(number, name, "left out: the LOG has no more of it than its address")
             return
-        if name == _FILTER and value != "nullptr":
+        if name == FILTER_POLICY and value != "nullptr":
             text = f"left out: the LOG says {value}, without its bits per key"
             self.notes.add(number, name, text)
             return
@@ -219,10 +213,10 @@ class _Dump:
 
     def note_what_is_open(self) -> None:
         """Says what the names of objects leave open."""
-        cache = self.stated.get(_CACHE)
+        cache = self.stated.get(BLOCK_CACHE)
         if cache is not None:
             text = f"of the {self._cache_name} only the capacity is carried over"
-            self.notes.add(cache.line, _CACHE, text)
+            self.notes.add(cache.line, BLOCK_CACHE, text)
         for name in ("prefix_extractor", "memtable_insert_with_hint_prefix_extractor"):
             extractor = self.stated.get(name)
             if extractor and extractor.text in ("rocksdb.FixedPrefix", "rocksdb.CappedPrefix"):

@@ -32,13 +32,14 @@ from lsmtune.engines.formats.base import (
     LeftOut,
     Notes,
 )
-from lsmtune.engines.formats.spelling import (
-    SOURCE,
-    known_options,
-)
+from lsmtune.engines.formats.spelling import SOURCE, known_options
 from lsmtune.engines.option_names import (
+    BLOCK_CACHE,
+    CACHE_CAPACITY,
     CF_SECTION,
     DB_SECTION,
+    FILTER_POLICY,
+    NO_BLOCK_CACHE,
     TABLE_OPTION,
     TABLE_SECTION,
     Setting,
@@ -77,13 +78,10 @@ _OPENING = frozenset(
         "fail_if_options_file_error",
     }
 )
-_CACHE_NAME = "block_cache"
-_CACHE = f"{TABLE_OPTION}.{_CACHE_NAME}"
-_NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
 _CACHE_UNSTATED = (
     "RocksDB writes no size of the block cache into an OPTIONS file, so that it is the engine's "
-    f"default, 32 MiB (8 MiB before 8.2); the LOG beside the file states it; or add "
-    f'{_CACHE_NAME}=SIZE to a copy\'s [TableOptions/BlockBasedTable "default"]'
+    "default, 32 MiB (8 MiB before 8.2); the LOG beside the file states it; or add "
+    'block_cache=SIZE to a copy\'s [TableOptions/BlockBasedTable "default"]'
 )
 _MEMTABLE = "memtable_factory"
 # The class names that RocksDB writes, and the names that it takes as well (db/memtable.cc and
@@ -95,7 +93,6 @@ _MEMTABLES = {
     "HashLinkListRepFactory": "hash_linkedlist",
 }
 _TABLE_KIND = "table_factory"
-_FILTER = f"{TABLE_OPTION}.filter_policy"
 # As versions before 7.0 wrote every filter of their own.
 _FILTERS_WITHOUT_BITS = frozenset({"rocksdb.BuiltinBloomFilter", "rocksdb.BuiltinFilter"})
 # RocksDB up to 6.14 wrote this 32-bit option together with the four bytes behind it
@@ -165,7 +162,7 @@ def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
             fields = {}  # a list of objects, which stays whole
         inner = {f"{name}.{field}": Stated(part, line) for field, part in fields.items()}
         # A block cache's capacity is what `block_cache` says here.
-        inner = {_CACHE if n == f"{_CACHE}.capacity" else n: part for n, part in inner.items()}
+        inner = {BLOCK_CACHE if n == CACHE_CAPACITY else n: part for n, part in inner.items()}
         if any(part in known_options(ENGINE) for part in inner):
             flat |= _taken_apart(inner)
         else:
@@ -185,7 +182,7 @@ def _left_out(name: str, text: str) -> str | None:
         return "" if default else "how a database is opened is for lsmtune to say"
     if text == "":
         return ""
-    if name == _FILTER and text in _FILTERS_WITHOUT_BITS:
+    if name == FILTER_POLICY and text in _FILTERS_WITHOUT_BITS:
         return f"{text} does not say its bits per key"
     if name not in known_options(ENGINE):
         return "" if text in _NOTHING else "no option of RocksDB that lsmtune knows"
@@ -274,9 +271,9 @@ def read(request: ImportRequest) -> ImportedConfig:
             raise InputError(request.source, why=f"has no section {_shown(*section)}")
     whole = _SIGN_OF_A_WHOLE_DUMP in file.stated
     options = options_of(file.stated, file.notes, whole=whole, keep_defaults=request.keep_defaults)
-    if whole and _CACHE not in options and options.get(_NO_CACHE) is not True:
+    if whole and BLOCK_CACHE not in options and options.get(NO_BLOCK_CACHE) is not True:
         # Unsaid, an operator's cache of 16 GiB becomes 32 MiB, and the larger one a gain.
-        file.notes.add(None, _CACHE, _CACHE_UNSTATED)
+        file.notes.add(None, BLOCK_CACHE, _CACHE_UNSTATED)
     return ImportedConfig(ENGINE, options, file.notes.taken(), file.version)
 
 
@@ -352,8 +349,7 @@ def _unescaped(text: str) -> str:
 
 # --- writing
 
-_CAPACITY = "capacity"
-_CACHE_KIND = f"{_CACHE}.id"
+_CACHE_KIND = f"{BLOCK_CACHE}.id"
 _LRU_CACHE = "lru_cache"
 
 
@@ -385,7 +381,7 @@ def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut,
     """
     located, left_out = [], []
     all_of_it = settings(request.options, SOURCE)
-    has_size = any(setting.name == _CACHE for setting in all_of_it)
+    has_size = any(setting.name == BLOCK_CACHE for setting in all_of_it)
     for setting in all_of_it:
         if setting.name == _CACHE_KIND:
             # RocksDB reads LRU caches only (`cache/cache.cc`), and has no name for their kind.
@@ -393,8 +389,8 @@ def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut,
                 continue
             why, kind = "an OPTIONS file can only ask for an LRU cache", setting.value
             refused = InputError(SOURCE, setting.name, found=kind, why=why, allowed=_LRU_CACHE)
-        elif setting.name.startswith(f"{_CACHE}.") and not has_size:
-            allowed = f"{_CACHE} beside it; RocksDB would make an empty cache"
+        elif setting.name.startswith(f"{BLOCK_CACHE}.") and not has_size:
+            allowed = f"{BLOCK_CACHE} beside it; RocksDB would make an empty cache"
             why = "no size of the cache"
             refused = InputError(SOURCE, setting.name, why=why, allowed=allowed)
         else:
@@ -417,7 +413,7 @@ def stated_in(located: Sequence[Setting], section: str) -> dict[str, str]:
             structures.setdefault(setting.option.name, {})[setting.field] = setting.value
     for name in structures.keys() & whole.keys():
         # The part that a plain value of an object stands for: its size, or its kind.
-        principal = _CAPACITY if name == _CACHE_NAME else "id"
+        principal = "capacity" if name == "block_cache" else "id"
         structures[name] = {principal: whole.pop(name), **structures[name]}
     for name, fields in structures.items():
         whole[name] = structure(fields)

@@ -27,8 +27,10 @@ from lsmtune.engines.formats.base import (
 from lsmtune.engines.formats.rocksdb_options import options_text, sayable, stated_in, structure
 from lsmtune.engines.formats.spelling import Spelling, number, word
 from lsmtune.engines.option_names import (
+    BLOCK_CACHE,
     CF_SECTION,
     DB_SECTION,
+    NO_BLOCK_CACHE,
     TABLE_OPTION,
     TABLE_SECTION,
     Setting,
@@ -199,8 +201,6 @@ def tuned_options() -> tuple[Options, dict[str, Options]]:
         (Path(folder) / "OPTIONS-000001").write_text(OPTIONS)
         return Options.load_latest(folder, Env(), False, Cache($cache))
 ''')
-_CACHE = f"{TABLE_OPTION}.block_cache"
-_NO_CACHE = f"{TABLE_OPTION}.no_block_cache"
 _CACHE_BEFORE = 8 << 20  # where the catalogue knows no default
 
 
@@ -216,17 +216,17 @@ def _python(request: ExportRequest) -> Exported:
 def _by_file(request: ExportRequest, template: Template) -> Exported:
     """`template` with an OPTIONS file and the size of the cache that the binding puts in it."""
     located, without = sayable(request)
-    cache = catalogue_defaults("rocksdb", request.version).get(_CACHE, _CACHE_BEFORE)
+    cache = catalogue_defaults("rocksdb", request.version).get(BLOCK_CACHE, _CACHE_BEFORE)
     kept, left_out = [], list(without)
     for setting in located:
-        is_part = setting.name.startswith(f"{_CACHE}.")
-        if is_part or (setting.name == _NO_CACHE and setting.value in ("true", "1")):
+        is_part = setting.name.startswith(f"{BLOCK_CACHE}.")
+        if is_part or (setting.name == NO_BLOCK_CACHE and setting.value in ("true", "1")):
             why = "the binding puts a block cache of its own in place, of which it knows the size"
             left_out.append(LeftOut(setting.name, setting.value, why))
             continue
-        if setting.name == _CACHE:
+        if setting.name == BLOCK_CACHE:
             try:
-                cache = number(_CACHE, 0, 2**63 - 1).say(_CACHE, setting.value)
+                cache = number(BLOCK_CACHE, 0, 2**63 - 1).say(BLOCK_CACHE, setting.value)
             except InputError as error:
                 left_out.append(LeftOut.of(setting.value, error))
                 continue
