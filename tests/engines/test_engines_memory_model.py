@@ -315,7 +315,7 @@ def test_real_engines_stay_below_the_model(
     library: Path = request.getfixturevalue(f"{case.engine}_library")
     empty = measured(driver, library, Case(case.engine), tmp_path / "empty")
     full = measured(driver, library, case, tmp_path / "full")
-    model = memory_model(case.engine, case.options, version=full.engine.version or "")
+    model = memory_model(case.engine, case.options, version=full.engine.version)
     bound = sum(model.values()) + case.mapped_bytes
     used = (full.rss_bytes_max or 0) - (empty.rss_bytes_max or 0)
     assert case.share_min * bound < used <= (1 + SLACK) * bound

@@ -162,7 +162,7 @@ def test_the_size_of_the_block_cache_has_the_default_of_the_catalogue(
 ) -> None:
     info = CATALOGUE["block_based_table_factory.block_cache"]
     for bench in (release, distribution):
-        default = info.default_in(bench.engine.version or "")
+        default = info.default_in(bench.engine.version)
         assert bench.probed[f"{info.name}.capacity"] == str(default)
 
 

@@ -177,8 +177,10 @@ class OptionInfo:
         """Whether an open database of `version` can change the option."""
         return self.mutable and version_key(version) >= version_key(self.mutable_since)
 
-    def default_in(self, version: str) -> OptionValue | None:
-        """The engine's default in `version`, which must have the option."""
+    def default_in(self, version: str | None) -> OptionValue | None:
+        """The engine's default in `version`, which must have the option; None is the newest."""
+        if version is None:
+            return self.default
         return in_version(version, self.older_defaults, self.default)
 
     def parameter(self) -> Parameter:
@@ -340,7 +342,7 @@ def catalogue_defaults(engine: str | None, version: str | None = None) -> Mappin
     if engine is None or not has_catalogue(engine):
         return MappingProxyType({})
     defaults = {
-        name: info.default if version is None else info.default_in(version)
+        name: info.default_in(version)
         for name, info in option_catalogue(engine).items()
         if version is None or info.exists_in(version)
     }

@@ -103,13 +103,13 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """`given` by dotted name; the rest are the defaults of `engine` in `version` (the newest: "").
+    """`given` by dotted name; the rest are defaults of `engine` in `version`, None for the newest.
 
     Every reader raises `InputError`, naming `source` and the option, for a value of another kind.
     """
 
     engine: str
-    version: str
+    version: str | None
     given: Mapping[str, OptionValue]
     source: str
 
@@ -117,8 +117,7 @@ class ModelOptions:
         """The option as given, else its default."""
         if name in self.given:
             return self.given[name]
-        info = option_catalogue(self.engine)[name]
-        default = info.default_in(self.version) if self.version else info.default
+        default = option_catalogue(self.engine)[name].default_in(self.version)
         if default is None:
             raise LookupError(f"{name} has no default")
         return default
@@ -158,7 +157,7 @@ class ModelOptions:
 
 
 def model_options(
-    engine: str, options: Mapping[str, OptionValue], version: str, source: str
+    engine: str, options: Mapping[str, OptionValue], version: str | None, source: str
 ) -> ModelOptions:
     """`options` with nested values (`{capacity=8M;}`) taken apart.
 
@@ -316,8 +315,8 @@ def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactio
     if style not in _STYLES:
         raise InputError(options.source, "compaction_style", found=style, known=_STYLES)
     direct = options.truth("use_direct_reads")
-    version = options.version
-    buffered_too = version and version_key(version) < version_key(_KERNEL_READAHEAD_SINCE)
+    version, since = options.version, version_key(_KERNEL_READAHEAD_SINCE)
+    buffered_too = version is not None and version_key(version) < since
     readahead = options.whole("compaction_readahead_size")
     if direct and readahead == 0:
         readahead = _DIRECT_READAHEAD_BYTES
@@ -351,12 +350,12 @@ def memory_model(
     engine_name: str,
     options: Mapping[str, OptionValue],
     *,
-    version: str = "",
+    version: str | None = None,
     source: str = "options",
 ) -> dict[str, int]:
     """Bytes by part for `options` (by dotted name) of an engine; absent ones have their defaults.
 
-    The defaults are those of `version`, of the newest one known when it is empty. The engines
+    The defaults are those of `version`, of the newest one known when it is None. The engines
     within the driver have no options and no parts. Raises `InputError`, naming `source` and the
     option, for a value that cannot be read, and for an unknown engine.
     """

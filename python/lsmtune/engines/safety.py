@@ -197,8 +197,7 @@ def doubts(
     """
     memory, unsafe = "", []
     if engine.name in ENGINE_KINDS:
-        version = engine.version or ""
-        parts = memory_model(engine.name, config.options, version=version, source=source)
+        parts = memory_model(engine.name, config.options, version=engine.version, source=source)
         memory = _memory_clause(parts, limits.memory_bytes)
     for name, value, reason in unsafe_uses(engine.name, config.options, durability):
         info = option_catalogue(engine.name).get(name)

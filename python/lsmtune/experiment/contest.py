@@ -247,7 +247,7 @@ def _values(
     rules: Rules, config: Config, source: str, version: str | None
 ) -> dict[str, OptionValue]:
     """What the rules may name: defaults, the entry's own options, the memory model."""
-    options = model_options(rules.engine, config.options, version or "", source)
+    options = model_options(rules.engine, config.options, version, source)
     values = {**catalogue_defaults(rules.engine, version), **options.given}
     constraints = rules.constraints.values()
     named_options = {name for constraint in constraints for name in constraint.option_names}
@@ -262,7 +262,7 @@ def _values(
             values[name] = options.truth(name) if kind == "bool" else options.value(name)
     names_model = any(_MEMORY_MODEL in constraint.fact_names for constraint in constraints)
     if names_model or BLOCK_CACHE in named_options:
-        parts = memory_model(rules.engine, config.options, version=version or "", source=source)
+        parts = memory_model(rules.engine, config.options, version=version, source=source)
         values[_MEMORY_MODEL] = sum(parts.values())
         if BLOCK_CACHE in named_options:  # spelled in several ways; `no_block_cache` makes it none
             values[BLOCK_CACHE] = parts["block_cache"]

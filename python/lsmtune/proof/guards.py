@@ -195,7 +195,7 @@ def circumstances_of(
     `version`: the engine's, None for the newest one that the model knows.
     """
     modelled = of_memory and engine in ENGINE_KINDS
-    parts = memory_model(engine, options, version=version or "") if modelled else {}
+    parts = memory_model(engine, options, version=version) if modelled else {}
     known = {**defaults, **options, MEMORY_MODEL: sum(parts.values())}
     return Circumstances(known, [facts_of(workload) for workload in workloads], source, engine)
 

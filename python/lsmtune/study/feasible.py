@@ -296,4 +296,4 @@ class Feasibility:
         engine = self._spec.engine_name
         if engine not in ENGINE_KINDS:
             return 0
-        return sum(memory_model(engine, options, version=self._spec.engine_version or "").values())
+        return sum(memory_model(engine, options, version=self._spec.engine_version).values())
