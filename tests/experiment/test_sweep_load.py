@@ -16,7 +16,7 @@ from lsmtune.experiment.sweep import (
     load_sweep,
     parse_sweep,
 )
-from lsmtune.model.request import Limits
+from lsmtune.model.request import DatabaseSpec, Limits
 
 pytestmark = pytest.mark.usefixtures("in_memory")
 
@@ -65,7 +65,7 @@ def test_a_file_says_all_that_a_sweep_has(tmp_path: Path) -> None:
     ]
     assert sweep.options == {"compression": "none"}
     assert sweep.limits == Limits(60.0, 1 << 30, 2 << 30)
-    assert sweep.databases_bytes == 0
+    assert sweep.databases == DatabaseSpec(reuse=False)
     kinds = [(axis.kind, axis.name, axis.values, axis.texts) for axis in sweep.axes]
     assert kinds == [
         (AxisKind.WORKLOAD, "key_bytes", (16, 32), ("16", "32")),
@@ -78,7 +78,7 @@ def test_a_file_says_all_that_a_sweep_has(tmp_path: Path) -> None:
 def test_what_a_file_leaves_out_has_a_default() -> None:
     sweep = parse_sweep(LEAST, PATH)
     assert (sweep.name, sweep.repeats, sweep.seed) == ("sweep", 3, 1)
-    assert sweep.databases_bytes == 20 << 30
+    assert sweep.databases == DatabaseSpec(reuse=True, size_bytes=20 << 30)
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_the_file_in_the_documents_is_right() -> None:
     (block,) = re.findall(r"^```text\n(version: 1\n.*?)^```$", page, re.M | re.S)
     sweep = parse_sweep(block, PATH)
     assert len(cells_of(sweep)) == 12
-    assert (sweep.repeats, sweep.seed, sweep.databases_bytes) == (3, 1, 20 << 30)
+    assert (sweep.repeats, sweep.seed, sweep.databases) == (3, 1, DatabaseSpec())

@@ -273,10 +273,9 @@ def _perform(
     from lsmtune.experiment.sweep_grid import first_refused
     from lsmtune.machine.interrupts import stop_on_interrupt
 
-    size_bytes = sweep.databases_bytes
     before = stored_runs(folder, {cell.name for cell in cells})
     progress = SweepProgress(cells, sweep.repeats, before, say, quiet=quiet)
-    databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None
+    databases = loaded_databases(folder, runner, sweep.databases, progress)
     with stop_on_interrupt(say) as stop:
         known, parent = {run.arm for run in before}, folder.absolute().parent
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)

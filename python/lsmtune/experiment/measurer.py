@@ -28,7 +28,7 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.request import Limits, PairMethod, RunRequest
+from lsmtune.model.request import DatabaseSpec, Limits, PairMethod, RunRequest
 from lsmtune.model.workload import Workload
 
 DATABASES = "databases"  # in the folder of an experiment
@@ -41,16 +41,15 @@ Databases = Callable[[RunRequest, threading.Event | None], RunRequest]
 
 
 def loaded_databases(
-    folder: Path, runner: Runner, size_bytes: int, observer: Observer
+    folder: Path, runner: Runner, wanted: DatabaseSpec, observer: Observer
 ) -> Databases | None:
-    """Those of a cache in the experiment's `folder`; None for programs but lsmtune's driver.
+    """Those of a cache in the experiment's `folder`; None where none are `wanted`.
 
-    Only lsmtune's driver knows what a database holds that an earlier run has loaded. The cache
-    takes `size_bytes` at most.
+    And for programs: only lsmtune's driver knows what a database holds that an earlier run loaded.
     """
-    if not isinstance(runner, NativeRunner):
+    if not wanted.reuse or not isinstance(runner, NativeRunner):
         return None
-    return DatabaseCache(folder / DATABASES, runner, size_bytes, observer=observer).prepare
+    return DatabaseCache(folder / DATABASES, runner, wanted.size_bytes, observer=observer).prepare
 
 
 @dataclass(eq=False)

@@ -190,11 +190,6 @@ class Sweep(SweepFile):
         return math.prod(len(axis.values) for axis in self.axes)
 
     @property
-    def databases_bytes(self) -> int:
-        """Disk space for loaded databases that runs start from copies of; 0 to load each anew."""
-        return self.databases.size_bytes if self.databases.reuse else 0
-
-    @property
     def library(self) -> Path | None:
         """The engine's library; None where its best known one is taken."""
         return None if self.engine.library is None else Path(self.engine.library)

@@ -21,7 +21,7 @@ from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Goal, Objective
-from lsmtune.model.request import Limits, PairMethod
+from lsmtune.model.request import DatabaseSpec, Limits, PairMethod
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
@@ -34,8 +34,6 @@ from lsmtune.space.constraint import Constraint
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import sizes_for
 
-# What loaded databases may take beside the runs of a proof; one that does not fit is not kept.
-DATABASES_BYTES = 20 << 30
 _CALIBRATION_PAIRS_MOST = 1000  # the time ends it before
 
 
@@ -125,7 +123,7 @@ def measuring(
             observer,
             stop,
             clock,
-            loaded_databases(folder.path, runner, DATABASES_BYTES, observer),
+            loaded_databases(folder.path, runner, DatabaseSpec(), observer),
         )
 
 

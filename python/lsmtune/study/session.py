@@ -94,9 +94,7 @@ class Session:
         self._announced_best: tuple[int, int] | None = None
         self._searcher = make_searcher(spec, self._refusal)
         self._trials = Trials(folder, spec.space, self._searcher, asked=_asked(spec))
-        databases = None
-        if spec.databases.reuse:
-            databases = loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
+        databases = loaded_databases(folder.path, runner, spec.databases, observer)
         workloads, limits = size.at_scale(spec, self._size.scale)
         self._measurer = Measurer(
             *(folder, runner, workloads, limits, observer, live.stop, clock, databases),
