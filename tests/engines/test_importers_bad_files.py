@@ -92,6 +92,9 @@ def test_unknown_formats_and_other_engines_are_refused() -> None:
         import_file(BAD / "properties" / "no-engine.properties", "properties", engine="rocksdb")
     with pytest.raises(InputError, match="flags do not say it"):
         import_file(path.with_name("db_bench.flags"))
+    # The engine of a plugin was an unexpected error.
+    with pytest.raises(InputError, match="--engine: has no db_bench; found 'mine'"):
+        import_file(path.with_name("db_bench.flags"), engine="mine")
 
 
 def test_only_an_option_file_is_a_configuration() -> None:

@@ -298,9 +298,10 @@ def _is_program(word: str) -> bool:
 def read(request: ImportRequest) -> ImportedConfig:
     """The options that the flags set. Raises InputError for what is not a list of flags."""
     engine, notes = request.engine, Notes(request.source)
-    if engine is None:
-        why = "missing, and flags do not say it"
-        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=", ".join(ENGINE_KINDS))
+    if engine is None or engine not in ENGINE_KINDS:
+        why = "has no db_bench" if engine else "missing, and flags do not say it"
+        allowed = ", ".join(ENGINE_KINDS)
+        raise InputError(request.source, ENGINE_FLAG, found=engine, why=why, allowed=allowed)
     options: dict[str, OptionValue] = {}
     filters: dict[str, OptionValue] = {}
     known = flags(engine)
