@@ -81,7 +81,7 @@ def read(request: ImportRequest) -> ImportedStudy:
         params, cost = group.get("params"), group.get("cost", 0)
         if not isinstance(params, dict) or not params:
             raise document.error((name, "params"), found=params, allowed="an object of parameters")
-        if isinstance(cost, bool) or not isinstance(cost, int | float):
+        if not is_number(cost):
             raise document.error((name, "cost"), found=cost, allowed="a number")
         if cost:
             text = f"left out: every run has a database of its own, at the same cost (was {cost})"

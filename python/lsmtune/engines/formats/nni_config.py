@@ -71,16 +71,17 @@ _TIME = ("maxExecDuration", "maxExperimentDuration")
 _SPACE_FILE = ("searchSpacePath", "searchSpaceFile")
 _SIGNS = ("trialConcurrency", "tuner", "advisor", "trial", "trialCommand")
 # Values of these change nothing here, and are not worth a word.
-_WITHOUT_EFFECT: Mapping[str, object] = {
-    "authorName": None,
-    "useAnnotation": False,
-    "trialConcurrency": 1,
-    "trialGpuNumber": 0,
-    "trainingServicePlatform": "local",
-    "debug": False,
-    "multiThread": False,
-    "multiPhase": False,
+_WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
+    "useAnnotation": (False,),
+    "trialConcurrency": (1,),
+    "trialGpuNumber": (0,),
+    "trainingServicePlatform": ("local",),
+    "trainingService": ({}, {"platform": "local"}),
+    "debug": (False,),
+    "multiThread": (False,),
+    "multiPhase": (False,),
 }
+_PLACES = ("trainingServicePlatform", "trainingService", "machineList")
 # nni/algorithms/hpo/tpe_tuner.py, TpeArguments.
 _TPE_ARGUMENTS = {"n_startup_jobs": "startup_trials", "n_ei_candidates": "candidates"}
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd])", re.ASCII)
@@ -391,12 +392,11 @@ def _add_sampler(
     settings: dict[str, Any] = {"name": sampler} if sampler else {}
     for argument, value in arguments.items():
         here = (tuner_field, "classArgs", argument)
-        if argument == "seed" and isinstance(value, int) and not isinstance(value, bool):
+        if argument == "seed" and type(value) is int:
             reading.study["seed"] = value
         elif argument == "tpe_args" and isinstance(value, dict) and sampler == "tpe":
             for name, number in value.items():
-                is_count = isinstance(number, int) and not isinstance(number, bool) and number >= 1
-                if name in _TPE_ARGUMENTS and is_count:
+                if name in _TPE_ARGUMENTS and type(number) is int and number >= 1:
                     settings[_TPE_ARGUMENTS[name]] = number
                 else:
                     reading.note((*here, name), _NNI_ARGUMENT)
@@ -459,7 +459,7 @@ def _add_budget(reading: _Reading) -> None:
         budget["time"] = _duration(reading, name, time)
     name, trials = reading.get(*_TRIALS)
     if name:
-        if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        if type(trials) is not int or trials < 1:
             raise reading.document.error((name,), found=trials, allowed="a whole number from 1")
         budget["trials"] = trials
     if budget:
@@ -470,7 +470,7 @@ def _add_budget(reading: _Reading) -> None:
 
 
 def _duration(reading: _Reading, name: str, value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0 and name != _TIME[0]:
+    if type(value) is int and value > 0 and name != _TIME[0]:
         return format_duration(value)  # of version 2: `parse_time` in nni/experiment/config/utils
     match = _DURATION.fullmatch(str(value).strip())
     if match is None or float(match["number"]) == 0:
@@ -481,20 +481,15 @@ def _duration(reading: _Reading, name: str, value: object) -> str:
 def _note_what_is_left(reading: _Reading) -> None:
     """Says which fields have no counterpart."""
     for name, value in reading.document.data.items():
-        if name in reading.taken or value is None:
-            continue
-        if name in _WITHOUT_EFFECT and _WITHOUT_EFFECT[name] in (None, value):
+        if name in (*reading.taken, "authorName"):
             continue
         text = _NOTHING_LIKE_IT
         if name == "trialConcurrency":
             text = f"left out: one trial runs at a time, not {value}"
-        elif name in ("trainingServicePlatform", "machineList"):
+        elif name in _PLACES:
             text = "left out: trials run on this machine"
-        elif name == "trainingService" and isinstance(value, dict):
-            if value in ({}, {"platform": "local"}):
-                continue
-            text = "left out: trials run on this machine"
-        reading.note((str(name),), text)
+        if value not in (None, *_WITHOUT_EFFECT.get(name, ())):
+            reading.note((str(name),), text)
 
 
 FORMAT = ImportFormat("nni-config", "an experiment's configuration of NNI", recognises, read)
