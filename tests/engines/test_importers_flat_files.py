@@ -137,6 +137,7 @@ def test_the_last_of_two_flags_counts_and_no_turns_one_off() -> None:
         ("--bloom_bits=10", "bloomfilter:10"),
         ("--bloom_bits=10 --use_ribbon_filter", "ribbonfilter:10"),
         ("--bloom_bits=10 --use_ribbon_filter=false", "bloomfilter:10"),
+        ("--bloom_bits=10 --use_ribbon_filter --nouse_ribbon_filter", "bloomfilter:10"),
     ],
 )
 def test_two_flags_make_one_filter(text: str, policy: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -45,7 +45,6 @@ from lsmtune.engines.formats.spelling import (
     filter_policy,
     known_options,
     number,
-    read_truth,
     word,
 )
 from lsmtune.engines.library import ENGINE_KINDS
@@ -233,10 +232,9 @@ def find_option(engine: str, name: str) -> KnownOption | None:
     return ends[0] if len(ends) == 1 else None
 
 
-def engine_of(names: Iterable[str]) -> str | None:
+def engine_of(names: Collection[str]) -> str | None:
     """The first engine that has an option for each of `names`; None without one."""
-    wanted = list(names)
-    return next((e for e in ENGINE_KINDS if all(find_option(e, name) for name in wanted)), None)
+    return next((e for e in ENGINE_KINDS if all(find_option(e, name) for name in names)), None)
 
 
 # `shlex` takes time by the square of a word's length: 10 s for one of 900,000 characters.
@@ -261,8 +259,14 @@ _UNSAID: Mapping[str, Mapping[str, range]] = {
 
 
 def _as_meant(engine: str, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-    """`options` without what db_bench passes over; to RocksDB's a cache of 0 or less is none."""
+    """`options` without what db_bench passes over; its two flags of a filter are one option.
+
+    To RocksDB's a cache of 0 or less is none.
+    """
     meant = {name: v for name, v in options.items() if v not in _UNSAID[engine].get(name, range(0))}
+    bits, is_ribbon = int(meant.pop(BLOOM_FLAG, -1)), meant.pop(RIBBON_FLAG, False)
+    if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
+        meant[FILTER_POLICY] = filter_policy(RIBBON if is_ribbon else BLOOM, bits)
     if int(meant.get(BLOCK_CACHE, 1)) <= 0:  # `NewCache` in tools/db_bench_tool.cc
         del meant[BLOCK_CACHE]
         meant[NO_BLOCK_CACHE] = True
@@ -276,9 +280,9 @@ def _read_bits(text: str) -> int:
     raise ValueError("a whole number from -1")
 
 
-_FILTER_FLAGS: Mapping[str, Callable[[str], OptionValue]] = {
-    BLOOM_FLAG: _read_bits,
-    RIBBON_FLAG: read_truth,
+_FILTER_FLAGS: Mapping[str, KnownOption] = {
+    BLOOM_FLAG: KnownOption(BLOOM_FLAG, spelling=replace(number(BLOOM_FLAG), read=_read_bits)),
+    RIBBON_FLAG: KnownOption(RIBBON_FLAG, spelling=boolean(RIBBON_FLAG)),
 }
 
 
@@ -303,36 +307,24 @@ def read(request: ImportRequest) -> ImportedConfig:
         allowed = ", ".join(ENGINE_KINDS)
         raise InputError(request.source, ENGINE_FLAG, found=engine, why=why, allowed=allowed)
     options: dict[str, OptionValue] = {}
-    filters: dict[str, OptionValue] = {}
-    known = flags(engine)
-    filter_flags = _FILTER_FLAGS if engine == "rocksdb" else {}
+    known = {**flags(engine), **(_FILTER_FLAGS if engine == "rocksdb" else {})}
     for name, value, line in _flags(request.text, request.source):
         where, place = f"{request.source}:{line}", f"--{name}"
         option = known.get(name) or known.get(name.removeprefix("no"))
-        if name in filter_flags:
-            text, reader = "true" if value is None else value, filter_flags[name]
-        elif option is None or option.spelling is None:
+        if option is None or option.spelling is None:
             why = _LEFT_OUT.get(name, f"not the flag of an option of {engine}{like(name, known)}")
             notes.add(line, place, f"left out: {why}")
             continue
-        elif option.spelling.is_truth and value is None:
-            text, reader = "true" if name in known else "false", option.spelling.read
-        elif value is None or name not in known:
+        text = value
+        if text is None and option.spelling.is_truth:
+            text = "true" if name in known else "false"
+        elif text is None or name not in known:
             raise InputError(where, place, why="has no value", allowed="--name=value")
-        else:
-            text, reader = value, option.spelling.read
         try:
-            typed = reader(text)
+            options[option.name] = option.spelling.read(text)
         except ValueError as error:
             raise InputError(where, place, found=text, allowed=str(error)) from None
-        if option is None or name in filter_flags:
-            filters[name] = typed
-        else:
-            options[option.name] = typed
-    bits = int(filters.get(BLOOM_FLAG, -1))
-    if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
-        options[FILTER_POLICY] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)
-    if not options and not filters and not notes.lines:
+    if not options and not notes.lines:
         raise InputError(request.source, why="has no flags", allowed="--name=value")
     return ImportedConfig(engine, _as_meant(engine, options), notes.taken())
 
