@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -256,8 +256,16 @@ class ExportRequest:
         return f"Written by lsmtune: {engine}, configuration {self.label}"
 
     def values(self) -> dict[str, str]:
-        """Values as text by dotted name, structures taken apart. InputError for unknown options."""
-        return values_of(self.engine_name, self.options)
+        """Values as text by dotted name, structures taken apart.
+
+        Raises InputError for an unknown option; an engine without a catalogue takes any name.
+        """
+        if self.engine_name == "rocksdb":
+            return {s.name: s.value for s in settings(self.options, SOURCE)}
+        if self.engine_name == "leveldb":
+            known = sorted(option_catalogue("leveldb"))
+            check_names(self.options, known, SOURCE, why="no such LevelDB option")
+        return {name: option_text(value) for name, value in self.options.items()}
 
     def differences(self) -> tuple[Difference, ...]:
         """What differs from the configuration to go back to, structures taken apart.
@@ -267,22 +275,12 @@ class ExportRequest:
         """
         engine = self.engine_name
         here, there = (
-            {name: option_value(text) for name, text in values_of(engine, options).items()}
-            for options in (self.options, self.other)
+            {name: option_value(text) for name, text in each.values().items()}
+            for each in (self, replace(self, options=self.other))
         )
         known = {name: default_of(engine, self.version, name) for name in {*here, *there}}
         defaults = {name: value for name, value in known.items() if value is not None}
         return differences(engine, here, there, defaults)
-
-
-def values_of(engine_name: str, options: Mapping[str, OptionValue]) -> dict[str, str]:
-    """As `ExportRequest.values`, of any options; an engine without a catalogue takes any name."""
-    if engine_name == "rocksdb":
-        return {s.name: s.value for s in settings(options, SOURCE)}
-    if engine_name == "leveldb":
-        known = sorted(option_catalogue("leveldb"))
-        check_names(options, known, SOURCE, why="no such LevelDB option")
-    return {name: option_text(value) for name, value in options.items()}
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ BLOOM, RIBBON = "bloomfilter", "ribbonfilter"
 # 7.0), and the level above which Ribbon filters are Bloom filters (include/rocksdb/filter_policy.h
 # has 0 when nothing is said).
 _FILTER_TAILS = {BLOOM: ("", "false"), RIBBON: ("", "0")}
-FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
 
 
 def filter_bits(name: str, text: str) -> tuple[str, int]:
@@ -73,7 +72,8 @@ def filter_bits(name: str, text: str) -> tuple[str, int]:
     kind, _, rest = text.partition(":")
     bits, _, tail = rest.partition(":")
     if not is_digits(bits) or int(bits) == 0 or tail not in _FILTER_TAILS.get(kind, ()):
-        raise InputError(SOURCE, name, found=text, allowed=FILTER_ALLOWED)
+        allowed = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
+        raise InputError(SOURCE, name, found=text, allowed=allowed)
     return kind, int(bits)
 
 
@@ -153,14 +153,12 @@ def boolean(name: str) -> Spelling:
             raise InputError(SOURCE, option, found=text, allowed="true, false")
         return "true" if text.lower() in ("true", "1") else "false"
 
-    return Spelling(name, say, read_truth, is_truth=True)
+    def read(text: str) -> bool:
+        if text.lower() not in _TRUTHS:
+            raise ValueError("true, false")
+        return _TRUTHS[text.lower()]
 
-
-def read_truth(text: str) -> bool:
-    """A truth as gflags writes it. Raises ValueError that says what is allowed."""
-    if text.lower() not in _TRUTHS:
-        raise ValueError("true, false")
-    return _TRUTHS[text.lower()]
+    return Spelling(name, say, read, is_truth=True)
 
 
 def word(name: str, known: Mapping[str, str]) -> Spelling:
