@@ -129,21 +129,15 @@ class Measurer:
     ) -> StoredMeasurement | None:
         """Run `arm` once and store it. None when the run was cancelled: nothing is stored.
 
-        Args:
-            arm: what is measured.
-            seed: of the run.
-            slot: where the run belongs.
-            deadline_s: the run has failed after so many seconds, where the limits allow more.
-            until_s: the run is cancelled when the clock of the measurer passes this.
-            workload: in place of the experiment's own, a smaller one for instance.
-            config: what the engine is given in place of the arm's, which is stored: the same one at
-                the scale of a smaller workload.
-            prune: asked at each message; once it says yes the run is ended, and stored as `pruned`.
-            after: called when the run is over, while its directory is there.
+        After `deadline_s` the run has failed, where the limits allow more; when the clock of the
+        measurer passes `until_s`, it is cancelled. `workload` takes the place of the experiment's
+        own. `config` is what the engine is given in place of the arm's, which is stored: the same
+        one at the scale of a smaller workload. `prune` is asked at each message; once it says yes
+        the run is ended, and stored as `pruned`. `after` is called when the run is over, while its
+        directory is there.
 
-        Raises:
-            InputError: another version of the engine answered than before.
-            LsmtuneError: something stopped the run each time that it was tried.
+        Raises InputError when another version of the engine answered than before, LsmtuneError when
+        something stopped the run each time that it was tried.
         """
         sized = workload or self.workloads[slot.workload]
         limits = replace(self.limits, deadline_s=min(self.limits.deadline_s, deadline_s))
@@ -203,16 +197,9 @@ class Measurer:
     ) -> list[StoredMeasurement] | None:
         """Run `arm` under each workload, up to a run that does not end well; None when cancelled.
 
-        Args:
-            arm: what is measured.
-            seed: of all these runs.
-            slot: of the run under the first workload.
-            deadline_s: of each run, as in `measure`.
-            until_s: for all of them, as in `measure`.
-            stored: the runs under the first workloads, of an earlier session; not repeated.
-            workloads: in place of the experiment's own, as many smaller ones.
-            config: as in `measure`.
-            prune: as in `measure`.
+        `slot` is that of the first run. `stored` are runs of an earlier session, under the first
+        workloads, which are not repeated. `workloads` take the place of the experiment's own, as
+        many smaller ones. All else is as in `measure`, `deadline_s` for each run by itself.
         """
         runs = list(stored)
         if workloads is None:

@@ -136,20 +136,15 @@ def run_seed(seed: int, number: int) -> int:
 
 
 def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
-    """The seed with which the database is loaded that the run of `slot` starts from a copy of.
+    """The seed with which the database is loaded that the run of `slot`, on `seed`, starts from.
 
     None leaves it to the cache: all such runs share one database for each layout. The search does,
     with the first run of a trial.
 
     The databases of a proof are the same ones in every study, and none of them is the one on which
-    a search runs. Where both sides of a pair start from one database, three take turns, so that a
-    proof rests on more than one tree, and a lucky tree is nobody's gain. Else each pair has new
-    ones: a tree that served several pairs would be taken for what the configuration does.
-
-    Args:
-        slot: the run.
-        seed: the run's own seed.
-        shared: whether the other side of its pair would start from the same database.
+    a search runs. Where both sides of a pair start from one database (`shared`), three take turns,
+    so that a proof rests on more than one tree, and a lucky tree is nobody's gain. Else each pair
+    has new ones: a tree that served several pairs would be taken for what the configuration does.
     """
     if slot.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) and slot.pair is not None:
         index = slot.pair % LOADS if shared else LOADS + slot.pair
