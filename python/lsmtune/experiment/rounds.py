@@ -197,11 +197,11 @@ def settled_bytes(
     ledger = request.directory / "settled-ledger"
     first = _run(driver, replace(asked, save_ledger=ledger), cancel, "settled-nothing")
     if first.outcome is not Outcome.OK:
-        return None, _why(first)
+        return None, first.ended
     again = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
     found = _run(driver, again, cancel, "settled", request.directory / DATABASE)
     if found.outcome is not Outcome.OK:
-        return None, _why(found)
+        return None, found.ended
     return found.database_bytes, ""
 
 
@@ -218,8 +218,3 @@ def _run(
     if database is not None:
         database.rename(folder / DATABASE)
     return driver.run(replace(request, directory=folder), cancel=cancel)
-
-
-def _why(measurement: Measurement) -> str:
-    error = measurement.error
-    return measurement.outcome.value if error is None else error.message
