@@ -12,7 +12,6 @@ from lsmtune.experiment.contest_scores import Scores
 from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from made_up import made_up_phase
@@ -35,9 +34,7 @@ def scores(values: Mapping[str, Mapping[str, Sequence[float]]]) -> Scores:
     by_phase = {phase: {t: tuple(v) for t, v in teams.items()} for phase, teams in values.items()}
     first = next(iter(by_phase.values()))
     rounds = tuple(range(1, 1 + len(next(iter(first.values())))))
-    return Scores(
-        "throughput_ops_s", Direction.MAXIMIZE, tuple(by_phase), tuple(first), rounds, by_phase
-    )
+    return Scores("throughput_ops_s", tuple(by_phase), tuple(first), rounds, by_phase)
 
 
 def run(

@@ -14,11 +14,9 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.contest_scores import Scores, scores_of_runs
 from lsmtune.experiment.standings import standings_of
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 
-UP = Direction.MAXIMIZE
 METRIC = "throughput_ops_s"
 CLEAR = {"fast": [200.0, 202.0, 199.0, 201.0, 200.5], "slow": [100.0, 101.5, 99.0, 100.0, 100.7]}
 
@@ -57,16 +55,7 @@ def test_equal_means_share_a_rank() -> None:
 
 
 def test_the_lower_latency_wins() -> None:
-    given = scores({"run": CLEAR})
-    given = Scores(
-        "latency_us_p99",
-        Direction.MINIMIZE,
-        given.phases,
-        given.teams,
-        given.rounds,
-        given.values,
-    )
-    found = standings_of(given)
+    found = standings_of(replace(scores({"run": CLEAR}), metric="latency_us_p99"))
     assert found.totals[0].team == "slow"
     (pair,) = found.phases[0].separations
     assert (pair.better, round(pair.ratio)) == ("slow", 2)
@@ -114,7 +103,7 @@ def test_the_order_of_teams_and_units_do_not_matter(
 
 
 def test_scores_without_a_round_are_refused() -> None:
-    empty = Scores(METRIC, UP, ("run",), ("a",), (), {"run": {"a": ()}})
+    empty = Scores(METRIC, ("run",), ("a",), (), {"run": {"a": ()}})
     with pytest.raises(ValueError, match="at least one round"):
         standings_of(empty)
 
@@ -126,7 +115,7 @@ def complete(rounds: int) -> list[StoredMeasurement]:
 
 def test_scores_are_those_of_complete_rounds() -> None:
     runs = [*complete(3), run("a", 3, load=1.0, get=1.0)]
-    found, failed = scores_of_runs(runs, ["a", "b"], ["load", "get"], METRIC, UP)
+    found, failed = scores_of_runs(runs, ["a", "b"], ["load", "get"], METRIC)
     assert failed == ()
     assert found.rounds == (1, 2, 3)
     assert found.values["load"] == {"a": (100.0, 101.0, 102.0), "b": (100.0, 101.0, 102.0)}
@@ -134,7 +123,7 @@ def test_scores_are_those_of_complete_rounds() -> None:
 
 def test_a_team_of_which_a_run_failed_is_not_ranked_and_holds_nobody_up() -> None:
     runs = [*complete(2), run("c", 0, load=9.0, get=9.0), run("c", 1, Outcome.TIMEOUT)]
-    found, (failed,) = scores_of_runs(runs, ["a", "b", "c"], ["load", "get"], METRIC, UP)
+    found, (failed,) = scores_of_runs(runs, ["a", "b", "c"], ["load", "get"], METRIC)
     assert found.teams == ("a", "b")
     assert found.rounds == (1, 2)
     assert (failed.team, failed.round) == ("c", 2)
@@ -143,7 +132,7 @@ def test_a_team_of_which_a_run_failed_is_not_ranked_and_holds_nobody_up() -> Non
 
 def test_a_metric_that_a_run_does_not_know() -> None:
     runs = complete(1)
-    found, failed = scores_of_runs(runs, ["a", "b"], ["load"], "latency_us_p99", UP)
+    found, failed = scores_of_runs(runs, ["a", "b"], ["load"], "latency_us_p99")
     assert found.teams == ()
     assert failed[0].why == "latency_us_p99 of load is not known"
 
@@ -151,7 +140,7 @@ def test_a_metric_that_a_run_does_not_know() -> None:
 def test_a_throughput_of_zero_is_refused() -> None:
     runs = [run("a", 0, load=0.0), run("b", 0, load=1.0)]
     with pytest.raises(InputError, match=r"of a in round 1, load; found 0\.0; allowed: above 0"):
-        scores_of_runs(runs, ["a", "b"], ["load"], METRIC, UP)
+        scores_of_runs(runs, ["a", "b"], ["load"], METRIC)
 
 
 def test_phases_are_those_that_are_measured() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, named, team_name
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.goal import Direction, Objective, default_direction
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.text import is_there, read_text
@@ -30,11 +30,15 @@ class Scores:
     """
 
     metric: str
-    direction: Direction
     phases: tuple[str, ...]
     teams: tuple[str, ...]
     rounds: tuple[int, ...]
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
+
+    @property
+    def direction(self) -> Direction:
+        """Which way is better."""
+        return default_direction(self.metric)
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,6 @@ def scores_of_runs(
     teams: Sequence[str],
     phases: Sequence[str],
     metric: str,
-    direction: Direction,
 ) -> tuple[Scores, tuple[Failed, ...]]:
     """The scores of the teams all of whose runs ended well, and the others.
 
@@ -79,7 +82,7 @@ def scores_of_runs(
                 why = f"of {team} in round {number + 1}, {phase}"
                 raise InputError(metric, why=why, found=value, allowed="above 0")
     from_one = tuple(number + 1 for number in rounds)
-    scores = Scores(metric, direction, tuple(phases), tuple(ranked), from_one, values)
+    scores = Scores(metric, tuple(phases), tuple(ranked), from_one, values)
     return scores, tuple(failed)
 
 
@@ -192,8 +195,7 @@ def scores_of_logs(files: Sequence[LogFile]) -> tuple[Scores, list[str]]:
     for phase, team in itertools.product(phases, by_team):
         by_round = (logs[team, number][phase] for number in by_team[first])
         values[phase][team] = tuple(log.throughput_ops_s for log in by_round)
-    numbers = tuple(by_team[first])
-    scores = Scores(_METRIC, Direction.MAXIMIZE, phases, tuple(by_team), numbers, values)
+    scores = Scores(_METRIC, phases, tuple(by_team), tuple(by_team[first]), values)
     return scores, _other_sizes([(file.path, logs[file.team, file.round]) for file in files])
 
 

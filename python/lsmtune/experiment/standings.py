@@ -19,7 +19,7 @@ from lsmtune.experiment.contest_scores import (
 )
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
-from lsmtune.model.goal import Direction, default_direction
+from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
 from lsmtune.model.workload import Workload
 from lsmtune.stats.intervals import mean_interval
@@ -351,14 +351,13 @@ def leaderboard_of_runs(
     confidence: float = CONFIDENCE,
 ) -> Leaderboard:
     """The leaderboard of a contest's `runs`. Raises InputError as `scores_of_runs` does."""
-    direction = default_direction(metric)
     out = {each.team for each in disqualified}
     teams = [entry.name for entry in entries if entry.name not in out]
-    scores, failed = scores_of_runs(runs, teams, workload.measured_names, metric, direction)
+    scores, failed = scores_of_runs(runs, teams, workload.measured_names, metric)
     can_rank = bool(scores.teams and scores.rounds)
     return Leaderboard(
         metric,
-        direction,
+        scores.direction,
         standings_of(scores, confidence) if can_rank else None,
         engine=engine,
         workload=workload.name,
