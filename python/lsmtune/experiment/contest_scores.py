@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.errors import InputError
@@ -111,10 +111,10 @@ _OPERATIONS_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class LogFile:
-    """A log of `team`; `round` None where the file's name does not say it."""
+    """A log of `team`, of one of its rounds."""
 
     team: str
-    round: int | None
+    round: int
     path: Path
 
 
@@ -125,7 +125,7 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     InputError for what is no pattern, or one that no file matches, a round that a team has twice,
     and a team of which only some names have a number.
     """
-    by_team: dict[str, list[LogFile]] = {}
+    by_team: dict[str, list[tuple[Path, int | None]]] = {}
     for text in texts:
         # Without a name the files that are there have one, and no pattern.
         name, what = named(text) if "=" in text else ("", text)
@@ -144,25 +144,23 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
             if what == text:  # no name was given
                 team = path.stem if match is None else match["team"]
             number = None if match is None else int(match["round"])
-            team = team_name(team, str(path))
-            by_team.setdefault(team, []).append(LogFile(team, number, path))
-    return [file for team, files in by_team.items() for file in _numbered(team, files)]
+            by_team.setdefault(team_name(team, str(path)), []).append((path, number))
+    return [file for team, paths in by_team.items() for file in _numbered(team, paths)]
 
 
-def _numbered(team: str, files: Sequence[LogFile]) -> list[LogFile]:
-    without = [file for file in files if file.round is None]
-    if without:
-        if len(without) < len(files):
-            why = f"has no round in its name, as other files of {team} have"
-            raise InputError(str(without[0].path), why=why, allowed="a name such as team_1.txt")
-        return [replace(file, round=number) for number, file in enumerate(files, 1)]
-    by_round: dict[int | None, LogFile] = {}
-    for file in files:
-        first = by_round.setdefault(file.round, file)
-        if first is not file:
-            why = f"is round {file.round} of {team}, as {first.path} is"
-            raise InputError(str(file.path), why=why, allowed="each round of a team once")
-    return sorted(files, key=lambda file: file.round or 0)
+def _numbered(team: str, paths: Sequence[tuple[Path, int | None]]) -> list[LogFile]:
+    """The files of a team by round, which is None where no file's name says it."""
+    without = [path for path, number in paths if number is None]
+    if without and len(without) < len(paths):
+        why = f"has no round in its name, as other files of {team} have"
+        raise InputError(str(without[0]), why=why, allowed="a name such as team_1.txt")
+    by_round: dict[int, Path] = {}
+    for place, (path, number) in enumerate(paths, start=1):
+        first = by_round.setdefault(place if number is None else number, path)
+        if first is not path:
+            why = f"is round {number} of {team}, as {first} is"
+            raise InputError(str(path), why=why, allowed="each round of a team once")
+    return [LogFile(team, number, by_round[number]) for number in sorted(by_round)]
 
 
 def scores_of_logs(files: Sequence[LogFile]) -> tuple[Scores, list[str]]:
@@ -174,7 +172,7 @@ def scores_of_logs(files: Sequence[LogFile]) -> tuple[Scores, list[str]]:
     """
     by_team: dict[str, list[int]] = {}
     for file in files:
-        by_team.setdefault(file.team, []).append(file.round or 0)
+        by_team.setdefault(file.team, []).append(file.round)
     first, *others = by_team
     if not others:
         why = f"all are logs of one team, {first}"
