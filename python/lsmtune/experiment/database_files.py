@@ -164,7 +164,6 @@ class Facts:
 
     fingerprint: Fingerprint
     disk_bytes: int
-    loaded_s: float
     built_unix_s: float
 
 

@@ -30,7 +30,6 @@ from lsmtune.model.request import BulkLoad, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.space.expression import make_expression
 
-LAYOUT_LABEL = "layout"
 LEDGER = "ledger"  # what a load noted of the keys it wrote, beside the database
 
 
@@ -47,7 +46,7 @@ def layout_of(config: Config, engine: str) -> Config:
     layout = {n for n in given if n not in catalogue or catalogue[n].effect == "layout"}
     while not (tied := _tied(layout, engine) & given) <= layout:
         layout |= tied
-    return Config({name: config.options[name] for name in layout}, LAYOUT_LABEL)
+    return Config({name: config.options[name] for name in layout}, "layout")
 
 
 def _tied(names: Set[str], engine: str) -> set[str]:

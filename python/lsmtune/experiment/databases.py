@@ -298,5 +298,5 @@ class DatabaseCache:
             return order.run_request(own_pages=True), f"the loaded database was not kept: {why}"
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
-        facts = Facts(fingerprint, disk_bytes, measurement.elapsed_s, self.wall_clock())
+        facts = Facts(fingerprint, disk_bytes, self.wall_clock())
         return self._copied(order, publish(building, path, order.key, facts))

@@ -211,16 +211,9 @@ def load_sweep(path: Path) -> Sweep:
 
 
 def built_in(name: str) -> Sweep:
-    """One of the sweeps of BUILT_IN. Raises KeyError for another name."""
-    return parse_sweep(built_in_text(name), Path(f"{name}.yaml"))
-
-
-def built_in_text(name: str) -> str:
-    """The sweep file of one of BUILT_IN. Raises KeyError for another name."""
-    if name not in BUILT_IN:
-        raise KeyError(name)
+    """One of the sweeps of BUILT_IN."""
     data = resources.files("lsmtune.experiment") / "sweeps" / f"{name}.yaml"
-    return data.read_text(encoding="utf-8")
+    return parse_sweep(data.read_text(encoding="utf-8"), Path(data.name))
 
 
 def parse_sweep(text: str, path: Path) -> Sweep:
