@@ -161,12 +161,7 @@ def _notices(
 def _warnings(measurements: Sequence[Measurement]) -> list[str]:
     lines = []
     for measurement in measurements:
-        for option in measurement.options_not_taken:
-            effect = f"the engine uses {option.effective}"
-            if option.effective is None:
-                effect = "the engine does not say whether it took it"
-            lines.append(f"option {option.name}={option.requested}: {effect}")
-        lines += measurement.warnings
+        lines += [*map(str, measurement.options_not_taken), *measurement.warnings]
         if measurement.outcome is not Outcome.OK:
             lines.append(failure_line(measurement))
     return lines

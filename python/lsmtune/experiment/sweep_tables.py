@@ -237,13 +237,7 @@ def summarise(
     lines = [*warnings, *too_short(cells, done)]
     for run in done:
         outcomes[run.arm][run.measurement.outcome.value] += 1
-        lines += run.measurement.warnings
-    for run in done:
-        lines += [
-            f"{option.name}={option.requested} did not take: it is "
-            f"{'not known' if option.effective is None else option.effective}"
-            for option in run.measurement.options_not_taken
-        ]
+        lines += [*run.measurement.warnings, *map(str, run.measurement.options_not_taken)]
     tables = []
     for workload in dict.fromkeys(cell.told for cell in cells):
         ours = [cell for cell in cells if cell.told == workload]

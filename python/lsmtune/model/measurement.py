@@ -157,6 +157,12 @@ class OptionNotTaken:
     requested: str
     effective: str | None
 
+    def __str__(self) -> str:
+        does = f"uses {self.effective}"
+        if self.effective is None:
+            does = "does not say whether it took it"
+        return f"option {self.name}={self.requested}: the engine {does}"
+
 
 @dataclass(frozen=True)
 class Verification:
