@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
@@ -66,20 +66,6 @@ class CatalogueOption:
         if self.default is None or not self.default.startswith("{"):
             return self.parts
         return tuple(dict.fromkeys([*split_structure(self.default), *self.parts]))
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One value for one place: an option, or a field of an option that is a structure."""
-
-    option: CatalogueOption
-    field: str | None
-    value: str
-
-    @property
-    def name(self) -> str:
-        """The dotted name of the place."""
-        return f"{self.option.dotted}.{self.field}" if self.field else self.option.dotted
 
 
 @functools.cache
@@ -169,33 +155,33 @@ def same_to(engine: str, one: OptionValue, other: OptionValue) -> bool:
     return same_number or same_value(one, other)
 
 
-def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:
-    """Every option of a Config located in the catalogue, structures taken apart.
+def taken_apart(options: Mapping[str, OptionValue], source: str) -> dict[str, str]:
+    """Every option of a Config as text, by its dotted name; of a structure, all of its fields.
 
     Raises InputError, naming `source` and the option, for an unknown option, a malformed value,
     and one that is given twice.
     """
-    located: dict[str, Setting] = {}
+    apart: dict[str, str] = {}
     for name, value in options.items():
         text = option_text(value)
         if re.search(r"[#\\\n\r]", text):
             allowed = "text without #, \\ and line ends"
             raise InputError(source, name, found=text, allowed=allowed)
-        for setting in _settings_of(name, text, source):
-            if setting.name in located:
-                raise InputError(source, setting.name, why="given twice, whole and by its fields")
-            located[setting.name] = setting
-    return tuple(located.values())
+        for place, part in _parts(name, text, source):
+            if place in apart:
+                raise InputError(source, place, why="given twice, whole and by its fields")
+            apart[place] = part
+    return apart
 
 
-def _settings_of(name: str, text: str, source: str) -> list[Setting]:
+def _parts(name: str, text: str, source: str) -> Iterator[tuple[str, str]]:
+    """The option `name`, or its fields, by dotted name."""
     name = BLOCK_CACHE if name == CACHE_CAPACITY else name
-    option, field = (None, None) if name == TABLE_OPTION else _locate(name, source)
-    is_structure = option is None or (field is None and option.fields() and text.startswith("{"))
-    if option is not None and not is_structure:
-        return [Setting(option, field, text)]
-    parts = parts_of(name, text, source).items()
-    return [s for part, inner in parts for s in _settings_of(f"{name}.{part}", inner, source)]
+    if name != TABLE_OPTION and not (_has_fields(name, source) and text.startswith("{")):
+        yield name, text
+        return
+    for part, inner in parts_of(name, text, source).items():
+        yield from _parts(f"{name}.{part}", inner, source)
 
 
 def find_written(name: str) -> tuple[CatalogueOption | None, str]:
@@ -208,7 +194,8 @@ def find_written(name: str) -> tuple[CatalogueOption | None, str]:
     return option, field
 
 
-def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
+def _has_fields(name: str, source: str) -> bool:
+    """Whether `name` is an option that is a structure. Raises InputError for none."""
     option, field = find_written(name)
     if option is None:
         names = {option.name: option.dotted for option in written_options().values()}
@@ -219,4 +206,4 @@ def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
     if field and field not in option.fields():
         allowed = "" if option.fields() else f"{option.name} has no fields"
         raise InputError(source, name, found=field, allowed=allowed, known=option.fields())
-    return option, field or None
+    return not field and bool(option.fields())

@@ -18,7 +18,7 @@ import yaml
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.differences import Difference, differences
 from lsmtune.engines.formats.spelling import SOURCE, Spelling
-from lsmtune.engines.option_names import find_written, settings, split_structure
+from lsmtune.engines.option_names import find_written, split_structure, taken_apart
 from lsmtune.errors import InputError, check_names, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.files import Document, FileKind, lines_of, parse_document
@@ -261,7 +261,7 @@ class ExportRequest:
         Raises InputError for an unknown option; an engine without a catalogue takes any name.
         """
         if self.engine_name == "rocksdb":
-            return {s.name: s.value for s in settings(self.options, SOURCE)}
+            return taken_apart(self.options, SOURCE)
         if self.engine_name == "leveldb":
             known = sorted(option_catalogue("leveldb"))
             check_names(self.options, known, SOURCE, why="no such LevelDB option")

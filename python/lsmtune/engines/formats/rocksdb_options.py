@@ -16,7 +16,7 @@ part too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -42,10 +42,8 @@ from lsmtune.engines.option_names import (
     NO_BLOCK_CACHE,
     TABLE_OPTION,
     TABLE_SECTION,
-    Setting,
     catalogue,
     find_written,
-    settings,
     split_structure,
 )
 from lsmtune.errors import InputError
@@ -355,12 +353,12 @@ _LRU_CACHE = "lru_cache"
 
 def write(request: ExportRequest) -> Exported:
     """The file's text. Raises InputError for an option that the catalogue does not know."""
-    located, left_out = sayable(request)
-    return Exported(options_text(located, request.version), left_out)
+    options, left_out = sayable(request)
+    return Exported(options_text(options, request.version), left_out)
 
 
-def options_text(located: Sequence[Setting], version: str | None) -> str:
-    """An OPTIONS file of `located` for the engine's `version`."""
+def options_text(options: Mapping[str, str], version: str | None) -> str:
+    """An OPTIONS file of `options`, by dotted name, for the engine's `version`."""
     lines = ["", "[Version]", f"  rocksdb_version={version or catalogue()[1]}"]
     lines += ["  options_file_version=1.1"]
     # RocksDB refuses a file without each of these sections, even an empty one, in this order.
@@ -369,48 +367,45 @@ def options_text(located: Sequence[Setting], version: str | None) -> str:
         (CF_SECTION, f'[{CF_SECTION} "default"]'),
         (TABLE_SECTION, f'[{TABLE_SECTION} "default"]'),
     ):
-        stated = stated_in(located, section)
+        stated = stated_in(options, section)
         lines += ["", title, *(f"  {name}={value}" for name, value in stated.items())]
     return "\n".join(lines) + "\n"
 
 
-def sayable(request: ExportRequest) -> tuple[tuple[Setting, ...], tuple[LeftOut, ...]]:
+def sayable(request: ExportRequest) -> tuple[dict[str, str], tuple[LeftOut, ...]]:
     """What RocksDB can read as text of the options that are asked for, and the rest.
 
     Raises InputError for an option that the catalogue does not know.
     """
-    located, left_out = [], []
-    all_of_it = settings(request.options, SOURCE)
-    has_size = any(setting.name == BLOCK_CACHE for setting in all_of_it)
-    for setting in all_of_it:
-        if setting.name == _CACHE_KIND:
+    said, left_out = request.values(), []
+    for name, value in list(said.items()):
+        if name == _CACHE_KIND:
             # RocksDB reads LRU caches only (`cache/cache.cc`), and has no name for their kind.
-            if setting.value == _LRU_CACHE:
-                continue
-            why, kind = "an OPTIONS file can only ask for an LRU cache", setting.value
-            refused = InputError(SOURCE, setting.name, found=kind, why=why, allowed=_LRU_CACHE)
-        elif setting.name.startswith(f"{BLOCK_CACHE}.") and not has_size:
+            del said[name]
+            if value != _LRU_CACHE:
+                why = "an OPTIONS file can only ask for an LRU cache"
+                refused = InputError(SOURCE, name, found=value, why=why, allowed=_LRU_CACHE)
+                left_out.append(LeftOut.of(value, refused))
+        elif name.startswith(f"{BLOCK_CACHE}.") and BLOCK_CACHE not in said:
+            del said[name]
             allowed = f"{BLOCK_CACHE} beside it; RocksDB would make an empty cache"
-            why = "no size of the cache"
-            refused = InputError(SOURCE, setting.name, why=why, allowed=allowed)
-        else:
-            located.append(setting)
-            continue
-        left_out.append(LeftOut.of(setting.value, refused))
-    return tuple(located), tuple(left_out)
+            refused = InputError(SOURCE, name, why="no size of the cache", allowed=allowed)
+            left_out.append(LeftOut.of(value, refused))
+    return said, tuple(left_out)
 
 
-def stated_in(located: Sequence[Setting], section: str) -> dict[str, str]:
+def stated_in(options: Mapping[str, str], section: str) -> dict[str, str]:
     """The options of a section with their values, structures put together, in order of names."""
     whole: dict[str, str] = {}
     structures: dict[str, dict[str, str]] = {}
-    for setting in located:
-        if setting.option.section != section:
+    for name, value in options.items():
+        option, field = find_written(name)
+        if option is None or option.section != section:
             continue
-        if setting.field is None:
-            whole[setting.option.name] = setting.value
+        if field:
+            structures.setdefault(option.name, {})[field] = value
         else:
-            structures.setdefault(setting.option.name, {})[setting.field] = setting.value
+            whole[option.name] = value
     for name in structures.keys() & whole.keys():
         # The part that a plain value of an object stands for: its size, or its kind.
         principal = "capacity" if name == "block_cache" else "id"

@@ -33,7 +33,6 @@ from lsmtune.engines.option_names import (
     NO_BLOCK_CACHE,
     TABLE_OPTION,
     TABLE_SECTION,
-    Setting,
     split_structure,
 )
 from lsmtune.errors import InputError
@@ -42,13 +41,13 @@ from lsmtune.model.config import option_text
 _LACKS = "the binding has no such option"
 
 
-def _stated(located: tuple[Setting, ...]) -> tuple[dict[str, str], dict[str, str]]:
+def _stated(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The options of the database, and those of its column family with its tables."""
-    family = stated_in(located, CF_SECTION)
-    table = stated_in(located, TABLE_SECTION)
+    family = stated_in(options, CF_SECTION)
+    table = stated_in(options, TABLE_SECTION)
     if table:
         family[TABLE_OPTION] = structure(table)
-    return stated_in(located, DB_SECTION), family
+    return stated_in(options, DB_SECTION), family
 
 
 def quoted(text: str) -> str:
@@ -84,21 +83,21 @@ func Options() (*grocksdb.Options, error) {
 def _cpp(request: ExportRequest) -> Exported:
     if request.engine_name == "leveldb":
         return _leveldb_cpp(request)
-    located, left_out = sayable(request)
+    options, left_out = sayable(request)
     indent = " " * len("  return rocksdb::GetOptionsFromString(")
-    lines = [f"{indent}{literal}" for literal in _literals(located)] or [f'{indent}""']
+    lines = [f"{indent}{literal}" for literal in _literals(options)] or [f'{indent}""']
     return Exported(_CPP.substitute(lines="\n".join(lines)), left_out)
 
 
 def _go(request: ExportRequest) -> Exported:
-    located, left_out = sayable(request)
-    lines = "+\n\t\t".join([quoted(""), *_literals(located)])  # as gofmt lays it out
+    options, left_out = sayable(request)
+    lines = "+\n\t\t".join([quoted(""), *_literals(options)])  # as gofmt lays it out
     return Exported(_GO.substitute(lines=lines), left_out)
 
 
-def _literals(located: tuple[Setting, ...]) -> list[str]:
+def _literals(options: Mapping[str, str]) -> list[str]:
     """A literal for each option; all of them after one another are what RocksDB reads."""
-    db, family = _stated(located)
+    db, family = _stated(options)
     return [quoted(f"{name}={value};") for name, value in {**db, **family}.items()]
 
 
@@ -141,8 +140,8 @@ $family
 
 
 def _java(request: ExportRequest) -> Exported:
-    located, left_out = sayable(request)
-    database, family = _stated(located)
+    options, left_out = sayable(request)
+    database, family = _stated(options)
     text = _JAVA.substitute(
         database=_java_body(database, "DBOptions", "getDBOptionsFromProps"),
         family=_java_body(family, "ColumnFamilyOptions", "getColumnFamilyOptionsFromProps"),
@@ -215,23 +214,22 @@ def _python(request: ExportRequest) -> Exported:
 
 def _by_file(request: ExportRequest, template: Template) -> Exported:
     """`template` with an OPTIONS file and the size of the cache that the binding puts in it."""
-    located, without = sayable(request)
+    options, without = sayable(request)
     cache = catalogue_defaults("rocksdb", request.version).get(BLOCK_CACHE, _CACHE_BEFORE)
-    kept, left_out = [], list(without)
-    for setting in located:
-        is_part = setting.name.startswith(f"{BLOCK_CACHE}.")
-        if is_part or (setting.name == NO_BLOCK_CACHE and setting.value in ("true", "1")):
+    left_out = list(without)
+    for name, value in list(options.items()):
+        is_part = name.startswith(f"{BLOCK_CACHE}.")
+        if is_part or (name == NO_BLOCK_CACHE and value in ("true", "1")):
             why = "the binding puts a block cache of its own in place, of which it knows the size"
-            left_out.append(LeftOut(setting.name, setting.value, why))
-            continue
-        if setting.name == BLOCK_CACHE:
+            left_out.append(LeftOut(name, value, why))
+            del options[name]
+        elif name == BLOCK_CACHE:
             try:
-                cache = number(BLOCK_CACHE, 0, 2**63 - 1).say(BLOCK_CACHE, setting.value)
+                cache = number(BLOCK_CACHE, 0, 2**63 - 1).say(BLOCK_CACHE, value)
             except InputError as error:
-                left_out.append(LeftOut.of(setting.value, error))
-                continue
-        kept.append(setting)
-    text = options_text(kept, request.version)
+                left_out.append(LeftOut.of(value, error))
+                del options[name]
+    text = options_text(options, request.version)
     if template is _PYTHON:
         text = text.replace('"""', '\\"\\"\\"')
     return Exported(template.substitute(options=text, cache=cache), tuple(left_out))
