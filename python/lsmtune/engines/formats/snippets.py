@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from string import Template
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
@@ -200,7 +199,6 @@ def tuned_options() -> tuple[Options, dict[str, Options]]:
         (Path(folder) / "OPTIONS-000001").write_text(OPTIONS)
         return Options.load_latest(folder, Env(), False, Cache($cache))
 ''')
-_CACHE_BEFORE = 8 << 20  # where the catalogue knows no default
 
 
 def _rust(request: ExportRequest) -> Exported:
@@ -215,7 +213,7 @@ def _python(request: ExportRequest) -> Exported:
 def _by_file(request: ExportRequest, template: Template) -> Exported:
     """`template` with an OPTIONS file and the size of the cache that the binding puts in it."""
     options, without = sayable(request)
-    cache = catalogue_defaults("rocksdb", request.version).get(BLOCK_CACHE, _CACHE_BEFORE)
+    cache = catalogue_defaults("rocksdb", request.version)[BLOCK_CACHE]
     left_out = list(without)
     for name, value in list(options.items()):
         is_part = name.startswith(f"{BLOCK_CACHE}.")
@@ -257,16 +255,6 @@ $lines}
 _INT_MAX, _SIZE_MAX = 2**31 - 1, 2**63 - 1
 
 
-def _within(spelling: Spelling, call: str, none: str) -> Spelling:
-    """`spelling` with its value in the place of `{}` in `call`; 0 is said by `none`."""
-
-    def say(option: str, text: str) -> str:
-        said = spelling.say(option, text)
-        return none if said == "0" else call.format(said)
-
-    return replace(spelling, say=say)
-
-
 def _of_leveldb(
     names: Mapping[str, str], truths: tuple[str, str], compressions: Mapping[str, str]
 ) -> dict[str, Spelling]:
@@ -289,13 +277,6 @@ _IN_CPP = _of_leveldb(
     ("true", "false"),
     {"none": _NONE, "no": _NONE, "snappy": _SNAPPY},
 )
-_IN_CPP |= {
-    name: _within(_IN_CPP[name], call, none)
-    for name, call, none in (
-        ("cache_size", "leveldb::NewLRUCache({})", "leveldb::NewLRUCache(0)"),
-        ("filter_bits", "leveldb::NewBloomFilterPolicy({})", "nullptr"),
-    )
-}
 _IN_PYTHON = _of_leveldb(
     {"cache_size": "lru_cache_size", "filter_bits": "bloom_filter_bits"},
     ("True", "False"),
@@ -305,7 +286,10 @@ _IN_PYTHON = _of_leveldb(
 
 def _leveldb_cpp(request: ExportRequest) -> Exported:
     said, left_out = spelled(request, _IN_CPP.get, _LACKS)
-    lines = "".join(f"  options.{name} = {value};\n" for name, value in said.items())
+    bloom = "leveldb::NewBloomFilterPolicy({})" if said.get("filter_policy") != "0" else "nullptr"
+    forms = {"block_cache": "leveldb::NewLRUCache({})", "filter_policy": bloom}
+    values = {name: forms.get(name, "{}").format(value) for name, value in said.items()}
+    lines = "".join(f"  options.{name} = {value};\n" for name, value in values.items())
     return Exported(_LEVELDB_CPP.substitute(lines=lines), left_out)
 
 
