@@ -177,13 +177,11 @@ def build_tree(tree: Path, engine: str, work: Path, log: IO[str], progress: Prog
     require_programs(("cmake", "c++"), f"to build {engine} from sources")
     if engine == "rocksdb":
         progress("building RocksDB takes about 20 processor-minutes")
-        switches = {
-            option: "ON"
-            if any((folder / header).is_file() for folder in _HEADER_FOLDERS)
-            else "OFF"
+        there = {each.name for folder in _HEADER_FOLDERS for each in folder.glob("*.h")}
+        compressions = [
+            f"-D{option}={'ON' if header in there else 'OFF'}"
             for option, header in _ROCKSDB_COMPRESSIONS.items()
-        }
-        compressions = [f"-D{option}={switch}" for option, switch in switches.items()]
+        ]
         flags, target = (*_ROCKSDB, *compressions), "rocksdb-shared"
     else:
         flags, target = _LEVELDB, "leveldb"

@@ -58,8 +58,8 @@ def scaled(
         if value is None and name == info.name and _is_default(engine, info, found):
             value = defaults.get(name)
         size = number_to(engine, value)
-        if size is not None and _scaled(info, size, scale) != size:
-            found[name] = _scaled(info, size, scale)
+        if size is not None and (smaller := _scaled(info, size, scale)) != size:
+            found[name] = smaller
     return found
 
 
@@ -113,10 +113,11 @@ def write_cycle(
         value = number_to(engine, options.get(name, defaults.get(name, other)))
         return other if value is None else max(1, int(value))
 
+    written_bytes = number(_BUFFER, 1) * number(_MERGED, 1)
     never = (number_to(engine, options.get(_TRIGGER, 0)) or 0) < 0
     if never or same_value(options.get(_NO_COMPACTION, False), True):
-        return number(_BUFFER, 1) * number(_MERGED, 1), sys.maxsize
-    return number(_BUFFER, 1) * number(_MERGED, 1), number(_TRIGGER, _TRIGGER_USUAL)
+        return written_bytes, sys.maxsize
+    return written_bytes, number(_TRIGGER, _TRIGGER_USUAL)
 
 
 def least_of(info: OptionInfo) -> int:
