@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
@@ -354,20 +353,18 @@ def longer_by(workload: Workload, factor: float) -> Workload:
     """`workload` with measure phases `factor` times as long; where they fill, with more keys."""
     if factor <= 1.0:
         return workload
-    jobs = [phase for phase in workload.measured_phases if phase.is_job]
-    if not jobs:
-        grown = partial(scaled_num, factor=factor)
-        phases = (
-            _scaled(phase, factor, grown) if phase.kind is PhaseKind.MEASURE else phase
-            for phase in workload.phases
-        )
-        return replace(workload, phases=tuple(phases))
-    # Threads that share the keys go on to do so evenly, and no key comes up twice.
-    each = math.lcm(*(phase.threads for phase in jobs if not workload.num % phase.threads))
-    num = _multiple(scaled_num(workload.num, factor), each)
-    factor = num / workload.num
+    num, jobs = workload.num, [phase for phase in workload.measured_phases if phase.is_job]
+    if jobs:
+        # Threads that share the keys go on to do so evenly, and no key comes up twice.
+        each = math.lcm(*(phase.threads for phase in jobs if not num % phase.threads))
+        num = _multiple(scaled_num(num, factor), each)
+        factor = num / workload.num
+
+    def grown(count: int) -> int:
+        return math.ceil(round(count * factor, 6)) if jobs else scaled_num(count, factor)
+
     phases = (
-        _scaled(phase, factor, lambda count: math.ceil(round(count * factor, 6)))
+        _scaled(phase, factor, grown) if jobs or phase.kind is PhaseKind.MEASURE else phase
         for phase in workload.phases
     )
     return replace(workload, num=num, phases=tuple(phases))
