@@ -10,7 +10,6 @@ engine itself, under the benchmark and with the options that a Python program st
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
 import warnings
@@ -35,7 +34,7 @@ from lsmtune.engines.formats.space_builder import SpaceBuilder
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.files import Document, field_name
-from lsmtune.model.text import read_text
+from lsmtune.model.text import is_file, read_text
 from lsmtune.units import format_duration
 
 METRIC = "value"  # what a program reports without a name (`lsmtune.trial.result(number)`)
@@ -166,8 +165,7 @@ def programs_of(command: str, folder: Path) -> Programs:
     except ValueError:
         words = command.split()
     paths = [folder / word for word in words if _PROGRAM.fullmatch(word)]
-    # `Path.is_file` raises OSError for a name that is too long.
-    there = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
+    there = [path for path in paths if is_file(path)]
     missing = tuple(path.name for path in paths if path not in there)
     return Programs({path: _text_of(path) for path in there}, missing)
 
