@@ -79,7 +79,9 @@ from lsmtune.engines.option_names import (
     BLOCK_CACHE,
     CACHE_CAPACITY,
     FILTER_POLICY,
+    MEMTABLES,
     NO_BLOCK_CACHE,
+    TRUTHS,
     parts_of,
     whole_size,
 )
@@ -97,8 +99,6 @@ def clipped(number: int, low: int, high: int) -> int:
 
 
 # --- options
-
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True)
@@ -150,10 +150,9 @@ class ModelOptions:
     def truth(self, name: str) -> bool:
         """True or false."""
         value = self.value(name)
-        truth_value = _BOOLEANS.get(str(value).lower())
-        if truth_value is None:
+        if (truth := TRUTHS.get(str(value).lower())) is None:
             raise InputError(self.source, name, found=value, allowed="true, false")
-        return truth_value
+        return truth
 
 
 def model_options(
@@ -196,15 +195,8 @@ _POINTER_BYTES = 8
 _DIRECT_READAHEAD_BYTES = 2 * _MIB  # where it is 0 (SanitizeOptions, db/db_impl/db_impl_open.cc)
 _KERNEL_READAHEAD_SINCE = "8.5"
 
-# Names of the memtable kinds, as RocksDB takes them, and the buckets that the hash kinds have when
-# none are given (memtablerep.h).
-_HASH_BUCKETS = {
-    "prefix_hash": 1_000_000,
-    "HashSkipListRepFactory": 1_000_000,
-    "hash_linkedlist": 50_000,
-    "HashLinkListRepFactory": 50_000,
-}
-_OTHER_KINDS = ("skip_list", "SkipListFactory", "vector", "VectorRepFactory")
+# Buckets of the hash kinds where none are given (memtablerep.h).
+_HASH_BUCKETS = {"prefix_hash": 1_000_000, "hash_linkedlist": 50_000}
 _STYLES = (
     "kCompactionStyleLevel",
     "kCompactionStyleUniversal",
@@ -264,16 +256,13 @@ def _memtable_bytes(options: ModelOptions) -> tuple[int, int]:
 
 def _bucket_bytes(options: ModelOptions) -> int:
     """The array of a hash memtable."""
-    name = "memtable_factory.id"
-    bare = next((n for n in ("memtable_factory", "memtable") if n in options.given), None)
-    if bare is not None and name not in options.given:
-        name, kind = bare, str(options.given[bare])
-    else:
-        kind = str(options.value(name))
+    names = ("memtable_factory.id", "memtable_factory", "memtable")
+    name = next((name for name in names if name in options.given), names[0])
     # `prefix_hash:1000` is another way to write the number of buckets.
-    kind, _, buckets = kind.partition(":")
-    if kind not in _HASH_BUCKETS and kind not in _OTHER_KINDS:
-        known = (*_HASH_BUCKETS, *_OTHER_KINDS)
+    stated, _, buckets = str(options.value(name)).partition(":")
+    kind = MEMTABLES.get(stated, stated)
+    if kind not in MEMTABLES.values():
+        known = (*MEMTABLES.values(), *MEMTABLES)
         raise InputError(options.source, name, found=kind, known=known)
     if kind not in _HASH_BUCKETS or not _has_prefixes(options):
         return 0

@@ -33,6 +33,17 @@ FILTER_POLICY = f"{TABLE_OPTION}.filter_policy"
 # The size of a block cache, which is what `block_cache` alone says.
 CACHE_CAPACITY = f"{BLOCK_CACHE}.capacity"
 
+# The kinds of memtables: the class names that RocksDB writes, and the names that it takes as well
+# (db/memtable.cc and memtable/*.cc, `kNickName`).
+MEMTABLES = {
+    "SkipListFactory": "skip_list",
+    "VectorRepFactory": "vector",
+    "HashSkipListRepFactory": "prefix_hash",
+    "HashLinkListRepFactory": "hash_linkedlist",
+}
+# What RocksDB reads as a truth (ParseBoolean, util/string_util.cc).
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+
 _SECTIONS = {"db": DB_SECTION, "column_family": CF_SECTION, "table": TABLE_SECTION}
 
 

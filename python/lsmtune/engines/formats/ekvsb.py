@@ -18,7 +18,13 @@ from lsmtune.engines.formats.spelling import (
     number,
     word,
 )
-from lsmtune.engines.option_names import BLOCK_CACHE, FILTER_POLICY, NO_BLOCK_CACHE, TABLE_OPTION
+from lsmtune.engines.option_names import (
+    BLOCK_CACHE,
+    FILTER_POLICY,
+    NO_BLOCK_CACHE,
+    TABLE_OPTION,
+    TRUTHS,
+)
 from lsmtune.errors import InputError
 
 _NUMBERS = (
@@ -29,10 +35,9 @@ _NUMBERS = (
 _ALONE, _UNSAID = "alone", "unsaid"  # of a flag without a value
 
 
-def _switch(flag: str, when: str) -> Spelling:
+def _switch(flag: str, when: bool = True) -> Spelling:
     """A flag that stands alone, and the value that it says; the other is the engine's default."""
-    texts = {"true": "true", "1": "true", "false": "false", "0": "false"}
-    return word(flag, {text: _ALONE if t == when else _UNSAID for text, t in texts.items()})
+    return word(flag, {text: _ALONE if t is when else _UNSAID for text, t in TRUTHS.items()})
 
 
 def _say_bits(option: str, text: str) -> str:
@@ -53,17 +58,15 @@ FLAGS: Mapping[str, Spelling] = {
     f"{TABLE_OPTION}.block_size": number("block-opt-block-size"),
     BLOCK_CACHE: number("block-opt-lru-cache"),
     FILTER_POLICY: Spelling("block-opt-bloom-filter-bits-per-key", _say_bits, str),
-    "use_fsync": _switch("use-fsync", "true"),
-    "use_direct_reads": _switch("use-direct-reads", "true"),
-    "use_direct_io_for_flush_and_compaction": _switch(
-        "use-direct-io-for-flush-and-compaction", "true"
-    ),
-    "disable_auto_compactions": _switch("disable-auto-compactions", "true"),
-    "allow_concurrent_memtable_write": _switch("disable-concurrent-memtable-write", "false"),
-    "advise_random_on_open": _switch("disable-advise-random-on-open", "false"),
-    NO_BLOCK_CACHE: _switch("block-opt-disable-cache", "true"),
+    "use_fsync": _switch("use-fsync"),
+    "use_direct_reads": _switch("use-direct-reads"),
+    "use_direct_io_for_flush_and_compaction": _switch("use-direct-io-for-flush-and-compaction"),
+    "disable_auto_compactions": _switch("disable-auto-compactions"),
+    "allow_concurrent_memtable_write": _switch("disable-concurrent-memtable-write", when=False),
+    "advise_random_on_open": _switch("disable-advise-random-on-open", when=False),
+    NO_BLOCK_CACHE: _switch("block-opt-disable-cache"),
     f"{TABLE_OPTION}.cache_index_and_filter_blocks": _switch(
-        "block-opt-cache-index-and-filter-blocks", "true"
+        "block-opt-cache-index-and-filter-blocks"
     ),
     "compaction_style": word(
         "compaction-style",

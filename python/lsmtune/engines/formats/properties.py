@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
     Exported,
@@ -120,14 +121,14 @@ PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
         FILTER_POLICY: _bloom_bits("bloom_bits"),
     },
 }
-_ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}
 _LACKS = "YCSB-cpp has no such property"
 
 
 def write(request: ExportRequest) -> Exported:
     """The file's text."""
     engine = request.engine_name
-    options = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **request.options}
+    default = catalogue_defaults(engine, request.version)["compression"]
+    options = {"compression": default, **request.options}
     said, left_out = spelled(replace(request, options=options), PROPERTIES[engine].get, _LACKS)
     lines = [f"{engine}.dbname=/tmp/ycsb-{engine}"]
     lines += [f"{engine}.format=single", f"{engine}.destroy=false", ""]

@@ -39,6 +39,7 @@ from lsmtune.engines.option_names import (
     CF_SECTION,
     DB_SECTION,
     FILTER_POLICY,
+    MEMTABLES,
     NO_BLOCK_CACHE,
     TABLE_OPTION,
     TABLE_SECTION,
@@ -82,14 +83,6 @@ _CACHE_UNSTATED = (
     'block_cache=SIZE to a copy\'s [TableOptions/BlockBasedTable "default"]'
 )
 _MEMTABLE = "memtable_factory"
-# The class names that RocksDB writes, and the names that it takes as well (db/memtable.cc and
-# memtable/*.cc, `kNickName`).
-_MEMTABLES = {
-    "SkipListFactory": "skip_list",
-    "VectorRepFactory": "vector",
-    "HashSkipListRepFactory": "prefix_hash",
-    "HashLinkListRepFactory": "hash_linkedlist",
-}
 _TABLE_KIND = "table_factory"
 # As versions before 7.0 wrote every filter of their own.
 _FILTERS_WITHOUT_BITS = frozenset({"rocksdb.BuiltinBloomFilter", "rocksdb.BuiltinFilter"})
@@ -152,7 +145,7 @@ def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
     for name, value in stated.items():
         text, line = value.text, value.line
         if name == kind_of_memtable or (name == _MEMTABLE and not text.startswith("{")):
-            flat[kind_of_memtable] = Stated(_MEMTABLES.get(text, text), line)
+            flat[kind_of_memtable] = Stated(MEMTABLES.get(text, text), line)
             continue
         try:
             fields = split_structure(text) if text.startswith("{") else {}

@@ -32,6 +32,7 @@ from lsmtune.engines.option_names import (
     NO_BLOCK_CACHE,
     TABLE_OPTION,
     TABLE_SECTION,
+    TRUTHS,
     split_structure,
 )
 from lsmtune.errors import InputError
@@ -217,7 +218,7 @@ def _by_file(request: ExportRequest, template: Template) -> Exported:
     left_out = list(without)
     for name, value in list(options.items()):
         is_part = name.startswith(f"{BLOCK_CACHE}.")
-        if is_part or (name == NO_BLOCK_CACHE and value in ("true", "1")):
+        if is_part or (name == NO_BLOCK_CACHE and TRUTHS.get(value)):
             why = "the binding puts a block cache of its own in place, of which it knows the size"
             left_out.append(LeftOut(name, value, why))
             del options[name]
@@ -266,7 +267,7 @@ def _of_leveldb(
     return {
         **{name: number(names.get(name, name), 0, _SIZE_MAX) for name in sizes},
         **{name: number(names.get(name, name), 0, _INT_MAX) for name in counts},
-        **{n: word(n, {"true": yes, "1": yes, "false": no, "0": no}) for n in switches},
+        **{n: word(n, {text: yes if t else no for text, t in TRUTHS.items()}) for n in switches},
         "compression": word("compression", compressions),
     }
 

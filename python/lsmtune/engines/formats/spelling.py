@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
-from lsmtune.engines.option_names import whole_size, written_options
+from lsmtune.engines.option_names import TRUTHS, whole_size, written_options
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.units import is_digits, option_value, whole_number
@@ -82,11 +82,8 @@ def filter_policy(kind: str, bits: int) -> str:
     return f"{kind}:{bits}" if bits else "nullptr"
 
 
-# What gflags and RocksDB take for a truth.
-_TRUTHS = {
-    **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
-    **dict.fromkeys(("0", "f", "false", "n", "no"), False),
-}
+# What gflags takes for a truth.
+_TRUTHS = TRUTHS | {"t": True, "y": True, "yes": True, "f": False, "n": False, "no": False}
 
 
 @dataclass(frozen=True)
@@ -149,9 +146,9 @@ def boolean(name: str) -> Spelling:
     """True or false; RocksDB has `1` and `0` as well."""
 
     def say(option: str, text: str) -> str:
-        if text.lower() not in ("true", "1", "false", "0"):
+        if (truth := TRUTHS.get(text.lower())) is None:
             raise InputError(SOURCE, option, found=text, allowed="true, false")
-        return "true" if text.lower() in ("true", "1") else "false"
+        return "true" if truth else "false"
 
     def read(text: str) -> bool:
         if text.lower() not in _TRUTHS:
