@@ -161,10 +161,6 @@ def sweep(directory: Path) -> list[Path]:
 # layout, whichever comes first; the load is not measured, and the run itself opens its copy with
 # the whole configuration. It is loaded on all cores, within the limits of the run that asked.
 
-
-# The run on a copy, None where there is none; and what is out of the ordinary, empty for nothing.
-_Prepared = tuple[RunRequest | None, str]
-
 # Where the database is this many times smaller than the memory of a run, all of it fits in beside
 # whatever the engine holds, and it does not matter whose memory the cached pages are counted in.
 _SHORT_FACTOR = 4
@@ -188,7 +184,7 @@ class DatabaseCache:
 
     def __post_init__(self) -> None:
         self._warned: set[str] = set()
-        self._failures: dict[str, tuple[str, Limits]] = {}  # of loads: why, and the limits they had
+        self._failures: dict[str, Limits] = {}  # of loads: the limits that they had
         self._swept = False
 
     def prepare(self, request: RunRequest, cancel: threading.Event | None = None) -> RunRequest:
@@ -206,9 +202,7 @@ class DatabaseCache:
         if order is None:
             return request
         with explained(self.directory):
-            prepared, note = self._prepare(order, cancel)
-        self.warn_once(note)
-        return prepared or request
+            return self._prepare(order, cancel) or request
 
     def warn_once(self, note: str) -> None:
         """Tell the observer, but of each thing only the first time, as each trial may have it."""
@@ -217,7 +211,7 @@ class DatabaseCache:
             self._warned.add(what)
             self.observer.warning(note)
 
-    def _prepare(self, order: Order, cancel: threading.Event | None) -> _Prepared:
+    def _prepare(self, order: Order, cancel: threading.Event | None) -> RunRequest | None:
         if not self._swept:
             claim(self.directory, "golden databases")
             sweep(self.directory)
@@ -231,11 +225,11 @@ class DatabaseCache:
                 return self._copied(order, golden)
             damage = "compaction by age would rewrite it"
         remove_golden(path)
-        prepared, note = self._loaded(order, path, cancel)
-        why = f"loaded again: {damage}" if damage else ""
-        return prepared, "; ".join(part for part in (why, note) if part)
+        if damage:
+            self.warn_once(f"loaded again: {damage}")
+        return self._loaded(order, path, cancel)
 
-    def _copied(self, order: Order, golden: Golden) -> _Prepared:
+    def _copied(self, order: Order, golden: Golden) -> RunRequest:
         request = order.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
         memory_bytes, here = request.limits.memory_bytes, memory_limit()
@@ -243,21 +237,23 @@ class DatabaseCache:
             memory_bytes = min(memory_bytes, here.limit_bytes)
         short = _SHORT_FACTOR * golden.facts.disk_bytes > memory_bytes
         link = request.alone or not short
-        note = clone(golden.database, request.directory / DATABASE, link=link)
-        shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
+        self.warn_once(clone(golden.database, request.directory / DATABASE, link=link))
+        shutil.copyfile(golden.ledger, request.directory / LEDGER)
         golden.note_use(self.wall_clock())
-        return order.run_request(own_pages=short), note
+        return order.run_request(own_pages=short)
 
-    def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> _Prepared:
-        """Load the golden database at `path` and copy it."""
-        limits = order.request.limits
-        why, before = self._failures.get(order.digest, ("", limits))
-        # Another try would have no more to spend.
-        if why and all(getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)):
-            return None, why
+    def _loaded(
+        self, order: Order, path: Path, cancel: threading.Event | None
+    ) -> RunRequest | None:
+        """Load the golden database at `path` and copy it; None where that does not succeed."""
+        limits, before = order.request.limits, self._failures.get(order.digest)
+        if before is not None and all(
+            getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)
+        ):
+            return None  # another try would have no more to spend
         self.observer.database_loading(order.load, order.layout)
 
-        def attempt() -> tuple[Measurement, _Prepared | None]:
+        def attempt() -> tuple[Measurement, RunRequest | None]:
             # A name that was never used before: the driver of a tuner that was killed may write on
             # for a moment, by the names of its files.
             made = tempfile.mkdtemp(prefix=f"{path.name}.", suffix=BUILDING, dir=path.parent)
@@ -274,28 +270,29 @@ class DatabaseCache:
             finally:
                 remove_owned(building, GOLDEN, path.parent)
 
-        def disturbance(tried: tuple[Measurement, _Prepared | None]) -> str:
+        def disturbance(tried: tuple[Measurement, RunRequest | None]) -> str:
             why = "" if cancel is not None and cancel.is_set() else disturbance_of(tried[0])
             return f"loading a database was {why}" if why else ""
 
         measurement, kept = tried_again(attempt, disturbance, self.observer.warning)
         if kept is not None:
             return kept
-        why = f"loading the database ended {measurement.ended}"
+        self.warn_once(f"loading the database ended {measurement.ended}")
         if measurement.outcome not in (Outcome.CANCELLED, Outcome.DISTURBED):
-            self._failures[order.digest] = why, limits
-        return None, why
+            self._failures[order.digest] = limits
+        return None
 
     def _kept(
         self, order: Order, path: Path, building: Path, measurement: Measurement
-    ) -> _Prepared:
+    ) -> RunRequest:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
         disk_bytes = tidy_building(building)
         why = make_room(self.directory, disk_bytes, self.size_bytes)
         if why:
             shutil.move(building / DATABASE, order.request.directory / DATABASE)
             shutil.move(building / LEDGER, order.request.directory / LEDGER)
-            return order.run_request(own_pages=True), f"the loaded database was not kept: {why}"
+            self.warn_once(f"the loaded database was not kept: {why}")
+            return order.run_request(own_pages=True)
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
         facts = Facts(fingerprint, disk_bytes, self.wall_clock())
