@@ -77,6 +77,10 @@ def test_an_options_file_stands_for_all_other_options(tmp_path: Path) -> None:
     found = read_config(path)
     assert found.options == {"num_levels": 5}
     assert "rocksdb.write_buffer_size: left out: YCSB-cpp ignores it" in notes_of(found)
+    # Of LevelDB it was RocksDB's file, whose options were then taken for LevelDB's.
+    found = config("leveldb.block_size=1\nleveldb.optionsfile=o.ini\n", "properties")
+    assert (found.engine, found.options["block_size"]) == ("leveldb", 1)
+    assert "leveldb.optionsfile: left out: YCSB-cpp has no such property" in notes_of(found)
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def read(request: ImportRequest) -> ImportedConfig:
         allowed = ", ".join(PROPERTIES) if engines else "lines such as leveldb.block_size=4096"
         field = ENGINE_FLAG if engines else ""
         raise InputError(request.source, field, why=why, allowed=allowed)
-    return _config(properties, request.engine or engines[0], request, notes)
+    return _config(properties, request.engine or engines[0], notes, request.keep_defaults)
 
 
 def read_given(properties: Properties, engine: str) -> ImportedConfig:
@@ -210,16 +210,15 @@ def read_given(properties: Properties, engine: str) -> ImportedConfig:
         )
         return ImportedConfig(engine, {}, notes)
     sources = [given.source for given in properties.values() if given.line is not None]
-    request = ImportRequest("", Path(sources[-1] if sources else SETTING), engine)
-    return _config(properties, engine, request, Notes(request.source))
+    return _config(properties, engine, Notes(sources[-1] if sources else SETTING))
 
 
 def _config(
-    properties: Properties, engine: str, request: ImportRequest, notes: Notes
+    properties: Properties, engine: str, notes: Notes, keep_defaults: bool = False
 ) -> ImportedConfig:
     prefix = f"{engine}."
     of_engine = {n.removeprefix(prefix): p for n, p in properties.items() if n.startswith(prefix)}
-    file = of_engine.pop(_OPTIONS_FILE, None)
+    file = of_engine.pop(_OPTIONS_FILE, None) if engine == "rocksdb" else None
     if file is not None and file.value:
         # YCSB-cpp takes all options from the file, and so is it here.
         for name, given in of_engine.items():
@@ -232,7 +231,7 @@ def _config(
         except InputError as error:
             field, why = f"rocksdb.{_OPTIONS_FILE}", f"{error.why}: {path}"
             raise InputError(file.where, field, found=file.value, why=why) from None
-        config = read_options_file(replace(request, text=text, path=path))
+        config = read_options_file(ImportRequest(text, path, engine, keep_defaults))
         return replace(config, notes=notes.taken() + config.notes)
     for name, given in properties.items():
         if not name.startswith(prefix):
