@@ -82,14 +82,15 @@ def write(request: ExportRequest) -> Exported:
             values.setdefault(name, option_text(defaults[name]))
     variables = {"COMPACTION_STYLE": style}
     left_out: list[LeftOut] = []
+    if stated_style not in _STYLES:
+        left_out.append(LeftOut(_STYLE, stated_style, "benchmark.sh has no such style"))
+    for name, fixed in _FIXED[style].items():
+        value = values.pop(name, option_text(defaults.get(name, fixed)))
+        # `1` and `true` are one value to RocksDB.
+        if not same_value(option_value(value.lower()), option_value(fixed)):
+            left_out.append(LeftOut(name, value, f"benchmark.sh sets {fixed}"))
     flags: dict[str, OptionValue] = {}
     for name, value in values.items():
-        fixed = _FIXED[style].get(name)
-        if fixed is not None:
-            # `1` and `true` are one value to RocksDB.
-            if not same_value(option_value(value.lower()), option_value(fixed)):
-                left_out.append(LeftOut(name, value, f"benchmark.sh sets {fixed}"))
-            continue
         try:
             said = _variable(name, value, universal)
         except InputError as error:
@@ -99,12 +100,6 @@ def write(request: ExportRequest) -> Exported:
             flags[name] = value
         else:
             variables |= said
-    if stated_style not in _STYLES:
-        left_out.append(LeftOut(_STYLE, stated_style, "benchmark.sh has no such style"))
-    for name, fixed in _FIXED[style].items():
-        default = option_text(defaults[name]) if name in defaults else fixed
-        if name not in values and default != fixed:
-            left_out.append(LeftOut(name, default, f"benchmark.sh sets {fixed}"))
     as_flags, without = flags_of(replace(request, options=flags))
     lines = [f"# Source this file, then: {_BEHIND}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
