@@ -136,14 +136,7 @@ def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
     except InputError as error:
         if error.source != _SOURCE:
             raise  # of the workload's own file
-        at = f"workloads[{index}]"
-        if error.field in here:
-            at = f"axes.{AxisKind.WORKLOAD.value}.{error.field}"
-        elif error.field in workload.parameters:
-            at = f"workloads[{index}].{error.field}"
-        elif error.field in sweep.parameters:
-            at = f"workload.{error.field}"
-        raise _at(sweep, at, error) from None
+        raise _in_place(sweep, index, error) from None
 
 
 def _config(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]], workload: Workload) -> Config:
@@ -159,16 +152,17 @@ def _config(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]], workload: 
         config = with_merge_operator(config, engine, workload, _SOURCE)
         return with_page_cache(config, engine, workload.page_cache, _SOURCE)
     except InputError as error:
-        fields = [axis.field for axis, _ in chosen]
-        fields += [f"workload.{name}" for name in sweep.parameters]
-        fields += [f"options.{name}" for name in sweep.options]
-        known = [field for field in fields if field.rpartition(".")[2] == error.field]
-        raise _at(sweep, known[0] if known else f"workloads[{index}]", error) from None
+        raise _in_place(sweep, index, error) from None
 
 
-def _at(sweep: Sweep, at: str, error: InputError) -> InputError:
-    """`error` at the place where the user wrote what is wrong."""
-    source, field = sweep.place(at)
+def _in_place(sweep: Sweep, index: int, error: InputError) -> InputError:
+    """`error`, about the workload `index`, where the user wrote what is wrong."""
+    fields = [axis.field for axis in sweep.axes]
+    fields += [f"workloads[{index}].{name}" for name in sweep.workloads[index].parameters]
+    fields += [f"workload.{name}" for name in sweep.parameters]
+    fields += [f"options.{name}" for name in sweep.options]
+    found = (field for field in fields if field.endswith(f".{error.field}"))
+    source, field = sweep.place(next(found, f"workloads[{index}]"))
     return error.but(source=source, field=field)
 
 
