@@ -104,11 +104,11 @@ def _remove(
     as_json: JsonOption = False,
 ) -> None:
     """Forget a registered library. Its file stays."""
-    entry = Registry().remove(path.expanduser().absolute())
+    library = Registry().remove(path.expanduser().absolute())
     if as_json:
-        print_json({"forgotten": _row(entry.library)})
+        print_json({"forgotten": _row(library)})
     else:
-        typer.echo(f"forgot {entry.library.path}")
+        typer.echo(f"forgot {library.path}")
 
 
 @command(app, "path")

@@ -107,7 +107,9 @@ def register_fetched(fetched: Library, driver: Path) -> Library:
         is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
         if is_this and known.identity.build is build and not _missing(fetched, known):
             return known
-    return Registry().add(examined(fetched, driver)).library
+    library = examined(fetched, driver)
+    Registry().add(library)
+    return library
 
 
 def chosen_engine(

@@ -113,7 +113,7 @@ class Registry:
         """The libraries whose files are there, unchanged."""
         return [entry.library for entry in self.entries() if not entry.trouble()]
 
-    def add(self, library: Library) -> Entry:
+    def add(self, library: Library) -> None:
         """Register `library` as its file is now; replaces an entry of the same path.
 
         Raises OSError when the library cannot be read or the registry cannot be written.
@@ -132,9 +132,8 @@ class Registry:
         )
         with file_lock(self._locked_by):
             self._write([*(e for e in self.entries() if e.path != entry.path), entry])
-        return entry
 
-    def remove(self, path: Path) -> Entry:
+    def remove(self, path: Path) -> Library:
         """Forget the library at `path`; its file stays. InputError when it is not registered."""
         with file_lock(self._locked_by):
             entries = {entry.path: entry for entry in self.entries()}
@@ -143,7 +142,7 @@ class Registry:
                 raise InputError("engines remove", "PATH", found=str(path), allowed=allowed)
             removed = entries.pop(str(path))
             self._write(list(entries.values()))
-        return removed
+        return removed.library
 
     def _write(self, entries: list[Entry]) -> None:
         document = {"format_version": FORMAT_VERSION, "libraries": encode(entries)}
