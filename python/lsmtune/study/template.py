@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lsmtune.engines.formats.spelling import known_options
-from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.differences import option_unit
 from lsmtune.engines.ready import known_spaces
 from lsmtune.machine.host import usable_cores
 from lsmtune.model.config import OptionValue
@@ -358,9 +357,8 @@ class _Size(str):
 
 
 def _sized_options(options: Mapping[str, Any], engine: str) -> dict[str, Any]:
-    known = known_options(engine) if engine in ENGINE_KINDS else {}
     return {
-        name: _size(value) if name in known and known[name].in_bytes else value
+        name: _size(value) if option_unit(engine, name) == "bytes" else value
         for name, value in options.items()
     }
 

@@ -183,7 +183,8 @@ class SpaceBuilder:
             values = sorted({numbers.low, *(value for value, _ in numbers.specials)})
             self.add_choices(path, replace(option, spelling=None), values, when)
         else:
-            self.space[option.name] = numbers.fields(in_bytes=option.in_bytes) | _when(when)
+            in_bytes = option.info is not None and option.info.unit == "bytes"
+            self.space[option.name] = numbers.fields(in_bytes=in_bytes) | _when(when)
 
     def _whole(self, path: Path, numbers: Numbers) -> Numbers:
         """`numbers` as integers: what the engine would make of the fractions."""

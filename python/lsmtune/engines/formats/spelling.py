@@ -193,11 +193,6 @@ class KnownOption:
     info: OptionInfo | None = None
     spelling: Spelling | None = None
 
-    @property
-    def in_bytes(self) -> bool:
-        """Whether its values are sizes."""
-        return self.info is not None and self.info.unit == "bytes"
-
 
 _TYPES: Mapping[type[object], str] = {bool: "bool", int: "int", float: "float"}
 
