@@ -17,21 +17,11 @@ from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.differences import Difference
 from lsmtune.engines.formats import EXPORTERS, export, exported
 from lsmtune.engines.formats.base import Exported, ExportRequest
-from lsmtune.engines.option_names import (
-    TABLE_OPTION,
-    TABLE_SECTION,
-    CatalogueOption,
-    catalogue,
-    split_structure,
-)
+from lsmtune.engines.option_names import TABLE_OPTION, TABLE_SECTION, catalogue, split_structure
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 
 OPTIONS, NEWEST = catalogue()
-
-
-def full_name(option: CatalogueOption) -> str:
-    return f"{TABLE_OPTION}.{option.name}" if option.section == TABLE_SECTION else option.name
 
 
 def parse_options_file(text: str) -> dict[str, dict[str, str]]:
@@ -109,9 +99,7 @@ def debian_defaults() -> dict[str, OptionValue]:
     found = re.search(r"version (\d+\.\d+)", banner.stdout)
     if found is None or not found.group(1).startswith("7.8"):
         pytest.skip(f"the catalogue has no column for this db_bench: {banner.stdout.strip()}")
-    return {
-        full_name(o): o.defaults.get("7.8.3") for o in OPTIONS.values() if o.defaults.get("7.8.3")
-    }
+    return {o.dotted: o.defaults.get("7.8.3") for o in OPTIONS.values() if o.defaults.get("7.8.3")}
 
 
 @pytest.mark.engine
@@ -125,7 +113,7 @@ def test_db_bench_accepts_every_option_of_the_catalogue(tmp_path: Path) -> None:
 
 @given(st.sets(st.sampled_from(sorted(OPTIONS)), max_size=20))
 def test_every_option_lands_once_and_in_its_own_section(names: set[str]) -> None:
-    given_options = {full_name(OPTIONS[n]): OPTIONS[n].default or "8388608" for n in names}
+    given_options = {OPTIONS[n].dotted: OPTIONS[n].default or "8388608" for n in names}
     sections = parse_options_file(export("rocksdb-options", "rocksdb", given_options))
     assert sections.pop("Version")["rocksdb_version"] == NEWEST
     found = {name: section for section, options in sections.items() for name in options}
