@@ -244,7 +244,7 @@ def test_what_has_no_name_of_its_own_is_a_mistake_of_the_caller(tmp_path: Path) 
 
 
 def test_reading_where_nothing_is_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no measurements"):
+    with pytest.raises(InputError, match="there is no such study folder"):
         read_rounds(tmp_path / "absent")
     (tmp_path / "file").write_text("")
     with pytest.raises(LsmtuneError, match="not ours"):

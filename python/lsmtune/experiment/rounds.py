@@ -15,13 +15,12 @@ from functools import partial
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
-from lsmtune.experiment.files import MEASUREMENTS_DB, explained, not_ours, run_directory
+from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import ROUNDS, StudyFolder, digest
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.machine.files import is_owned
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -105,13 +104,8 @@ def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
 
     Raises InputError when there are none, or those of another lsmtune.
     """
-    if path.is_dir() and not is_owned(path):
-        raise not_ours(path)
-    store = MeasurementStore(path / MEASUREMENTS_DB, read_only=True)
-    try:
-        return _by_round(store)
-    finally:
-        store.close()
+    with StudyFolder.open(path) as folder:
+        return _by_round(folder.measurements)
 
 
 def _by_round(store: MeasurementStore) -> tuple[StoredMeasurement, ...]:
