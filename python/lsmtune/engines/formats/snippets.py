@@ -11,18 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from string import Template
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.differences import Difference
-from lsmtune.engines.formats.base import (
-    Exported,
-    ExportFormat,
-    ExportRequest,
-    LeftOut,
-    default_of,
-    spelled,
-)
+from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut, spelled
 from lsmtune.engines.formats.rocksdb_options import options_text, sayable, stated_in, structure
 from lsmtune.engines.formats.spelling import Spelling, number, word
 from lsmtune.engines.option_names import (
@@ -202,10 +196,6 @@ def tuned_options() -> tuple[Options, dict[str, Options]]:
 ''')
 
 
-def _rust(request: ExportRequest) -> Exported:
-    return _by_file(request, _RUST)
-
-
 def _python(request: ExportRequest) -> Exported:
     is_leveldb = request.engine_name == "leveldb"
     return _leveldb_python(request) if is_leveldb else _by_file(request, _PYTHON)
@@ -335,12 +325,12 @@ def _set_options(request: ExportRequest) -> Exported:
         else:
             forward[each.option] = option_text(each.value)
             back[each.option] = option_text(each.other_value)
-    of_database, _ = _by_call(forward)
-    if of_database:
+    infos = option_catalogue("rocksdb")
+    if any(infos[name].scope == "db" for name in forward):
         # What the option has after the call, and after the one that leads back.
-        default = default_of("rocksdb", request.version, _SYNCED)
+        default = catalogue_defaults("rocksdb", request.version)[_SYNCED]
         for options in (request.options, request.other):
-            value = option_text(options.get(_SYNCED, default or 0))
+            value = option_text(options.get(_SYNCED, default))
             if value == "0" and all(each.option != _SYNCED for each in left_out):
                 left_out.append(LeftOut(_SYNCED, value, "SetDBOptions makes 1 MiB of it"))
     text = _SET_OPTIONS.substitute(forward=_set_calls(forward), back=_set_calls(back))
@@ -361,31 +351,22 @@ def _why_not(each: Difference, version: str | None) -> str:
     return ""
 
 
-def _by_call(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The options for SetDBOptions, and those for SetOptions."""
-    infos = option_catalogue("rocksdb")
-    of_database = {name: value for name, value in options.items() if infos[name].scope == "db"}
-    return of_database, {n: value for n, value in options.items() if n not in of_database}
-
-
 def _set_calls(options: Mapping[str, str]) -> str:
     """Statements of the function that sets `options`."""
-    names = ("SetDBOptions", "SetOptions")
-    parts = zip(names, _by_call(options), strict=True)
-    # Dotted names as structures of the option that they begin with.
-    calls = [(call, split_structure(structure(part))) for call, part in parts if part]
+    infos, calls = option_catalogue("rocksdb"), []
+    for call, scopes in (("SetDBOptions", ("db",)), ("SetOptions", ("column_family", "table"))):
+        part = {name: value for name, value in options.items() if infos[name].scope in scopes}
+        # Dotted names as structures of the option that they begin with.
+        stated = split_structure(structure(part))
+        lines = "".join(f"      {{{quoted(n)}, {quoted(v)}}},\n" for n, v in stated.items())
+        if lines:
+            calls.append(f"db->{call}({{\n{lines}  }});\n")
     if not calls:
         return "  (void)db;\n  return rocksdb::Status::OK();\n"
-    text = ""
-    for place, (call, stated) in enumerate(calls, start=1):
-        is_last = place == len(calls)
-        lines = "".join(
-            f"      {{{quoted(name)}, {quoted(value)}}},\n" for name, value in stated.items()
-        )
-        text += f"  {'return' if is_last else 'rocksdb::Status status ='} db->{call}({{\n"
-        text += f"{lines}  }});\n"
-        text += "" if is_last else "  if (!status.ok()) return status;\n"
-    return text
+    *earlier, last = calls
+    text = "".join(f"  rocksdb::Status status = {each}" for each in earlier)
+    text += "  if (!status.ok()) return status;\n" if earlier else ""
+    return f"{text}  return {last}"
 
 
 # --- JSON
@@ -405,7 +386,7 @@ _BOTH = ("rocksdb", "leveldb")
 EXPORTS = (
     ExportFormat("c++", _BOTH, "tuned_options.h", _cpp, "//"),
     ExportFormat("java", ("rocksdb",), "TunedOptions.java", _java, "//"),
-    ExportFormat("rust", ("rocksdb",), "tuned_options.rs", _rust, "//"),
+    ExportFormat("rust", ("rocksdb",), "tuned_options.rs", partial(_by_file, template=_RUST), "//"),
     ExportFormat("go", ("rocksdb",), "tuned_options.go", _go, "//"),
     ExportFormat("python", _BOTH, "tuned_options.py", _python, "#"),
     ExportFormat("json", (), "options.json", _json),
