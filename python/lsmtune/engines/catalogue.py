@@ -303,9 +303,7 @@ def _check_shape(info: OptionInfo, source: str) -> None:
         raise InputError(source, f"{info.name}.choices", found=info.type, allowed=allowed)
     choices = [str(choice) for choice in info.choices]
     for choice in info.choices_since:
-        if choice not in choices:
-            nearest = nearest_name(choice, choices)
-            raise InputError(source, f"{info.name}.choices_since", found=choice, nearest=nearest)
+        check_name(choice, choices, source, f"{info.name}.choices_since")
     if info.mutable_since and not info.mutable:
         raise InputError(source, f"{info.name}.mutable_since", allowed="beside mutable: true")
     for part in ("older_defaults", "older_constraint"):

@@ -14,7 +14,7 @@ from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model, model_options
 from lsmtune.engines.option_names import BLOCK_CACHE
-from lsmtune.errors import InputError, is_utf8, nearest_name
+from lsmtune.errors import InputError, check_names, is_utf8
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.fields import STRICT, Version, described, found_text, refusing
 from lsmtune.model.files import FileKind, parse_document, read_as, read_text
@@ -86,11 +86,11 @@ _MEMORY_MODEL = "memory_model_bytes"
 
 def _by_engine(value: object) -> object:
     """An expression, or a mapping of engines to expressions."""
-    stated = value if isinstance(value, dict) else {"": value}
+    stated = {"": value}
+    if isinstance(value, dict):
+        check_names(value, ENGINE_NAMES, "", why="no such engine")
+        stated = value
     for name, text in stated.items():
-        if isinstance(value, dict) and name not in ENGINE_NAMES:
-            nearest, allowed = nearest_name(name, ENGINE_NAMES), ", ".join(ENGINE_NAMES)
-            raise InputError("", name, why="no such engine", allowed=allowed, nearest=nearest)
         if not isinstance(text, str):
             raise InputError("", name, found=found_text(text), allowed=_EXPRESSION)
     return value
