@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest_scores import Scores, scores_of_runs
+from lsmtune.experiment.contest_scores import scores_of_runs
 from lsmtune.experiment.standings import standings_of
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.measurement import Outcome
@@ -100,12 +100,6 @@ def test_the_order_of_teams_and_units_do_not_matter(
         return {r.team: (r.rank_by_mean, r.rank_by_median, r.rank_low, r.rank_high) for r in totals}
 
     assert told(one) == told(other)
-
-
-def test_scores_without_a_round_are_refused() -> None:
-    empty = Scores(METRIC, ("run",), ("a",), (), {"run": {"a": ()}})
-    with pytest.raises(ValueError, match="at least one round"):
-        standings_of(empty)
 
 
 def complete(rounds: int) -> list[StoredMeasurement]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rounds_parts import CELLS, cell
 from scipy.stats import chisquare
 
-from lsmtune.experiment.schedule import LOADS, Slot, load_seed_of, run_seed, shuffled
+from lsmtune.experiment.schedule import LOADS, Slot, load_seed_of, shuffled
 from lsmtune.experiment.store import Role
 from lsmtune.model.request import SEED_MAX
 
@@ -42,12 +41,9 @@ def test_each_cell_follows_each_other_equally_often() -> None:
     assert chisquare(list(pairs.values())).pvalue > 1e-4
 
 
-def test_seeds_count_up_and_loads_take_turns() -> None:
-    assert [run_seed(5, number) for number in range(3)] == [5, 6, 7]
+def test_loads_take_turns() -> None:
     slots = [Slot(Role.ROUND, number, round=number) for number in range(30)]
     assert len({load_seed_of(slot, 5 + slot.round) for slot in slots}) == LOADS
-    with pytest.raises(ValueError, match="not from 0"):
-        run_seed(SEED_MAX, 1)
 
 
 def test_a_cell_more_leaves_the_order_of_the_others_alone() -> None:

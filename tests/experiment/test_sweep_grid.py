@@ -95,7 +95,6 @@ def test_an_axis_without_an_effect_is_told_why() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"workloads": ()}, "sweep.yaml: workloads: none given"),
         ({"axes": ()}, "sweep.yaml: axes: none given"),
         (
             {"workloads": (SweepWorkload("fillseqq"),)},

@@ -45,8 +45,6 @@ def scaled(
     least what the engine takes (`least`), where it was not smaller before. Without a catalogue
     nothing scales. `version` is the engine's; None stands for the newest that the catalogue knows.
     """
-    if not 0.0 < scale <= 1.0:
-        raise ValueError(f"a scale is above 0 and at most 1, not {scale}")
     if scale == 1.0 or engine not in ENGINE_KINDS:
         return dict(options)
     sizes = scaling_options(engine)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,7 @@ from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import ROUNDS, StudyFolder, digest
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
-from lsmtune.experiment.schedule import Arm, Cell, Slot, run_seed, shuffled
+from lsmtune.experiment.schedule import Arm, Cell, Slot, shuffled
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
@@ -41,24 +40,17 @@ def perform(
 ) -> tuple[StoredMeasurement, ...]:
     """Measure each of `cells` once in each of `rounds` rounds; every stored run, by round.
 
-    Within a round the order is shuffled (`schedule.shuffled`), and all runs have one seed. Each run
-    has a fresh database under `folder`, or a copy from `databases` where its workload begins with
-    a load, and is stored as soon as it is over, however it ended. Runs that the folder holds are
-    not repeated, so that the same call goes on where it was stopped, and a later one may ask for
-    more rounds; when the folder holds more rounds than are asked for, they are returned too.
-    It ends early once `cancel` is set: the run that was cut off is not stored.
+    Cells have names of their own. Within a round the order is shuffled (`schedule.shuffled`), and
+    all runs have one seed: that of round 0 is `seed`, the others count up from it. Each run has a
+    fresh database under `folder`, or a copy from `databases` where its workload begins with a load,
+    and is stored as soon as it is over, however it ended. Runs that the folder holds are not
+    repeated, so that the same call goes on where it was stopped, and a later one may ask for more
+    rounds; when the folder holds more rounds than are asked for, they are returned too. It ends
+    early once `cancel` is set: the run that was cut off is not stored.
 
     Raises InputError when the folder cannot be used for this plan, or another version of an engine
-    answers than in the rounds before; ValueError when the cells have no names of their own.
+    answers than in the rounds before.
     """
-    if not cells:
-        raise ValueError("there are no cells to measure")
-    name, count = Counter(cell.name for cell in cells).most_common(1)[0]
-    if count > 1:
-        raise ValueError(f"two cells are named {name}")
-    if rounds < 1:
-        raise ValueError(f"rounds is {rounds}, and at least 1 is needed")
-    run_seed(seed, rounds - 1)
     # A library may be moved; what it is, its version and build say.
     engines = [[each.engine.name, each.engine.version, each.engine.build] for each in cells]
     options = [cell.config.engine_options() for cell in cells]
@@ -90,7 +82,7 @@ def perform(
         observer.rounds_started(len(planned) - len(left), len(planned))
         for number, cell in left:
             slot = Slot(Role.ROUND, number, workload=workloads.index(cell.workload), round=number)
-            if cancel.is_set() or not measurer.measure(cell, run_seed(seed, number), slot):
+            if cancel.is_set() or not measurer.measure(cell, seed + number, slot):
                 break
         return _by_round(opened.measurements)
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.request import SEED_MAX
 from lsmtune.model.workload import Workload
 
 # Where runs start from copies of loaded databases, so many of them take turns. Of two loads of the
@@ -125,13 +124,6 @@ def shuffled(cells: Sequence[Cell], seed: int, number: int) -> list[Cell]:
     return sorted(cells, key=digest)
 
 
-def run_seed(seed: int, number: int) -> int:
-    """The seed of every run of round `number`: `seed + number`, as `lsmtune bench` counts."""
-    if not 0 <= seed <= SEED_MAX - number:
-        raise ValueError(f"seed {seed} of round {number} is not from 0 to {SEED_MAX}")
-    return seed + number
-
-
 # --- loaded databases
 
 
@@ -153,5 +145,5 @@ def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
         # On the tree of its first run a trial would have the same luck once more.
         return derive_seed(0, Stream.LOAD_OF_REPEAT, slot.repeat)
     if slot.role is Role.ROUND:
-        return run_seed(seed - slot.round, slot.round % LOADS)
+        return seed - slot.round + slot.round % LOADS
     return None

@@ -158,12 +158,7 @@ _RESOLUTION_OF_PERCENTILES = 0.002
 
 
 def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
-    """The standings of `scores`, which have at least one round.
-
-    Raises ValueError for scores without a round, team or phase, and as `stats.ranks` does.
-    """
-    if not (scores.rounds and scores.teams and scores.phases):
-        raise ValueError("scores have at least one round, team and phase")
+    """The standings of `scores`, which have at least one round, team and phase."""
     higher = scores.direction is Direction.MAXIMIZE
     tables = [
         np.array([scores.values[phase][team] for team in scores.teams]).T for phase in scores.phases

@@ -69,9 +69,6 @@ def _options(cell: GridCell) -> tuple[tuple[str, str], ...]:
 
 
 def _check(sweep: Sweep) -> None:
-    if not sweep.workloads:
-        allowed = "the names of workloads"
-        raise InputError(*sweep.place("workloads"), why="none given", allowed=allowed)
     if not sweep.axes:
         allowed = "at least one axis with its values"
         raise InputError(*sweep.place("axes"), why="none given", allowed=allowed)
