@@ -64,6 +64,7 @@ from lsmtune.experiment.run_length import unsteady
 from lsmtune.experiment.schedule import Cell
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import DatabaseSpec
 
 PATIENCE_S = 150.0  # for the last trial of a tuner, before it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
@@ -254,7 +255,7 @@ def side_by_side(
     runs = perform(
         *(cells, rounds, folder, chosen.runner, limits, seed),
         *(observer, threading.Event()),
-        databases=loaded_databases(folder, chosen.runner, 20 << 30, observer),
+        databases=loaded_databases(folder, chosen.runner, DatabaseSpec(), observer),
     )
     lines = []
     for run in runs:

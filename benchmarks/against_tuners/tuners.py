@@ -57,6 +57,7 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import DatabaseSpec
 from lsmtune.search.coordinates import Coordinates, Layouts
 from lsmtune.search.cost_models import kinds_of
 from lsmtune.search.starts import textbook_starts
@@ -468,7 +469,7 @@ def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
         starts = first_points(*given, seed, arguments.seconds)
         spec = study_spec(*given, {"name": "random"}, seed, arguments.seconds)
         chosen, path, observer = tune_runner(spec), Path(folder) / "study", TuneObserver()
-        databases = loaded_databases(path, chosen.runner, 20 << 30, observer)
+        databases = loaded_databases(path, chosen.runner, DatabaseSpec(), observer)
         with StudyFolder.create_or_resume(path, {}) as opened:
             measurer = Measurer(
                 *(opened, chosen.runner, [spec.workload], spec.limits, observer),
