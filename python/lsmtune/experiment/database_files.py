@@ -185,10 +185,8 @@ class Golden:
         return self.path / LEDGER
 
     def used_unix_ns(self) -> int:
-        """When it was last used; 0 where it was removed meanwhile. Raises OSError."""
-        with contextlib.suppress(FileNotFoundError):
-            return (self.path / READY).stat().st_mtime_ns
-        return 0
+        """When it was last used. Raises OSError."""
+        return (self.path / READY).stat().st_mtime_ns
 
     def note_use(self, unix_s: float) -> None:
         """Remember that it was used at `unix_s`. Raises OSError."""
