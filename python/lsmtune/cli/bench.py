@@ -26,7 +26,7 @@ from lsmtune.cli.flags import (
     option,
     under_workload,
 )
-from lsmtune.cli.output import failure, print_json, print_view, warn
+from lsmtune.cli.output import failure, print_json, print_result, print_view, warn
 from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -266,12 +266,8 @@ def _compare(
             del measured[name]
     choices = [each for each in choices if each.name in measured]
     failed = _failed([run for runs in measured.values() for run in runs])
-    if as_json:
-        print_json(compare_document(choices, measured, settled, warnings, missing), failed)
-    else:
-        print_view(compare_view(choices, measured, settled, warnings, missing))
-    if failed is not None:
-        raise failed
+    found = choices, measured, settled, warnings, missing
+    print_result(compare_document(*found), compare_view(*found), failed, as_json=as_json)
 
 
 def _failed(measurements: Sequence[Measurement]) -> LsmtuneError | None:

@@ -9,7 +9,7 @@ import typer
 
 from lsmtune.cli.choices import ALLOWED, NamedConfig, resolve_named
 from lsmtune.cli.flags import ForceOption, JsonOption, command, option
-from lsmtune.cli.output import new_file, note, print_json, print_view, put_out
+from lsmtune.cli.output import new_file, note, print_result, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
 from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
@@ -107,7 +107,5 @@ def _show_differences(request: ExportRequest, there: str, *, as_json: bool) -> N
     from lsmtune.report.differences import difference_table
 
     found = request.differences()
-    if as_json:
-        print_json({**_about(request), "other": there, "differences": encode(found)})
-    else:
-        print_view([difference_table(found, request.label, there)])
+    document = {**_about(request), "other": there, "differences": encode(found)}
+    print_result(document, [difference_table(found, request.label, there)], as_json=as_json)

@@ -20,7 +20,7 @@ from lsmtune.cli.flags import (
     command,
     option,
 )
-from lsmtune.cli.output import check_outputs, print_json, print_view, say, status_of, warn
+from lsmtune.cli.output import check_outputs, print_result, say, status_of, warn
 from lsmtune.cli.verify import (
     PAIRS_FLAG,
     ComparedFlags,
@@ -99,12 +99,8 @@ def _minimise(
             write_output(output, exported(minimising, result))
         except LsmtuneError as error:  # what hours went to is told all the same
             failure = error
-    if as_json:
-        print_json(document(minimising, result), failure)
-    else:
-        print_view(view(minimising, result), soft_wrap=True, err=err)
-    if failure is not None:
-        raise failure
+    shown = document(minimising, result), view(minimising, result)
+    print_result(*shown, failure, as_json=as_json, soft_wrap=True, err=err)
     if not result.is_proven:
         raise typer.Exit(status_of(result.gain or result.first))
     if output is not None and not err:

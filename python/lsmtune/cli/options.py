@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from lsmtune.cli.flags import JsonOption, command
-from lsmtune.cli.output import print_json, print_view
+from lsmtune.cli.output import print_result
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES
 from lsmtune.engines.ready import Preset, ReadySpace, known_presets, known_spaces
@@ -70,7 +70,7 @@ def _options(
     elif name is None:
         infos = option_catalogue(engine).values()
         document = {"engine": engine, "options": [encode(info) for info in infos]}
-        _say([options_table(infos)], document, as_json)
+        print_result(document, [options_table(infos)], as_json=as_json)
     else:
         _say_one(engine, name, as_json)
 
@@ -88,7 +88,7 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
         document["presets"] = [encode(preset) for preset in known]
         view += [Paragraph("")] if spaces else []
         view.append(presets_table(known))
-    _say(view, document, as_json)
+    print_result(document, view, as_json=as_json)
 
 
 def _say_one(engine: str, name: str, as_json: bool) -> None:
@@ -102,7 +102,7 @@ def _say_one(engine: str, name: str, as_json: bool) -> None:
         document = _space_document(entry)
     else:
         kind, view = "preset", preset_view(entry, infos)
-    _say(view, {"engine": engine, kind: document}, as_json)
+    print_result({"engine": engine, kind: document}, view, as_json=as_json)
 
 
 def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
@@ -172,10 +172,3 @@ def _parameter_document(parameter: Parameter) -> dict[str, object]:
         "special": [special.value for special in parameter.specials],
         "when": {each.name: list(each.values) for each in parameter.conditions},
     }
-
-
-def _say(view: Sequence[Block], document: Mapping[str, object], as_json: bool) -> None:
-    if as_json:
-        print_json(document)
-    else:
-        print_view(view)

@@ -46,6 +46,24 @@ def print_view(
     Console(width=width, highlight=False, soft_wrap=soft_wrap, stderr=err).print(view)
 
 
+def print_result(
+    document: Mapping[str, object],
+    view: Document | Sequence[Block],
+    failure: LsmtuneError | None = None,
+    *,
+    as_json: bool,
+    soft_wrap: bool = False,
+    err: bool = False,
+) -> None:
+    """What a command found, for programs or for people; then the `failure` that it ends with."""
+    if as_json:
+        print_json(document, failure)
+    else:
+        print_view(view, soft_wrap=soft_wrap, err=err)
+    if failure is not None:
+        raise failure
+
+
 def new_file(output: Path | None, *, force: bool) -> Path | None:
     """The file of `--output`, None for standard output. Raises as `check_new` does."""
     if output is None or output == STDOUT:

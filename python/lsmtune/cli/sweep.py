@@ -23,7 +23,7 @@ from lsmtune.cli.flags import (
     flag,
     limits_of,
 )
-from lsmtune.cli.output import failure, print_json, print_view, say, warn
+from lsmtune.cli.output import failure, print_json, print_result, print_view, say, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
 from lsmtune.model.request import FIRST_SEED_MAX
 from lsmtune.model.text import is_there
@@ -108,11 +108,8 @@ def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = 
     by = native_runner(sweep.engine.name, sweep.library)
     cells = grid(sweep, by.engine)
     if given.plan:
-        known = stored_runs(folder, {cell.name for cell in cells})
-        if as_json:
-            print_json(plan_document(sweep, cells, known, folder))
-        else:
-            print_view(plan_view(sweep, cells, known, folder))
+        planned = sweep, cells, stored_runs(folder, {cell.name for cell in cells}), folder
+        print_result(plan_document(*planned), plan_view(*planned), as_json=as_json)
         return
     doubtful = [*by.warnings, *_doubts(sweep, by.engine, cells)]
     warn(doubtful)

@@ -39,7 +39,7 @@ from lsmtune.cli.flags import (
     under_workload,
 )
 from lsmtune.cli.gate import WORSE, GateFlags, kept
-from lsmtune.cli.output import note, print_json, print_view, status_of, warn
+from lsmtune.cli.output import note, print_result, status_of, warn
 from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import EngineIdentity
@@ -309,12 +309,8 @@ def _verify(
             write_output(gate.markdown, markdown(told))
     except LsmtuneError as error:  # what hours went to is told all the same
         failure = error
-    if as_json:
-        print_json(document(told) | {"notes": notes}, failure)
-    else:
-        print_view(view(told), soft_wrap=True, err=err)
-    if failure is not None:
-        raise failure
+    shown = document(told) | {"notes": notes}, view(told)
+    print_result(*shown, failure, as_json=as_json, soft_wrap=True, err=err)
     raise typer.Exit(status_of(result.verdict, equivalent=gate.fail_if == WORSE))
 
 
