@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -110,16 +110,15 @@ def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
 
     Raises InputError when it is nothing, or the last part of several options.
     """
-    known: dict[str, Any] = {
+    options = option_catalogue(engine)
+    known: dict[str, OptionInfo | ReadySpace | Preset] = {
         **{n: p for n, p in known_presets().items() if p.engine == engine},
         **{n: s for n, s in known_spaces().items() if s.engine == engine},
-        **option_catalogue(engine),
+        **options,
     }
-    if name in known:
-        return known[name]  # type: ignore[no-any-return]
-    ends = [full for full in option_catalogue(engine) if full.endswith(f".{name}")]
+    ends = [name] if name in known else [full for full in options if full.endswith(f".{name}")]
     if len(ends) == 1:
-        return option_catalogue(engine)[ends[0]]
+        return known[ends[0]]
     if ends:
         raise InputError(COMMAND, "NAME", found=name, allowed=", ".join(ends))
     # Nested options are also known by their last part.
