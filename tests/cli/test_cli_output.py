@@ -183,15 +183,15 @@ def text_of(view: RenderableType, width: int = 80) -> str:
 
 def test_the_bench_view_while_a_phase_runs_and_after() -> None:
     run = RunProgress(WORKLOAD)
-    assert "fillrandom" in text_of(bench_view(run, "title"))
+    assert "fillrandom" in text_of(bench_view(run))
     for message in MESSAGES[:5]:
         run.run_message(message)
-    running = text_of(bench_view(run, "title"))
+    running = text_of(bench_view(run))
     assert "82 %" in running
     assert "168,000 ops/s  ██" in running
     for message in MESSAGES[5:]:
         run.run_message(message)
-    assert "100 %" in text_of(bench_view(run, "title"))
+    assert "100 %" in text_of(bench_view(run))
 
 
 @pytest.mark.parametrize("announced", [(("load", 0), ("settle", 1), ("read", 2)), (("read", 2),)])

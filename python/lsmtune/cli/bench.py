@@ -311,7 +311,7 @@ def measure(
     progress = BenchProgress(bench.workload, len(bench.seeds), several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
     with (
-        bench_display(progress, lambda: progress.title, quiet=quiet),
+        bench_display(progress, quiet=quiet),
         stop_on_interrupt(lambda _line: None) as stop,
     ):
         measured = measure_repeats(

@@ -273,10 +273,10 @@ def _rounds(
 
     names = {cell.name for cell in cells}
     before = () if given.directory is None else stored_runs(given.directory, names)
-    observer = RoundsProgress(cells, given.rounds, before, print_text, quiet=quiet)
+    observer = RoundsProgress(cells, given.rounds, before, quiet=quiet)
     with (
         proof_folder(given.directory) as folder,
-        bench_display(observer, lambda: observer.title, quiet=quiet),
+        bench_display(observer, quiet=quiet),
         stop_on_interrupt(print_text) as stop,
     ):
         runs = perform(cells, given.rounds, folder, runner, limits, given.seed, observer, stop)

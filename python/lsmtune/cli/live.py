@@ -53,15 +53,13 @@ def live_console() -> Console | None:
 
 
 @contextmanager
-def bench_display(
-    run: RunProgress, title: Callable[[], str], *, quiet: bool = False
-) -> Iterator[None]:
+def bench_display(run: RunProgress, *, quiet: bool = False) -> Iterator[None]:
     """Shows `run` while the context lasts, on a terminal; nothing elsewhere."""
     console = None if quiet else live_console()
     if console is None:
         yield
         return
-    with _live(console, lambda: bench_view(run, title())):
+    with _live(console, lambda: bench_view(run)):
         yield
 
 
@@ -109,7 +107,7 @@ def _live(console: Console, view: Callable[[], RenderableType]) -> Live:
     )
 
 
-def bench_view(run: RunProgress, title: str) -> RenderableType:
+def bench_view(run: RunProgress) -> RenderableType:
     """The phases of one run: how far, how fast now, until when, and the last intervals."""
     table = Table(box=None, pad_edge=False)
     for name in ("phase", "done", "left", "now", "last intervals", "memory"):
@@ -125,7 +123,7 @@ def bench_view(run: RunProgress, title: str) -> RenderableType:
             format_bytes(phase.rss_bytes) if phase.rss_bytes else "",
         )
         table.add_row(phase.phase.name, *(cells if phase.started else ("",) * len(cells)))
-    return Group(_line(title, "bold"), table)
+    return Group(_line(run.title, "bold"), table)
 
 
 def sparkline(values: Sequence[float]) -> str:

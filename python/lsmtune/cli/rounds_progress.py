@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from lsmtune.cli.live import live_console
+from lsmtune.cli.live import live_console, print_text
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.experiment.files import MEASUREMENTS_DB
@@ -30,7 +30,6 @@ class BenchProgress(RunProgress):
 
     def __init__(self, workload: Workload, repeats: int, *, several: bool) -> None:
         super().__init__(workload)
-        self.title = ""
         self._repeats = repeats
         self._several = several
 
@@ -39,15 +38,14 @@ class BenchProgress(RunProgress):
         super().run_started(slot, arm, workload)
         by = f" by {arm.label}" if arm.label != NATIVE or self._several else ""
         number = f"run {slot.repeat + 1} of {self._repeats}"
-        self.title = f"{arm.engine.name} {workload.name}{by}, {number}"
+        self._now = f"{arm.engine.name} {workload.name}{by}, {number}"
 
 
 class RoundsProgress(RunProgress):
-    """Keeps what a display shows.
+    """Keeps what a display shows, and prints a line for each run that did not end well.
 
-    `say` gets a line for each run that did not end well, and what is odd; where nothing changes on
-    a terminal, also one for each run that did, unless it is `quiet`. `before` are the runs of
-    earlier sessions, from which the time left is told too.
+    Where nothing changes on a terminal, also for each run that did, unless it is `quiet`. `before`
+    are the runs of earlier sessions, from which the time left is told too.
     """
 
     def __init__(
@@ -55,7 +53,6 @@ class RoundsProgress(RunProgress):
         cells: Sequence[Cell],
         rounds: int,
         before: Sequence[StoredMeasurement],
-        say: Callable[[str], None],
         *,
         quiet: bool,
     ) -> None:
@@ -63,16 +60,14 @@ class RoundsProgress(RunProgress):
         self._names = [cell.name for cell in cells]
         self._rounds = rounds
         self._runs = list(before)
-        self._say = say
         self._says_runs = not quiet and live_console() is None
-        self._now = ""
         self._done, self._of = 0, 0
 
     def rounds_started(self, done: int, of: int) -> None:
         """Counts the runs of earlier sessions."""
         self._done, self._of = done, of
         if done and self._says_runs:
-            self._say(f"continuing: {done} of {of} runs are stored")
+            print_text(f"continuing: {done} of {of} runs are stored")
 
     def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
@@ -88,11 +83,11 @@ class RoundsProgress(RunProgress):
         took = format_duration(round(run.wall_s, 1))
         if self._says_runs or run.measurement.outcome is not Outcome.OK:
             number = f"round {run.round + 1}, run {done} of {of}"
-            self._say(f"{number}: {run.arm}: {told} ({took}){left}")
+            print_text(f"{number}: {run.arm}: {told} ({took}){left}")
 
     def warning(self, text: str) -> None:
         """Something the user should know."""
-        self._say(f"warning: {text}")
+        print_text(f"warning: {text}")
 
     @property
     def title(self) -> str:

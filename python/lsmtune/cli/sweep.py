@@ -23,7 +23,7 @@ from lsmtune.cli.flags import (
     flag,
     limits_of,
 )
-from lsmtune.cli.output import failure, print_json, print_result, print_view, say, warn
+from lsmtune.cli.output import failure, print_json, print_result, print_view, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
 from lsmtune.model.request import FIRST_SEED_MAX
 from lsmtune.model.text import is_there
@@ -263,7 +263,7 @@ def _perform(
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
     """
-    from lsmtune.cli.live import bench_display
+    from lsmtune.cli.live import bench_display, print_text
     from lsmtune.cli.rounds_progress import SweepProgress, stored_runs
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
@@ -271,14 +271,14 @@ def _perform(
     from lsmtune.machine.interrupts import stop_on_interrupt
 
     before = stored_runs(folder, {cell.name for cell in cells})
-    progress = SweepProgress(cells, sweep.repeats, before, say, quiet=quiet)
+    progress = SweepProgress(cells, sweep.repeats, before, quiet=quiet)
     databases = loaded_databases(folder, runner, sweep.databases, progress)
-    with stop_on_interrupt(say) as stop:
+    with stop_on_interrupt(print_text) as stop:
         known, parent = {run.arm for run in before}, folder.absolute().parent
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:
             raise _refusal(sweep, *refused)
-        with bench_display(progress, lambda: progress.title, quiet=quiet):
+        with bench_display(progress, quiet=quiet):
             return perform(
                 cells,
                 sweep.repeats,
