@@ -38,7 +38,7 @@ class BenchProgress(RunProgress):
         super().run_started(slot, arm, workload)
         by = f" by {arm.label}" if arm.label != NATIVE or self._several else ""
         number = f"run {slot.repeat + 1} of {self._repeats}"
-        self._now = f"{arm.engine.name} {workload.name}{by}, {number}"
+        self.title = f"{arm.engine.name} {workload.name}{by}, {number}"
 
 
 class RoundsProgress(RunProgress):
@@ -72,14 +72,15 @@ class RoundsProgress(RunProgress):
     def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
         super().run_started(slot, arm, workload)
-        self._now = f"round {slot.round + 1} of {self._rounds}: {arm.label}"
+        number = f"run {self._done + 1} of {self._of}{self._left()}"
+        self.title = f"{number}; round {slot.round + 1} of {self._rounds}: {arm.label}"
 
     def run_finished(self, run: StoredMeasurement) -> None:
         """A run is stored."""
         self._done += 1
         done, of = self._done, self._of
         self._runs.append(run)
-        told, left = _told(run.measurement), "" if done == of else self.left
+        told, left = _told(run.measurement), "" if done == of else self._left()
         took = format_duration(round(run.wall_s, 1))
         if self._says_runs or run.measurement.outcome is not Outcome.OK:
             number = f"round {run.round + 1}, run {done} of {of}"
@@ -89,13 +90,7 @@ class RoundsProgress(RunProgress):
         """Something the user should know."""
         print_text(f"warning: {text}")
 
-    @property
-    def title(self) -> str:
-        """What runs now, how far it is, and how long it will go on."""
-        return f"run {min(self._done + 1, self._of)} of {self._of}{self.left}; {self._now}"
-
-    @property
-    def left(self) -> str:
+    def _left(self) -> str:
         """`; about 12m left`, empty before a run has ended."""
         about = time_left(self._names, self._rounds, self._runs)
         return f"; {about}" if about else ""

@@ -64,12 +64,7 @@ class RunProgress(Observer):
 
     def __init__(self, workload: Workload) -> None:
         self.phases = [PhaseProgress(phase) for phase in workload.phases]
-        self._now = ""
-
-    @property
-    def title(self) -> str:
-        """Which run it is; empty before the first."""
-        return self._now
+        self.title = ""  # of the run, where its display has one
 
     def run_started(self, _slot: Slot, _arm: Arm, workload: Workload) -> None:
         """A new run of `workload` begins."""
