@@ -32,19 +32,18 @@ from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
+from lsmtune.programs.find import PROGRAM_FLAG
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
+from lsmtune.programs.runner import ARGUMENT_FLAG, RunnerChoice, chosen_program
 
 if TYPE_CHECKING:
     from lsmtune.experiment.rounds import After
     from lsmtune.experiment.schedule import Arm
-    from lsmtune.programs.runner import RunnerChoice
 
 COMMAND = "bench"
 ALL = "all"
 RUNNER_FLAG = "--runner"
-PROGRAM_FLAG = "--program"
-ARGUMENT_FLAG = "--program-argument"
 EXAMPLES = (
     "lsmtune bench --engine rocksdb --workload fillrandom -o write_buffer_size=4MiB",
     "lsmtune bench --engine leveldb --workload readrandom -w num=1000000 --repeat 5 --json",
@@ -93,7 +92,7 @@ class RunnerFlags:
 
 @dataclass(frozen=True)
 class Bench:
-    """What to measure: one run for each of `seeds`, its database under `parent`.
+    """What to measure, and how often and where.
 
     `parameters` are those of the workload, none of one from a workload file.
     """
@@ -102,8 +101,7 @@ class Bench:
     workload: Workload
     parameters: Mapping[str, Any]
     limits: Limits
-    seeds: Sequence[int]
-    parent: Path
+    repeats: RepeatFlags
 
 
 @command(app, COMMAND, EXAMPLES)
@@ -123,7 +121,7 @@ def _bench(
     runners.check()
     choice = given.choice(workload, engine)
     config = under_workload(config_of(repeats.option), choice, engine, OPTION_FLAG)
-    bench = bench_of(config, choice.workload, choice.parameters, limits, repeats)
+    bench = Bench(config, choice.workload, choice.parameters, limits.limits, repeats)
     if runners.runner == ALL:
         _compare(
             bench, *all_runners(engine, library, choice.workload), quiet=quiet, as_json=as_json
@@ -131,19 +129,6 @@ def _bench(
     else:
         one = one_runner(runners, engine, library, choice.workload)
         measure_one(bench, one, quiet=quiet, as_json=as_json)
-
-
-def bench_of(
-    config: Config,
-    workload: Workload,
-    parameters: Mapping[str, Any],
-    limits: LimitFlags,
-    repeats: RepeatFlags,
-) -> Bench:
-    """What these flags ask for. Raises InputError for a limit that is none."""
-    seeds = range(repeats.seed, repeats.seed + repeats.repeat)
-    parent = repeats.directory or Path.cwd()
-    return Bench(config, workload, parameters, limits.limits, seeds, parent)
 
 
 # --- what performs the runs
@@ -154,7 +139,6 @@ def native_runner(engine: str, library: Path | None) -> RunnerChoice:
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.driver.native import NativeRunner
-    from lsmtune.programs.runner import RunnerChoice
 
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
@@ -167,8 +151,6 @@ def program_runner(flags: RunnerFlags, engine: str, workload: Workload) -> Runne
     Raises InputError where it is not found or does not know an argument, and for what it cannot
     perform of `workload` on `engine`.
     """
-    from lsmtune.programs.runner import chosen_program
-
     program = by_name(PROGRAMS, flags.runner, RUNNER_FLAG)
     program.check_engine(engine)
     program.check(workload, engine)
@@ -297,7 +279,7 @@ def measure(
     *,
     quiet: bool = False,
 ) -> dict[str, list[Measurement]]:
-    """One Measurement per seed and runner, the runners in turns, shown while it lasts.
+    """One Measurement per repeat and runner, the runners in turns, shown while it lasts.
 
     Raises InterruptedByUserError at Ctrl-C, which ends the run in order: as an exception it could
     come while a program is being started, and leave it behind.
@@ -308,15 +290,16 @@ def measure(
     from lsmtune.experiment.schedule import Arm
     from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
 
-    progress = BenchProgress(bench.workload, len(bench.seeds), several=len(choices) > 1)
+    seed, repeat = bench.repeats.seed, bench.repeats.repeat
+    progress = BenchProgress(bench.workload, repeat, several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
     with (
         bench_display(progress, quiet=quiet),
         stop_on_interrupt(lambda _line: None) as stop,
     ):
         measured = measure_repeats(
-            *(arms, bench.workload, bench.limits, bench.seeds, bench.parent),
-            *(progress, stop, after),
+            *(arms, bench.workload, bench.limits, range(seed, seed + repeat)),
+            *(bench.repeats.directory or Path.cwd(), progress, stop, after),
         )
     if stop.is_set():
         raise interrupted(None)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lsmtune.cli.bench import bench_of, measure_one, native_runner
+from lsmtune.cli.bench import Bench, measure_one, native_runner
 from lsmtune.cli.commands import Group
 from lsmtune.cli.flags import (
     EngineOption,
@@ -407,7 +407,7 @@ def _replay(
     workload = replay_workload(trace, loaded, speed, threads)
     config = config_of(repeats.option)
     config = with_page_cache(config, engine, workload.page_cache, WORKLOAD_FLAG)
-    bench = bench_of(config, workload, {}, limits, repeats)
+    bench = Bench(config, workload, {}, limits.limits, repeats)
     measure_one(bench, native_runner(engine, library), as_json=as_json)
 
 
