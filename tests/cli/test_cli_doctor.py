@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import doctor
+from lsmtune.cli.flags import LimitFlags
 from lsmtune.driver import library_facts, native
 from lsmtune.driver.library_facts import Listing, engine_findings
 from lsmtune.engines.library import Library
@@ -315,7 +316,8 @@ def test_ctrl_c_keeps_nothing_and_says_so(lsmtune: Any, runner: Noisy, home: Pat
         (["--engine", "memory"], "--engine: has no effect without --calibrate TIME"),
         (["-w", "num=5"], "-w/--workload-set: has no effect without --calibrate TIME"),
         (["-o", "a=5"], "-o/--option: has no effect without --calibrate TIME"),
-        (["--seed", "5"], "--seed: has no effect without --calibrate TIME"),
+        (["--seed", "1"], "--seed: has no effect without --calibrate TIME"),
+        (["--deadline", "1h"], "--deadline: has no effect without --calibrate TIME"),
         (["--calibrate", "9", "--engine", "memory", "--memory", "much"], "--memory: found 'much'"),
     ],
 )
@@ -368,5 +370,6 @@ class TestMerges:
     def test_they_come_with_their_operator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EngineIdentity("rocksdb")
         monkeypatch.setattr(library_facts, "chosen_engine", lambda *_: (engine, ()))
-        request = doctor._request("9s", doctor.CalibrationFlags("rocksdb", None, "up2x"))
+        given = doctor.CalibrationFlags("rocksdb", None, "up2x")
+        request = doctor._request("9s", given, LimitFlags())
         assert request.config.options == {"merge_operator": "put"}

@@ -19,7 +19,6 @@ from lsmtune.cli.flags import (
     config_of,
     duration_of,
     flag,
-    limits_of,
     option,
     whole_number,
 )
@@ -139,7 +138,8 @@ def test_workloads_and_their_parameters() -> None:
 
 
 def test_limits() -> None:
-    assert limits_of("10m", "4GiB", "20GiB") == Limits(600.0, 4 << 30, 20 << 30)
+    assert LimitFlags("10m", "4GiB", "20GiB").limits == Limits(600.0, 4 << 30, 20 << 30)
+    assert LimitFlags(memory="1GiB").over(Limits(1.0, 2, 3)) == Limits(1.0, 1 << 30, 3)
 
 
 @pytest.mark.parametrize(("text", "flag"), [("soon", "--deadline"), ("0s", "--deadline")])

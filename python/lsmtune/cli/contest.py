@@ -18,14 +18,16 @@ from lsmtune.cli.flags import (
     LimitFlags,
     QuietOption,
     RunsDirOption,
+    WorkloadFlags,
     WorkloadOption,
     WorkloadSetOption,
     command,
     confidence_of,
     flag,
+    refuse_others,
     under_workload,
 )
-from lsmtune.cli.output import check_outputs, note, print_json, print_view, warn
+from lsmtune.cli.output import check_outputs, print_json, print_view, warn
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, check_name
 from lsmtune.machine.files import STDOUT, write_output
@@ -125,11 +127,12 @@ def _contest(
     files = [("--output", path) for path in outputs]
     err = check_outputs(files, force=given.force, as_json=as_json)
     if given.show_rules:
-        _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
+        effective = ["show_rules", "rules", "engine", "as_json"]
+        refuse_others(context, effective, f"has no effect beside {_SHOW_RULES}")
         _show_rules(given.rules, given.engine, as_json)
     elif given.from_logs:
-        used = ("files", "from_logs", "confidence", "output", "force", "as_json")
-        _refuse_without_effect(context, _FROM_LOGS, used)
+        effective = ["files", "from_logs", "confidence", "output", "force", "as_json"]
+        refuse_others(context, effective, f"has no effect beside {_FROM_LOGS}")
         if not given.files:
             raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
         from lsmtune.experiment.contest_scores import log_files
@@ -140,17 +143,6 @@ def _contest(
         _tell(board, outputs, as_json=as_json, err=err)
     else:
         _tell(held(given, limits, quiet=quiet), outputs, as_json=as_json, err=err)
-
-
-def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
-    """Raises InputError for what was given beside `switch` and is not among `used`."""
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        source = context.get_parameter_source(name)
-        if name in (*used, "quiet", "no_color") or source is None or source.name != "COMMANDLINE":
-            continue
-        flag = "FILE" if name == "files" else parameter.opts[0]
-        raise InputError(flag, why=f"has no effect beside {switch}")
 
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
@@ -183,14 +175,12 @@ def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Lea
     from lsmtune.experiment.contest_scores import SCORE_METRICS
     from lsmtune.experiment.schedule import Cell
     from lsmtune.experiment.standings import leaderboard_of_runs
-    from lsmtune.workloads.choice import choose_workload
 
     metric = given.metric or DEFAULT_METRIC
     check_name(metric, SCORE_METRICS, "--metric")
     limit = limits.limits
     engine_name, entries = entries_of(given.files or (), given.engine)
-    name = given.workload or WORKLOAD_DEFAULT
-    choice = choose_workload(name, given.workload_set, None, None, engine_name, note)
+    choice = WorkloadFlags(given.workload_set).choice(given.workload, engine_name)
     for number, entry in enumerate(entries):
         # With the options that the workload stands for; its label is the team's name.
         config = under_workload(entry.config, choice, engine_name, entry.source)

@@ -13,27 +13,26 @@ import typer
 
 from lsmtune.cli.flags import (
     OPTION_FLAG,
-    DiskIfSetOption,
     JsonOption,
     LibraryOption,
-    MemoryIfSetOption,
+    LimitFlags,
     OptionSetOption,
     QuietOption,
+    SeedOption,
+    WorkloadFlags,
+    WorkloadOption,
     WorkloadSetOption,
     command,
     config_of,
     duration_of,
     flag,
-    limits_of,
     option,
+    refuse_others,
     under_workload,
 )
-from lsmtune.cli.output import note, print_json, print_view, warn
+from lsmtune.cli.output import print_json, print_view, warn
 from lsmtune.engines.library import STUDY_ENGINES
 from lsmtune.errors import ExitStatus, InputError, check_name
-from lsmtune.model.request import SEED_MAX
-from lsmtune.workloads.choice import WORKLOAD_FLAG, choose_workload
-from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 if TYPE_CHECKING:
     from lsmtune.machine.findings import Finding
@@ -47,13 +46,12 @@ EXAMPLES = (
     "Exit status 1: something that was found keeps lsmtune from working here.",
 )
 _COLOURS = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "red"}
-_SEED_DEFAULT = 1
 app = typer.Typer()
 
 
 @dataclass(frozen=True)
 class CalibrationFlags:
-    """What is run against itself. None: not given, as all are where nothing is calibrated."""
+    """What is run against itself."""
 
     engine: str | None = flag(
         "--engine NAME",
@@ -61,23 +59,16 @@ class CalibrationFlags:
         known=STUDY_ENGINES,
     )
     library: LibraryOption = None
-    workload: str | None = flag(
-        "--workload NAME",
-        f"What to calibrate with, {WORKLOAD_DEFAULT} if unset.",
-        known=WORKLOAD_NAMES,
-    )
+    workload: WorkloadOption = WORKLOAD_DEFAULT
     workload_set: WorkloadSetOption = None
     option: OptionSetOption = None
-    seed: int | None = flag(
-        "--seed N", f"Seed of the pairs, {_SEED_DEFAULT} if unset.", number=(0, SEED_MAX)
-    )
-    memory: MemoryIfSetOption = None
-    disk: DiskIfSetOption = None
+    seed: SeedOption = 1
 
 
 @command(app, "doctor", EXAMPLES)
 def _doctor(
     *,
+    context: typer.Context,
     directory: Path = option("--dir DIR", "Where studies will be.", Path()),
     calibrate: str | None = option(
         f"{CALIBRATE_FLAG} TIME",
@@ -85,19 +76,17 @@ def _doctor(
         None,
     ),
     given: CalibrationFlags,
+    limits: LimitFlags,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say what this machine and its engine libraries are good for, and what to do about it."""
     request = None
     if calibrate is not None:
-        request = _request(calibrate, given)
+        request = _request(calibrate, given, limits)
     else:
-        names = ["--engine", "--library", "--workload", WORKLOAD_FLAG, OPTION_FLAG]
-        names += ["--seed", "--memory", "--disk"]
-        for name, value in zip(names, asdict(given).values(), strict=True):
-            if value is not None:
-                raise InputError(name, why=f"has no effect without {CALIBRATE_FLAG} TIME")
+        effective = ("directory", "as_json")
+        refuse_others(context, effective, f"has no effect without {CALIBRATE_FLAG} TIME")
     findings = _looked_at(directory.absolute(), calibrating=request is not None, quiet=as_json)
     is_broken = any(finding.level == "problem" for finding in findings)
     calibration = None
@@ -109,7 +98,7 @@ def _doctor(
         raise typer.Exit(ExitStatus.FAILED)
 
 
-def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
+def _request(time_text: str, given: CalibrationFlags, limits: LimitFlags) -> CalibrationRequest:
     """What is to be calibrated. Raises InputError."""
     from lsmtune.cli.bench import native_runner
     from lsmtune.proof.standalone import CalibrationRequest
@@ -119,14 +108,12 @@ def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
         allowed = ", ".join(STUDY_ENGINES)
         raise InputError("--engine", why=f"needed by {CALIBRATE_FLAG}", allowed=allowed)
     check_name(given.engine, STUDY_ENGINES, "--engine")
-    name = given.workload or WORKLOAD_DEFAULT
-    choice = choose_workload(name, given.workload_set, None, None, given.engine, note)
+    choice = WorkloadFlags(given.workload_set).choice(given.workload, given.engine)
     config = under_workload(config_of(given.option), choice, given.engine, OPTION_FLAG)
-    limits = limits_of(None, given.memory, given.disk)
+    limit = limits.limits
     by = native_runner(given.engine, given.library)
-    seed = _SEED_DEFAULT if given.seed is None else given.seed
     return CalibrationRequest(
-        *(by.engine, choice.workload, config, limits, seed, time_s, by.runner, by.warnings),
+        *(by.engine, choice.workload, config, limit, given.seed, time_s, by.runner, by.warnings),
         parameters=choice.parameters,
     )
 

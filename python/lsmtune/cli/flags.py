@@ -7,7 +7,7 @@ those that go together are declared once. All of this is cheap to import: `--hel
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import Parameter, Signature, signature
@@ -20,6 +20,7 @@ from lsmtune.cli.commands import Command
 from lsmtune.cli.output import note
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.engines.properties import properties_of
+from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config
 from lsmtune.model.request import FIRST_SEED_MAX, LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
@@ -155,6 +156,17 @@ def whole_number(name: str, low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def refuse_others(context: typer.Context, effective: Collection[str], why: str) -> None:
+    """Raises InputError, saying `why`, for what was given and is not `effective`."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and parameter.name not in {*effective, "quiet", _NO_COLOR}:
+            is_flag = parameter.opts[0].startswith("-")
+            name = "/".join(parameter.opts) if is_flag else parameter.metavar
+            raise InputError(name or parameter.name, why=why)
+
+
 # --- flags of several commands
 
 EngineOption = Annotated[
@@ -198,13 +210,6 @@ QuietOption = Annotated[
 RunsDirOption = Annotated[
     Path | None, option("--dir DIR", "Keep the runs here, and go on from them.")
 ]
-_DEADLINE = ("--deadline TIME", "A run is killed after this time.")
-_MEMORY = ("--memory SIZE", "A run is killed above this memory.")
-_DISK = ("--disk SIZE", "A run is killed above this disk space.")
-# For commands where unset is not the default.
-DeadlineIfSetOption = Annotated[str | None, option(*_DEADLINE)]
-MemoryIfSetOption = Annotated[str | None, option(*_MEMORY)]
-DiskIfSetOption = Annotated[str | None, option(*_DISK)]
 
 
 @dataclass(frozen=True)
@@ -247,14 +252,33 @@ class RepeatFlags:
 class LimitFlags:
     """When a run is killed."""
 
-    deadline: str = flag(*_DEADLINE, format_duration(LIMITS_DEFAULT.deadline_s))
-    memory: str = flag(*_MEMORY, format_bytes(LIMITS_DEFAULT.memory_bytes))
-    disk: str = flag(*_DISK, format_bytes(LIMITS_DEFAULT.disk_bytes))
+    deadline: str | None = flag(
+        "--deadline TIME",
+        f"A run is killed after this time; {format_duration(LIMITS_DEFAULT.deadline_s)} if unset.",
+    )
+    memory: str | None = flag(
+        "--memory SIZE",
+        f"A run is killed above this memory; {format_bytes(LIMITS_DEFAULT.memory_bytes)} if unset.",
+    )
+    disk: str | None = flag(
+        "--disk SIZE",
+        f"A run is killed above this disk space; {format_bytes(LIMITS_DEFAULT.disk_bytes)} if "
+        "unset.",
+    )
 
     @property
     def limits(self) -> Limits:
         """As runs have them. Raises InputError for a value that is none."""
-        return limits_of(self.deadline, self.memory, self.disk)
+        return self.over(LIMITS_DEFAULT)
+
+    def over(self, unset: Limits) -> Limits:
+        """The same, with those of `unset` where one is not given."""
+        deadline, memory, disk = self.deadline, self.memory, self.disk
+        return Limits(
+            unset.deadline_s if deadline is None else duration_of("--deadline", deadline),
+            unset.memory_bytes if memory is None else bytes_of("--memory", memory),
+            unset.disk_bytes if disk is None else bytes_of("--disk", disk),
+        )
 
 
 # --- the values of flags
@@ -269,21 +293,8 @@ def config_of(texts: Sequence[str] | None) -> Config:
 
 def under_workload(config: Config, choice: Choice, engine: str, source: str) -> Config:
     """`config`, which `source` names, with the options that the workload of `choice` stands for."""
-    from lsmtune.engines.workload_options import with_page_cache
-
     config = choice.config(config, engine, source)
     return with_page_cache(config, engine, choice.workload.page_cache, WORKLOAD_FLAG)
-
-
-def limits_of(
-    deadline: str | None, memory: str | None, disk: str | None, unset: Limits = LIMITS_DEFAULT
-) -> Limits:
-    """The Limits of `--deadline`, `--memory` and `--disk`; those of `unset` where one is None."""
-    return Limits(
-        unset.deadline_s if deadline is None else duration_of("--deadline", deadline),
-        unset.memory_bytes if memory is None else bytes_of("--memory", memory),
-        unset.disk_bytes if disk is None else bytes_of("--disk", disk),
-    )
 
 
 def duration_of(flag: str, text: str) -> float:

@@ -12,16 +12,13 @@ import typer
 
 from lsmtune.cli.flags import (
     OPTION_FLAG,
-    DeadlineIfSetOption,
-    DiskIfSetOption,
     JsonOption,
     LibraryOption,
-    MemoryIfSetOption,
+    LimitFlags,
     OptionSetOption,
     QuietOption,
     command,
     flag,
-    limits_of,
 )
 from lsmtune.cli.output import failure, print_json, print_result, print_view, warn
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError, nearest_name
@@ -88,13 +85,12 @@ class SweepFlags:
     )
     no_reuse: bool = flag("--no-reuse", "Load a database for every run, and copy none.", False)
     plan: bool = flag("--plan", "Show the cells and the time left, and run nothing.", False)
-    deadline: DeadlineIfSetOption = None
-    memory: MemoryIfSetOption = None
-    disk: DiskIfSetOption = None
 
 
 @command(app, "sweep", EXAMPLES)
-def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = False) -> None:
+def _sweep(
+    given: SweepFlags, limits: LimitFlags, quiet: QuietOption = False, as_json: JsonOption = False
+) -> None:
     """Measure a grid of workload parameters and option values."""
     from lsmtune.cli.bench import native_runner
     from lsmtune.cli.rounds_progress import plan_document, plan_view, stored_runs
@@ -102,7 +98,7 @@ def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = 
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
-    sweep = sweep_of(given)
+    sweep = sweep_of(given, limits)
     # Beside the file; without one in sweep.lsmtune, here.
     folder = given.directory or default_folder(Path(given.file or "sweep"))
     by = native_runner(sweep.engine.name, sweep.library)
@@ -130,7 +126,7 @@ def _sweep(given: SweepFlags, quiet: QuietOption = False, as_json: JsonOption = 
 # --- the Sweep that the flags state, alone or on top of a file
 
 
-def sweep_of(given: SweepFlags) -> Sweep:
+def sweep_of(given: SweepFlags, limits: LimitFlags) -> Sweep:
     """The Sweep of the file, the built-in or the flags. Raises InputError for what is none."""
     sweep = _of_flags(given) if given.file is None else _of_file(given, given.file)
     engine, databases = sweep.engine, sweep.databases
@@ -144,7 +140,7 @@ def sweep_of(given: SweepFlags) -> Sweep:
         repeats=sweep.repeats if given.repeat is None else given.repeat,
         seed=sweep.seed if given.seed is None else given.seed,
         databases=databases,
-        limits=limits_of(given.deadline, given.memory, given.disk, sweep.limits),
+        limits=limits.over(sweep.limits),
     )
 
 
