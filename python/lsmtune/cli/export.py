@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.choices import ALLOWED, NamedConfig, resolve_named
-from lsmtune.cli.flags import ForceOption, JsonOption, command, option
+from lsmtune.cli.flags import ForceOption, JsonOption, TextOutputOption, command, option
 from lsmtune.cli.output import new_file, note, print_result, put_out
 from lsmtune.engines.formats import EXPORTERS, exported
 from lsmtune.engines.formats.base import ExportRequest
@@ -41,7 +41,7 @@ def _export(
     engine: str | None = option(
         "--engine NAME", "Not needed when CONFIG says it.", None, known=ENGINES
     ),
-    output: Path | None = option("--output FILE", "Write here, not to stdout; - is stdout.", None),
+    output: TextOutputOption = None,
     force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:

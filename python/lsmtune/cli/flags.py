@@ -202,6 +202,13 @@ BudgetOption = Annotated[str | None, option("--budget TIME", "Time for all of it
 TrialsOption = Annotated[
     int | None, option("--trials N", "At most so many trials.", number=(1, TRIALS_MAX))
 ]
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file or its folder.")]
+StudyDirOption = Annotated[
+    Path | None, option("--dir DIR", "The study's folder, if not beside STUDY.")
+]
+TextOutputOption = Annotated[
+    Path | None, option("--output FILE", "Write to this file, not to stdout; - is stdout.")
+]
 ForceOption = Annotated[bool, option("--force", "Replace the file if it exists.")]
 JsonOption = Annotated[bool, option("--json", "One JSON document on stdout.")]
 QuietOption = Annotated[

@@ -12,6 +12,7 @@ from lsmtune.cli.flags import (
     ForceOption,
     JsonOption,
     SeedOption,
+    TextOutputOption,
     TrialsOption,
     WorkloadSetOption,
     command,
@@ -63,7 +64,7 @@ def _import(
     keep_defaults: bool = option(
         "--keep-defaults", "Keep what has the engine's default value anyway.", False
     ),
-    output: Path | None = option("--output FILE", "Write to this file, not to stdout.", None),
+    output: TextOutputOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated
 
 import typer
 
 from lsmtune.cli.choices import study_folder
-from lsmtune.cli.flags import ForceOption, command, option
+from lsmtune.cli.flags import ForceOption, StudyArgument, StudyDirOption, command, option
 from lsmtune.cli.live import counted_progress
 from lsmtune.cli.output import check_outputs, print_json
 from lsmtune.errors import InputError, check_name
@@ -22,23 +19,19 @@ from lsmtune.report.study import FORMATS, write_as
 from lsmtune.report.study_proof import headline
 from lsmtune.study.observer import verdict_document
 
-METHODS: Mapping[str, Method | None] = MappingProxyType(
-    {**{method.value: method for method in Method}, "none": None}
-)
+METHODS: dict[str, Method | None] = {**{method.value: method for method in Method}, "none": None}
 app = typer.Typer()
 
 
 @command(app, "report")
 def _report(
-    study: Annotated[Path, typer.Argument(help="A study file or a study folder.")],
+    study: StudyArgument,
     format_name: str = option("--format", ", ".join(FORMATS), "html"),
     output: Path | None = option("--output FILE", "Default: result/ in the study's folder.", None),
     importance: str = option(
         "--importance METHOD", f"Of the parameters: {', '.join(METHODS)}.", Method.PED_ANOVA.value
     ),
-    directory: Path | None = option(
-        "--dir DIR", "The study's folder, where it is not beside STUDY.", None
-    ),
+    directory: StudyDirOption = None,
     force: ForceOption = False,
     as_json: bool = option("--json", "Say what was written as JSON on stdout.", False),
 ) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from lsmtune.cli.flags import JsonOption, command, option
+from lsmtune.cli.flags import JsonOption, StudyArgument, StudyDirOption, command
 from lsmtune.cli.output import print_json, print_view
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import VerdictOutcome
@@ -40,9 +39,7 @@ class Overview:
 
 @command(app, "show", EXAMPLES)
 def _show(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file or folder.")],
-    directory: Path | None = option("--dir DIR", "The study's folder, if not beside STUDY.", None),
-    as_json: JsonOption = False,
+    study: StudyArgument, directory: StudyDirOption = None, as_json: JsonOption = False
 ) -> None:
     """Show a study in one screen: target, best so far, verdict and price, what to do next."""
     from lsmtune.cli.choices import study_folder

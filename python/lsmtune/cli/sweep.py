@@ -17,6 +17,7 @@ from lsmtune.cli.flags import (
     LimitFlags,
     OptionSetOption,
     QuietOption,
+    WorkloadSetOption,
     command,
     flag,
 )
@@ -68,9 +69,7 @@ class SweepFlags:
         f"{AXIS_FLAG} NAME=V,V",
         "A workload parameter and its values, or option:NAME=V,V; again for each axis.",
     )
-    workload_set: list[str] | None = flag(
-        "-w --workload-set KEY=VALUE", "A workload parameter of all cells, again for each."
-    )
+    workload_set: WorkloadSetOption = None
     option: OptionSetOption = None
     repeat: int | None = flag(
         "--repeat N", "Rounds; 3 unless FILE says otherwise.", number=(1, 1000)

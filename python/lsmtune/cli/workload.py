@@ -20,6 +20,7 @@ from lsmtune.cli.flags import (
     LimitFlags,
     RepeatFlags,
     SeedOption,
+    TextOutputOption,
     WorkloadFlags,
     WorkloadSetOption,
     bytes_of,
@@ -83,7 +84,6 @@ NameArgument = Annotated[
         autocompletion=lambda: list(WORKLOAD_NAMES),
     ),
 ]
-OutOption = Annotated[Path | None, option("--output FILE", "Write to this file, not to stdout.")]
 app = typer.Typer(
     cls=Group,
     name="workload",
@@ -127,7 +127,7 @@ def _import(
     format_name: str | None = option(
         "--format NAME", f"Found out if unset: {', '.join(IMPORTS)}.", None
     ),
-    output: OutOption = None,
+    output: TextOutputOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -156,7 +156,7 @@ def _export(
     format_name: str = option("--format NAME", f"{', '.join(EXPORTS)}.", YAML),
     given: WorkloadFlags,
     seed: SeedOption = 1,
-    output: OutOption = None,
+    output: TextOutputOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -350,8 +350,7 @@ def _fit(
     from lsmtune.traces.fit import FitRequest, fit_trace
 
     err = check_outputs([("--output", output), ("--html", html)], force=force, as_json=as_json)
-    if rate not in RATES:
-        raise InputError("--rate", found=rate, allowed=", ".join(RATES))
+    check_name(rate, RATES, "--rate")
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
     if loaded is not None and loaded > VALUE_BYTES_MAX:
         allowed = f"at most {VALUE_BYTES_MAX} bytes"
