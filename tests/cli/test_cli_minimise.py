@@ -238,7 +238,7 @@ class TestSurvival:
         ("flags", "why"),
         [
             (("9", "--no-power-test"), "has no effect beside --no-power-test; found 9"),
-            (("0",), "found 0; allowed: 1 to 10000"),
+            (("0",), "found '0'; allowed: a whole number from 1 to 10000"),
         ],
     )
     def test_a_number_of_states_that_cannot_be_meant(

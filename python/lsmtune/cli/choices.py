@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.text import is_file, is_there
+from lsmtune.model.text import is_file, is_there, read_text
 from lsmtune.units import is_digits
 from lsmtune.workloads.choice import options_of, pieces_of
 
@@ -99,8 +99,6 @@ def _result_of(file: Path) -> dict[str, Any] | None:
     """What `verify`, `minimise` or `tune` printed with --json, or wrote, at `file`; else None."""
     if file.suffix != ".json" or not is_file(file):
         return None
-    from lsmtune.model.text import read_text
-
     return parse_result(read_text(file, "a result of lsmtune, or an option file,"))
 
 

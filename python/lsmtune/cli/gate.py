@@ -20,6 +20,7 @@ from lsmtune.cli.output import check_outputs, note
 from lsmtune.errors import InputError, check_name
 from lsmtune.machine.files import STDOUT, check_output, write_output
 from lsmtune.model.codec import decode, encode
+from lsmtune.model.text import read_text
 from lsmtune.stats.changepoint import VALUES_LEAST, segments
 
 if TYPE_CHECKING:
@@ -110,8 +111,6 @@ class Change:
 
 def read_history(path: Path) -> list[Entry]:
     """The entries of `path`, none where it is not there. Raises InputError, with the line."""
-    from lsmtune.model.text import read_text
-
     if not path.exists():
         return []
     return parse_history(read_text(path, "a history of lsmtune verify"), str(path))

@@ -41,7 +41,9 @@ from lsmtune.cli.flags import (
 from lsmtune.cli.gate import WORSE, GateFlags, kept
 from lsmtune.cli.output import note, print_result, status_of, warn
 from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
+from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.schedule import Arm
+from lsmtune.machine.files import write_output
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
@@ -200,7 +202,7 @@ class ProofFlags:
     power_states: int | None = flag(
         f"{POWER_STATES_FLAG} N",
         f"States after a power loss that are tried: {POWER_STATES_DEFAULT}.",
-        None,
+        number=(1, POWER_STATES_MAX),
     )
     directory: RunsDirOption = None
 
@@ -233,8 +235,6 @@ class ProofFlags:
         if states is not None and self.no_power_test:
             why = f"has no effect beside {NO_POWER_TEST_FLAG}"
             raise InputError(POWER_STATES_FLAG, found=states, why=why)
-        if states is not None and not 1 <= states <= POWER_STATES_MAX:
-            raise InputError(POWER_STATES_FLAG, found=states, allowed=f"1 to {POWER_STATES_MAX}")
         return SurvivalPlan(
             NO_CRASH_TEST_FLAG if self.no_crash_test else "",
             NO_POWER_TEST_FLAG if self.no_power_test else "",
@@ -267,7 +267,6 @@ def _verify(
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
     from lsmtune.cli.verify_result import Told, document, markdown, view
-    from lsmtune.machine.files import write_output
 
     started_s = time.monotonic()
     runners = RunnerFlags(runner, program)
@@ -451,8 +450,6 @@ def _prove(asked: Verification, runner: Runner, directory: Path | None, *, quiet
 @contextmanager
 def proof_folder(directory: Path | None) -> Iterator[Path]:
     """`directory`, or one of our own here that is removed afterwards."""
-    from lsmtune.experiment.files import explained, run_directory
-
     if directory is not None:
         yield directory
         return
