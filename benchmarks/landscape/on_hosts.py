@@ -208,7 +208,7 @@ class SurfaceHost:
         """All are the same."""
         return HostFacts({}, {})
 
-    def submit(self, token: int, work: Work) -> Future[Answer]:
+    def submit(self, token: int, work: Work) -> Future[Answer]:  # noqa: ARG002
         """See `Host`."""
         future: Future[Answer] = Future()
         measured, seconds = [], 0.0
@@ -219,7 +219,7 @@ class SurfaceHost:
             runner = SimulatedRunner(lambda _, value=value: value, noise=0.0, engine=ENGINE)
             measured.append(replace(runner.run(request), elapsed_s=run_s / self._effect))
             seconds += run_s / self._effect
-        self._timeline.add(seconds, future, Answer(token, tuple(measured)))
+        self._timeline.add(seconds, future, Answer(tuple(measured)))
         return future
 
     def poll(self, token: int) -> Sequence[Message]:  # noqa: ARG002

@@ -269,13 +269,13 @@ def test_a_stale_token_is_refused_by_the_host_and_by_the_head(tmp_path: Path) ->
         fact, set_fact = facts.get, facts.__setitem__
 
     leases = Leases(Facts())  # type: ignore[arg-type]
-    first = leases.grant("a")
+    first = leases.grant()
     leases.end(first)
     assert not leases.holds(first)
-    assert leases.grant("a") > first
+    assert leases.grant() > first
     leases.discard()
     again = Leases(Facts())  # type: ignore[arg-type]
-    assert again.grant("a") > first + 1
+    assert again.grant() > first + 1
     assert again.discarded == 1  # a tuner that was killed takes no count along
 
 

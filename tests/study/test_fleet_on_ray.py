@@ -64,7 +64,7 @@ class FakeRay:
         made = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: actor))
         return lambda _: made
 
-    def _perform(self, token: int, work: Work) -> Any:
+    def _perform(self, _token: int, work: Work) -> Any:
         assert work == Work(())
         future: Future[Answer] = Future()
         self.asked.append(future)
@@ -73,7 +73,7 @@ class FakeRay:
         elif self.dies:
             future.set_exception(_RayError("the actor died"))
         else:
-            future.set_result(Answer(token, ()))
+            future.set_result(Answer(()))
         return SimpleNamespace(future=lambda: future)
 
 
@@ -124,7 +124,7 @@ def test_a_host_that_is_lost_now_and_then_in_a_long_study_is_not_left_alone(
         assert all(lost_next(ray, fleet) for _ in range(3))
         ray.dies = False
         (host,) = fleet.hosts()
-        assert host.submit(1, Work(())).result(timeout=10) == Answer(1, ())
+        assert host.submit(1, Work(())).result(timeout=10) == Answer(())
         host.give_up()
 
 
@@ -181,8 +181,8 @@ def test_a_host_that_is_too_late_again_and_again_is_left_alone(
         (host,) = fleet.hosts()
         late = host.submit(1, Work(()))
         host.give_up()
-        ray.asked[-1].set_result(Answer(1, ()))
-        assert late.result(timeout=10) == Answer(1, ())
+        ray.asked[-1].set_result(Answer(()))
+        assert late.result(timeout=10) == Answer(())
     assert fleet.hosts() == []
     assert fleet.hosts() == []
 
@@ -199,8 +199,8 @@ def test_a_host_that_is_silent_keeps_its_slot_until_it_answered_or_had_time_to(
     host.give_up()
     assert fleet.hosts() == []
     if answers:
-        ray.asked[0].set_result(Answer(1, ()))
-        assert late.result(timeout=10) == Answer(1, ())
+        ray.asked[0].set_result(Answer(()))
+        assert late.result(timeout=10) == Answer(())
     else:
         now_s[0] = 61.0
     assert [again.name for again in fleet.hosts()] == ["a"]

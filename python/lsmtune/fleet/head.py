@@ -85,7 +85,7 @@ class Member:
 
 
 class Leases:
-    """Which host works for the study now: the leases of one session. For one thread.
+    """The leases of one session, under which hosts work for the study. For one thread.
 
     Each has a token, a number that only rises, over all sessions of a study, and fences off a host
     that was given up: what comes under a token that was taken back, however late, is discarded and
@@ -96,18 +96,16 @@ class Leases:
     def __init__(self, store: MeasurementStore) -> None:
         self._store = store
         self._next = self._reserved = int(store.fact(_TOKENS) or 0)
-        self._held: dict[int, str] = {}
+        self._held: set[int] = set()
         self.discarded = int(store.fact(_DISCARDED) or 0)
 
-    def grant(self, host: str) -> int:
-        """A token for `host`, higher than all before it. Raises ValueError where it has one."""
-        if host in self._held.values():
-            raise ValueError(f"{host} has a lease already")
+    def grant(self) -> int:
+        """A token, higher than all before it."""
         if self._next >= self._reserved:
             self._reserved = self._next + _RESERVED
             self._store.set_fact(_TOKENS, self._reserved)
         token, self._next = self._next, self._next + 1
-        self._held[token] = host
+        self._held.add(token)
         return token
 
     def holds(self, token: int | None) -> bool:
@@ -116,7 +114,7 @@ class Leases:
 
     def end(self, token: int) -> None:
         """Nothing counts under `token` from now on."""
-        self._held.pop(token, None)
+        self._held.discard(token)
 
     def discard(self) -> None:
         """Something came under a token that had ended."""
@@ -134,7 +132,7 @@ class Head:
 
     def start(self, member: Member, step: Step) -> None:
         """Let an idle member do `step`."""
-        member.token = token = self.leases.grant(member.name)
+        member.token = token = self.leases.grant()
         # What the host did not do is not charged to it.
         measurer = replace(member.measurer)
 

@@ -66,7 +66,6 @@ class Answer:
     `said` is what no poll has fetched.
     """
 
-    token: int
     measurements: tuple[Measurement, ...]
     notes: tuple[str, ...] = ()
     said: tuple[Message, ...] = ()
@@ -232,7 +231,7 @@ class Worker:
             else:
                 raise LsmtuneError(f"no pairs by {work.method.value} without lsmtune's own driver")
         notes, self._notes.lines = tuple(self._notes.lines), []
-        return Answer(token, tuple(measured), notes, tuple(self.poll(token)))
+        return Answer(tuple(measured), notes, tuple(self.poll(token)))
 
     def poll(self, token: int) -> list[Message]:
         """What was said since the last call, while `token` is at work."""
