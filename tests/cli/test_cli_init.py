@@ -228,6 +228,20 @@ def test_a_terminal_is_asked_what_the_answer_must_hold_for(tmp_path: Path) -> No
     assert f"next: lsmtune tune {path}" in done.stdout
 
 
+def test_a_file_that_stands_in_the_way_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    """All questions were answered first, and the answers were lost."""
+    path = tmp_path / "study.yaml"
+    path.write_text("mine")
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\n" * 9)
+    command = [sys.executable, "-m", "lsmtune.cli.main", "init", "--output", str(path)]
+    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "exists already; allowed: another --output, or --force" in done.stderr
+
+
 def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     command = [sys.executable, "-m", "lsmtune.cli.main", "init", "--output", str(path)]

@@ -62,6 +62,7 @@ def _init(
     In a terminal, without a workload, it asks for one, its sizes, the memory and the time.
     """
     check_name(engine, ENGINE_KINDS, "init", "--engine")
+    check_new(output, "--output", force=force)
     if workload is None and not given.properties and not given.property_set:
         workload = DEFAULT_WORKLOAD
         if sys.stdin.isatty() and not given.workload_set:
@@ -92,7 +93,6 @@ def _init(
     )
     # What we write must load: an error here is one between flags (LevelDB without its log).
     parse_spec(text, output)
-    check_new(output, "--output", force=force)
     write_output(output, text)
     if output != STDOUT:
         typer.echo(f"wrote {output}\nnext: lsmtune tune {output}")
