@@ -422,7 +422,7 @@ def test_pairs_of_different_steps_never_mix(lsmtune: Any, runner: KillableRunner
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["a=1"], "minimise: found 'a=1'; allowed: BASELINE CANDIDATE, or --candidate"),
+        (["a=1"], "BASELINE CANDIDATE: found 'a=1'; allowed: two, or --candidate"),
         (["--baseline", "default"], "--candidate: is missing: name what is to be proved better"),
         (
             ["default", CANDIDATE, "--pairs", "8"],

@@ -82,8 +82,8 @@ class TestFlags:
     @pytest.mark.parametrize(
         ("arguments", "line"),
         [
-            (["a=1"], "verify: found 'a=1'; allowed: BASELINE CANDIDATE, or --candidate CONFIG"),
-            (["a=1", "a=2", "a=3"], "verify: found 'a=1 a=2 a=3'; allowed: BASELINE CANDIDATE"),
+            (["a=1"], "BASELINE CANDIDATE: found 'a=1'; allowed: two, or --candidate CONFIG"),
+            (["a=1", "a=2", "a=3"], "BASELINE CANDIDATE: found 'a=1 a=2 a=3'; allowed: two, or"),
             (["a=1", "a=2", "--candidate", "a=3"], "--candidate: has no effect beside BASELINE"),
             (["a=1", "a=2", "--baseline", "a=3"], "--baseline: has no effect beside BASELINE"),
             (["a=1", "nonsense"], "--candidate: "),

@@ -77,7 +77,7 @@ def _minimise(
     err = check_outputs([("--output", output)], force=force, as_json=as_json)
     if output is not None:
         format_for(compared.engine)
-    asked = asked_of("minimise", compared, workload, proof, limits)
+    asked = asked_of(compared, workload, proof, limits)
     by = native_runner(compared.engine, compared.library)
     before = asked.baseline.config
     least, same = told_apart(before, asked.candidate.config, by.engine)

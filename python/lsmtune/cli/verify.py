@@ -113,10 +113,10 @@ class ComparedFlags:
     baseline: str | None = flag("--baseline CONFIG", "What it is compared with; default if unset.")
     library: LibraryOption = None
 
-    def names(self, command: str) -> dict[str, str]:
+    def names(self) -> dict[str, str]:
         """Baseline and candidate, each by the flag that names it.
 
-        Raises InputError, naming the flag or `command`, for anything but two configurations.
+        Raises InputError for anything but two configurations.
         """
         given = {"--baseline": self.baseline, "--candidate": self.candidate}
         if not self.configs:
@@ -129,8 +129,8 @@ class ComparedFlags:
                 why = "has no effect beside BASELINE CANDIDATE: name both in the same way"
                 raise InputError(source, found=name, why=why)
         if len(self.configs) != 2:
-            allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
-            raise InputError(command, found=" ".join(self.configs), allowed=allowed)
+            found, allowed = " ".join(self.configs), "two, or --candidate CONFIG alone"
+            raise InputError("BASELINE CANDIDATE", found=found, allowed=allowed)
         return dict(zip(given, self.configs, strict=True))
 
 
@@ -274,7 +274,7 @@ def _verify(
     err = gate.check(proof.smallest_effect, as_json=as_json)
     if libraries.candidate_library and not compared.configs and compared.candidate is None:
         compared = replace(compared, candidate=compared.baseline or DEFAULT)
-    asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
+    asked = asked_of(compared, workload, proof, limits, native=runner == NATIVE)
     builds = _builds_of(libraries, compared, runners, asked.workload)
     if runner != NATIVE:
         told_by = by_name(PROGRAMS, runner, RUNNER_FLAG)
@@ -314,7 +314,6 @@ def _verify(
 
 
 def asked_of(
-    command: str,
     compared: ComparedFlags,
     workload: WorkloadFlags,
     proof: ProofFlags,
@@ -336,7 +335,7 @@ def asked_of(
     if why:
         raise InputError("--method", found=proof.method, why=why)
     sides = []
-    for source, name in compared.names(command).items():
+    for source, name in compared.names().items():
         named = resolve_named(name, engine, source)
         if named.memory_bytes not in (None, limit.memory_bytes):
             searched, here = map(format_bytes, (named.memory_bytes, limit.memory_bytes))
