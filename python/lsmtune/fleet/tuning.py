@@ -221,18 +221,17 @@ class FleetTuning(Tuning):
 
     def _measure_baseline(self) -> bool:
         """On the first host; the others follow while it searches already."""
-        done: list[Member] = []
 
         def assign(member: Member) -> Step | None:
-            waiting = not done and all(m.token is None for m in self._members)
-            return self._admission(member, done.append) if waiting else None
+            waiting = not any(m.ready or m.token is not None for m in self._members)
+            return self._admission(member) if waiting else None
 
-        while not done:
+        while not any(m.ready for m in self._members):
             if not self._drive(assign):
                 return False
         return not self._stop.is_set()
 
-    def _admission(self, member: Member, ready: Callable[[Member], None] = lambda _: None) -> Step:
+    def _admission(self, member: Member) -> Step:
         """The baseline on a host, and its calibration against itself."""
         first = not any(m.ready for m in self._members)
 
@@ -251,7 +250,6 @@ class FleetTuning(Tuning):
             member.ready = True
             member.measurer.lengths = self._measurer.lengths = self._lengths()
             self._feasibility = Feasibility(self._spec, self._remember_anchors())
-            ready(member)
 
         return Step(work, ended, fatal=first)
 
