@@ -19,9 +19,8 @@ import optuna
 from optuna.trial import TrialState, create_trial
 from record import read_rows
 
-from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Interval
-from lsmtune.search.pruners import FAR_BEHIND, check_settings, make_pruner
+from lsmtune.search.pruners import FAR_BEHIND, check_settings
 from lsmtune.study.spec import TimeRungs
 from lsmtune.study.stored import TimeReports
 from workloads import METRIC
@@ -55,7 +54,7 @@ def reports(row: Row, *, charged: bool) -> Iterator[tuple[int, float]]:
 
 def judged(rows: Sequence[Row], best: Row, settings: Mapping[str, Any], *, charged: bool) -> str:
     """One line: how many runs end early with `best` as the best trial, and what that saves."""
-    pruner = make_pruner(FAR_BEHIND.name, settings, (Direction.MAXIMIZE,))
+    pruner = FAR_BEHIND.make(**settings)
     study = optuna.create_study(direction="maximize")
     told = dict(reports(best, charged=charged))
     study.add_trial(create_trial(value=best[METRIC], intermediate_values=told))

@@ -69,7 +69,7 @@ def test_far_behind_is_less_than_half_of_the_slowest_that_the_best_was(
     rates: list[float], ended: int | None
 ) -> None:
     for direction in (Direction.MAXIMIZE, Direction.MINIMIZE):
-        study = study_of(pruner_of("far-behind", direction), direction)
+        study = study_of(pruner_of("far-behind"), direction)
 
         def value(rate: float, towards: Direction = direction) -> float:
             return rate if towards is Direction.MAXIMIZE or rate < 0 else 1000.0 / rate
@@ -120,7 +120,7 @@ def test_a_run_that_stands_still_is_far_behind() -> None:
     A cost of 0 is as good as can be.
     """
     for direction in (Direction.MAXIMIZE, Direction.MINIMIZE):
-        study = study_of(pruner_of("far-behind", direction), direction)
+        study = study_of(pruner_of("far-behind"), direction)
         first = study.ask()
         for step in STEPS:
             first.report(100.0, step)

@@ -190,13 +190,6 @@ class TestPruning:
         searcher = make_searcher("random", NUMBERS)
         assert self.driven(searcher, [-1.0] * 5)[1] == 5
 
-    def test_several_objectives_are_not_pruned(self) -> None:
-        both = (Direction.MAXIMIZE, Direction.MINIMIZE)
-        searcher = make_searcher("random", NUMBERS, directions=both, pruner=MedianPruner(0))
-        number = searcher.ask().number
-        searcher.report(number, 1, 1.0)
-        assert not searcher.should_prune(number)
-
     def test_rungs_that_others_reached_are_known_after_a_stop(self, tmp_path: Path) -> None:
         disk = DiskStudy(tmp_path / "study.db")
         first = make_searcher("random", NUMBERS, pruner=SuccessiveHalvingPruner(min_resource=1))

@@ -37,7 +37,7 @@ _STEPS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class PrunerKind:
-    """A pruner by name; `make` takes its settings as named arguments.
+    """A pruner by name; `make` takes its settings, which `check_settings` completed, by name.
 
     `plain_rates`: it looks at the rate within a run as it is, without the compactions that are due,
     and at nothing else. A package adds a pruner by an entry point `lsmtune.pruners` (see
@@ -285,15 +285,3 @@ def check_pruner(name: str, directions: Sequence[Direction], source: str, field:
     if by_name(PRUNERS, name, source, place) is not NONE and len(directions) > 1:
         allowed = f"{NONE.name} with several objectives"
         raise InputError(source, place, found=name, why="judges by one objective", allowed=allowed)
-
-
-def make_pruner(
-    name: str, settings: Mapping[str, object], directions: Sequence[Direction]
-) -> BasePruner:
-    """The pruner `name`; `settings` as `check_settings` returns them.
-
-    Raises `InputError` as `check_pruner` does. Pruners look at the direction of the study that
-    they are given.
-    """
-    check_pruner(name, directions, "pruner", "pruner")
-    return PRUNERS[name].make(**settings)

@@ -105,9 +105,8 @@ class Searcher:
         self._context = context
         self._sampler = self._kind.make(context)
         self._accepts = accepts or (lambda _: "")
-        self._pruner = pruner if len(context.directions) == 1 else None
         self._space = space
-        self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
+        self._study = InMemoryStudy(context.directions, self._sampler, pruner)
         self._shown: dict[int, TrialJudgement] = {}
         self._keys: dict[int, _Key] = {}
         self._begun_with: dict[int, Mapping[str, Any]] = {}  # the attributes of running trials
@@ -173,9 +172,8 @@ class Searcher:
 
     def should_prune(self, number: int) -> bool:
         """Whether a running trial looks so bad that it should end here."""
-        if self._pruner is None:
-            return False
-        return self._pruner.prune(self._study.as_optuna(), self._study.trial(number))
+        study = self._study.as_optuna()
+        return study.pruner.prune(study, self._study.trial(number))
 
     def tell(
         self,

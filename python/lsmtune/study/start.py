@@ -20,7 +20,7 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate, smallest_effect
 from lsmtune.proof.pairs import FAILURES_TOLERATED
 from lsmtune.search.auto import KIND as AUTO
-from lsmtune.search.pruners import make_pruner
+from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.sampler import AmplificationGuard, Problem
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.starts import projected, textbook_starts
@@ -277,9 +277,7 @@ def make_searcher(spec: Spec, accepts: Callable[[Mapping[str, OptionValue]], str
         spec.goal.directions,
         accepts=accepts,
         problem=problem_of(spec),
-        pruner=None
-        if pruner is None
-        else make_pruner(pruner.name, pruner.settings, spec.goal.directions),
+        pruner=None if pruner is None else PRUNERS[pruner.name].make(**pruner.settings),
     )
 
 

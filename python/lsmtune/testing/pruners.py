@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 
 from lsmtune.errors import InputError
 from lsmtune.model.goal import Direction
-from lsmtune.search.pruners import PRUNERS, PrunerKind, check_pruner, check_settings, make_pruner
+from lsmtune.search.pruners import PRUNERS, PrunerKind, check_pruner, check_settings
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -22,9 +22,9 @@ STEPS = range(1, 28)
 DIRECTIONS = (Direction.MAXIMIZE, Direction.MINIMIZE)
 
 
-def pruner_of(name: str, direction: Direction = Direction.MAXIMIZE, **given: object) -> BasePruner:
+def pruner_of(name: str, **given: object) -> BasePruner:
     """The pruner `name` with `given` settings."""
-    return make_pruner(name, check_settings(name, given, "s", "pruner"), (direction,))
+    return PRUNERS[name].make(**check_settings(name, given, "s", "pruner"))
 
 
 def study_of(pruner: BasePruner, direction: Direction) -> optuna.Study:
@@ -71,7 +71,7 @@ class PrunerSuite:
 
     def study(self, direction: Direction) -> optuna.Study:
         """A new study with it."""
-        return study_of(pruner_of(self.name, direction, **self.settings), direction)
+        return study_of(pruner_of(self.name, **self.settings), direction)
 
     @pytest.mark.parametrize("direction", DIRECTIONS)
     def test_the_best_trial_so_far_is_never_ended(self, direction: Direction) -> None:
@@ -102,8 +102,6 @@ class PrunerSuite:
         line = f"pruner.name: judges by one objective; found '{self.name}'; allowed: none"
         with pytest.raises(InputError, match=line):
             check_pruner(self.name, DIRECTIONS, "s", "pruner")
-        with pytest.raises(InputError, match="judges by one objective"):
-            make_pruner(self.name, check_settings(self.name, {}, "s", "pruner"), DIRECTIONS)
 
     def test_defaults_are_values_that_may_be_given(self) -> None:
         assert self.kind.name == self.name
