@@ -11,7 +11,7 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -73,21 +73,22 @@ def with_violations(
 class InMemoryStudy:
     """The trials of one study, numbered from 0 without gaps."""
 
-    def __init__(
-        self, directions: Sequence[Direction], sampler: BaseSampler, pruner: BasePruner | None
-    ) -> None:
+    def __init__(self, directions: Sequence[Direction], pruner: BasePruner | None) -> None:
         self._storage = _Storage()
-        self._sampler = sampler
         self._pruner = pruner or optuna.pruners.NopPruner()
+        self._begun_with: dict[int, Mapping[str, Any]] = {}  # the attributes of running trials
         with quiet_optuna():
             self._study_id = self._storage.create_new_study(
                 [StudyDirection[direction.name] for direction in directions], _NAME
             )
 
     def as_optuna(self) -> Study:
-        """The study as it is now. Not to be kept: Optuna's object remembers the trials it saw."""
+        """The study as it is now. Not to be kept: Optuna's object remembers the trials it saw.
+
+        Its sampler is never asked; without one, Optuna would make a TPE each time.
+        """
         return optuna.load_study(
-            study_name=_NAME, storage=self._storage, sampler=self._sampler, pruner=self._pruner
+            study_name=_NAME, storage=self._storage, sampler=RandomSampler(0), pruner=self._pruner
         )
 
     def add(self) -> int:
@@ -98,50 +99,59 @@ class InMemoryStudy:
         """Trial `number` as it is now; not to be changed."""
         return self._storage.get_trial(self._id(number))
 
-    def set_params(
+    def begin(
         self, number: int, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]
     ) -> None:
-        """Give a running trial its parameters."""
+        """Give a new trial its parameters."""
         for name, value in params.items():
             distribution = distributions[name]
             self._storage.set_trial_param(
                 self._id(number), name, distribution.to_internal_repr(value), distribution
             )
+        self._begun_with[number] = self.trial(number).system_attrs
 
     def set_attributes(self, number: int, attributes: Mapping[str, Any]) -> None:
         """Set system attributes of a running trial."""
         for key, value in attributes.items():
             self._storage.set_trial_system_attr(self._id(number), key, value)
 
-    def set_violations(self, number: int, violations: Mapping[str, float]) -> None:
-        """Set by how much a running trial breaks each constraint; up to 0: not at all."""
-        self.set_attributes(number, with_violations({}, violations))
-
     def report(self, number: int, step: int, value: float) -> None:
         """Set what a running trial came to at `step`."""
         self._storage.set_trial_intermediate_value(self._id(number), step, value)
 
-    def finish(self, number: int, state: TrialState, values: Sequence[float] | None = None) -> None:
-        """End a running trial; one that was pruned gets its last reported value, as in Optuna."""
+    def finish(
+        self,
+        number: int,
+        state: TrialState,
+        values: Sequence[float] | None,
+        violations: Mapping[str, float],
+    ) -> None:
+        """End a running trial; one that was pruned gets its last reported value, as in Optuna.
+
+        `violations` says by how much it breaks each constraint; up to 0: not at all.
+        """
+        self._begun_with.pop(number, None)
+        self.set_attributes(number, with_violations({}, violations))
         final = _final_values(state, values, self.trial(number).intermediate_values)
         self._storage.set_trial_state_values(self._id(number), state, final)
 
-    def put_back(self, number: int, begun_with: Mapping[str, Any]) -> None:
+    def put_back(self, number: int) -> None:
         """End a running trial that says nothing; it keeps the system attributes of its beginning.
 
         What pruners noted of it since would be compared with what its configuration comes to when
         it is tried again.
         """
         running = copy.copy(self.trial(number))
-        running.system_attrs = dict(begun_with)
+        running.system_attrs = dict(self._begun_with[number])
         self._storage._set_trial(self._id(number), running)
-        self.finish(number, TrialState.FAIL)
+        self.finish(number, TrialState.FAIL, None, {})
 
     def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> bool:
         """Let finished trials have ended as is known now; whether one of them ended otherwise.
 
         A trial is left the same object where nothing changed. How sure a value is makes no other
-        end of it.
+        end of it. Where one ended otherwise, what samplers noted of the study goes: whom Optuna's
+        genetic algorithms chose as parents, and choose again.
         """
         is_different = False
         for number, judgement in judgements.items():
@@ -164,15 +174,9 @@ class InMemoryStudy:
             rejudged.system_attrs = attributes | noise
             # Optuna takes finished trials for constants; who got one before has it as it was.
             self._storage._set_trial(self._id(number), rejudged)
+        if is_different:
+            self._storage._studies[self._study_id].system_attrs = {}
         return is_different
-
-    def use(self, sampler: BaseSampler) -> None:
-        """Let `sampler` be asked from now on, without what others noted of the study.
-
-        That is what Optuna's genetic algorithms chose as parents, and choose again.
-        """
-        self._sampler = sampler
-        self._storage._studies[self._study_id].system_attrs = {}
 
     def _id(self, number: int) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)

@@ -106,11 +106,9 @@ class Searcher:
         self._sampler = self._kind.make(context)
         self._accepts = accepts or (lambda _: "")
         self._space = space
-        self._study = InMemoryStudy(context.directions, self._sampler, pruner)
+        self._study = InMemoryStudy(context.directions, pruner)
         self._shown: dict[int, TrialJudgement] = {}
-        self._keys: dict[int, _Key] = {}
-        self._begun_with: dict[int, Mapping[str, Any]] = {}  # the attributes of running trials
-        self._tried: Counter[_Key] = Counter()
+        self._tried: Counter[_Key] = Counter()  # by the trials that were not put back
         self._blank: int | None = None
 
     def restore(self, trials: Sequence[FrozenTrial]) -> None:
@@ -135,7 +133,7 @@ class Searcher:
             if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.state == TrialState.FAIL:
                 self.put_back(number)
             elif trial.state.is_finished():
-                self._finish(number, trial.state, trial.values)
+                self.tell(number, trial.state, trial.values)
 
     def tried(self, values: Mapping[str, OptionValue]) -> bool:
         """Whether a trial, not put back, had `values`, however they are spelled: `8` is `8.0`."""
@@ -188,8 +186,11 @@ class Searcher:
         """
         if state == TrialState.COMPLETE and len(values or ()) != len(self._context.directions):
             raise ValueError(f"one value per objective, not {values}")
-        self._study.set_violations(number, violations or {})
-        self._finish(number, state, values)
+        broken = dict(violations or {})
+        if state == TrialState.FAIL:
+            # Optuna's samplers ignore failed trials, and would propose the same corner again.
+            state, broken = TrialState.PRUNED, broken | _FAILURE
+        self._study.finish(number, state, values, broken)
 
     def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> None:
         """Let these trials, all of which have ended, have ended as is known now.
@@ -211,7 +212,6 @@ class Searcher:
             if isinstance(before, UnitSpaceSampler) and isinstance(self._sampler, UnitSpaceSampler):
                 # It reads those trials anew that are other objects than before.
                 self._sampler.reader = before.reader
-            self._study.use(self._sampler)
 
     def expected(self) -> Mapping[int, NormalDist]:
         """What the sampler expects of trials that ended, see `ProposingSampler.expected`."""
@@ -221,8 +221,9 @@ class Searcher:
 
     def put_back(self, number: int) -> None:
         """A running trial was cut off and says nothing; its configuration may come again."""
-        self._tried[self._keys.pop(number)] -= 1
-        self._study.put_back(number, self._begun_with.pop(number))
+        values = suggestion_of(self._space, self._study.trial(number).params).values
+        self._tried[_key(values)] -= 1
+        self._study.put_back(number)
 
     def attributes(self, number: int) -> dict[str, Any]:
         """The system attributes to store with a trial that ended, for `restore`.
@@ -233,19 +234,9 @@ class Searcher:
         attributes.pop(f"{CONSTRAINT_PREFIX}{FAILED}", None)
         return attributes
 
-    def _finish(self, number: int, state: TrialState, values: Sequence[float] | None) -> None:
-        if state == TrialState.FAIL:
-            # Optuna's samplers ignore failed trials, and would propose the same corner again.
-            self._study.set_violations(number, _FAILURE)
-            state = TrialState.PRUNED
-        self._begun_with.pop(number, None)
-        self._study.finish(number, state, values)
-
     def _begin(self, number: int, suggestion: Suggestion) -> None:
-        self._study.set_params(number, suggestion.params, self._space.distributions())
-        self._begun_with[number] = self._study.trial(number).system_attrs
-        self._keys[number] = _key(suggestion.values)
-        self._tried[self._keys[number]] += 1
+        self._study.begin(number, suggestion.params, self._space.distributions())
+        self._tried[_key(suggestion.values)] += 1
 
     def _next(self, study: Study, trial: FrozenTrial) -> Suggestion:
         """The first configuration that is new and accepted, of all that come into question."""
@@ -261,7 +252,7 @@ class Searcher:
                 refused = refusal
         except SpaceExhaustedError as error:
             end = str(error)
-        if refused and not self._keys:
+        if refused and not self._tried.total():
             why = f"no configuration that holds them was found, of {drawn} drawn"
             raise InputError("constraints", why=f"{why}; the last one: {refused}")
         detail = f"; the last one refused: {refused}" if refused else ""
