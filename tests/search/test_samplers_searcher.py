@@ -316,7 +316,6 @@ def test_tpe_groups_what_it_is_shown_and_nothing_that_it_once_saw() -> None:
         [*islice(sampler.proposals(FewerTrials(study, 4), trial), 8)] for sampler in (kept, fresh)
     ]
     assert proposed[0] == proposed[1]
-    assert kept._groups == fresh._groups
 
 
 def test_the_best_of_a_long_history_break_no_constraint() -> None:

@@ -35,6 +35,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.model.setting import Setting, real, whole
+from lsmtune.search.history import JUDGED
 from lsmtune.search.sampler import (
     ProposingSampler,
     SamplerContext,
@@ -104,21 +105,14 @@ RANDOM = SamplerKind(
 
 # --- tpe
 
-_LEARNED_FROM = (TrialState.COMPLETE, TrialState.PRUNED)
-_Names = frozenset[str]
-
 
 class GroupedTpeSampler(ProposingSampler):
     """Asks Optuna's TPE for one group of variables at a time."""
 
-    def __init__(self, context: SamplerContext) -> None:
-        super().__init__(context)
-        self._seen: set[_Names] = set()  # combinations of variables
-        self._groups: dict[str, _Names] = {}
-
     def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
         """See `ProposingSampler`; each variable is drawn together with its group."""
-        self._bring_up_to_date(study)
+        judged = study.get_trials(deepcopy=False, states=JUDGED)
+        groups = groups_of({frozenset(each.params) for each in judged})
         tpe = TPESampler(
             seed=seed_of_trial(self.seed, trial.number),
             n_startup_trials=self.settings["startup_trials"],
@@ -129,9 +123,8 @@ class GroupedTpeSampler(ProposingSampler):
         suggested: dict[str, Any] = {}
 
         def ask(name: str, distribution: BaseDistribution) -> Any:
-            if name not in suggested and name in self._groups:
-                # In order of names, as sets have none that a second process would repeat.
-                group = {n: self.space.distributions()[n] for n in sorted(self._groups[name])}
+            if name not in suggested and name in groups:
+                group = {n: self.space.distributions()[n] for n in groups[name]}
                 suggested.update(tpe.sample_relative(study, trial, group))
             if name not in suggested:
                 # No trial has had it yet, or it is too early to learn: at random.
@@ -142,23 +135,14 @@ class GroupedTpeSampler(ProposingSampler):
             yield dict(suggest(self.space, ask).params)
             suggested.clear()
 
-    def _bring_up_to_date(self, study: Study) -> None:
-        """Find the groups anew where trials show other combinations of variables."""
-        # Of these trials alone, which may be fewer than before: after a stop nobody knows others.
-        finished = study.get_trials(deepcopy=False, states=_LEARNED_FROM)
-        seen = {frozenset(trial.params) for trial in finished}
-        if seen != self._seen:
-            self._seen, self._groups = seen, groups_of(seen)
 
-
-def groups_of(combinations: set[_Names]) -> dict[str, _Names]:
+def groups_of(combinations: set[frozenset[str]]) -> dict[str, list[str]]:
     """For each name its group: all names that are in exactly the same `combinations` as it is."""
-    every_name = frozenset[str]().union(*combinations)
-    marks = {name: tuple(name in names for names in combinations) for name in every_name}
-    groups: dict[tuple[bool, ...], set[str]] = {}
-    for name, mark in marks.items():
-        groups.setdefault(mark, set()).add(name)
-    return {name: frozenset(groups[mark]) for name, mark in marks.items()}
+    groups: dict[tuple[bool, ...], list[str]] = {}
+    # In order of names, as sets have none that a second process would repeat.
+    for name in sorted(frozenset[str]().union(*combinations)):
+        groups.setdefault(tuple(name in names for names in combinations), []).append(name)
+    return {name: group for group in groups.values() for name in group}
 
 
 TPE = SamplerKind(
