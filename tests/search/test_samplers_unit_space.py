@@ -154,7 +154,7 @@ class Ranked(ModelSampler):
 
     near, rounds = 100, 4
 
-    def rank(self, history: History, rng: np.random.Generator) -> np.ndarray:
+    def rank(self, history: History) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -169,9 +169,10 @@ def test_the_best_new_point_is_found_and_what_is_known_left_out() -> None:
 
         counts = {"startup_trials": 1, "candidates": 50}
         context = SamplerContext(space, 0, counts, (Direction.MAXIMIZE,), accepts=accepts)
-        return Ranked(context).best_new(
+        sampler = Ranked(context)
+        sampler.rng = np.random.default_rng(0)
+        return sampler.best_new(
             known,
-            np.random.default_rng(0),
             lambda points: -np.abs(points - best).sum(axis=1),
             unit_space.sample(np.random.default_rng(1), 3),
         )

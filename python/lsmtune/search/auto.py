@@ -58,7 +58,7 @@ from lsmtune.search.gp import (
     spread_of,
 )
 from lsmtune.search.history import JUDGED, History, impute_censored
-from lsmtune.search.model_based import ModelSampler, startup_setting
+from lsmtune.search.model_based import ModelSampler, candidates_setting, startup_setting
 from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler
 from lsmtune.search.sampler import (
     FAILED,
@@ -103,17 +103,15 @@ class AutoSampler(ModelSampler):
         # TPE's time grows with the trials that it looks at.
         yield from self._tpe.proposals(FewerTrials(study, _HEDGED_ON_MAX), trial)
 
-    def propose(
-        self, study: Study, trial: FrozenTrial, rng: np.random.Generator
-    ) -> Iterator[FloatArray]:
+    def propose(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
         """See `UnitSpaceSampler`; what the model expects of the trial is noted with it."""
         self._promise = None
-        for point in super().propose(study, trial, rng):
+        for point in super().propose(study, trial):
             if self._promise is not None:
                 study._storage.set_trial_system_attr(trial._trial_id, PROMISE, self._promise)
             yield point
 
-    def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
+    def rank(self, history: History) -> FloatArray:
         """New points, the highest score first; nothing where no trial has a value."""
         known = Known.of(history, self._sign)
         # One thread, for the reasons that `search.gp` gives.
@@ -123,12 +121,12 @@ class AutoSampler(ModelSampler):
             model = self._model(known, history)
             best = history.points[known.best_first[:STARTS]]
             loads = self._layouts.loads(history)
-            further = self._layouts.settings_of(best, rng, self.settings["candidates"] // 4)
+            further = self._layouts.settings_of(best, self.rng, self.settings["candidates"] // 4)
 
             def score(points: FloatArray) -> FloatArray:
                 return model.log_gain(points, per_second=True) - loads(points)
 
-            points = self.best_new(history.known(), rng, score, best, further)
+            points = self.best_new(history.known(), score, best, *further)
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
             sample = points[: self.settings["candidates"]]
             if known.in_logs and math.isfinite(model.best) and len(sample):
@@ -401,9 +399,7 @@ KIND = SamplerKind(
         startup_setting("process", 5),
         Setting("hedge", "share of the trials that plain TPE proposes", 0.2, real(0, 1)),
         Setting("points_max", "trials that the process is fitted on", 200, whole(10, 1_000)),
-        Setting(
-            "candidates", "random configurations compared for each trial", 600, whole(1, 100_000)
-        ),
+        candidates_setting(600),
     ),
     several_objectives=False,
     make=AutoSampler,

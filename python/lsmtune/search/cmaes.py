@@ -153,12 +153,10 @@ class CmaesSampler(UnitSpaceSampler):
         self._drawn: dict[int, bool] = {}
         self._begin(np.full(self.unit_space.dimension_count, np.nan))
 
-    def propose(
-        self, study: Study, trial: FrozenTrial, rng: np.random.Generator
-    ) -> Iterator[FloatArray]:
+    def propose(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
         """Draws from the distribution, the latest kept in the trial's system attributes."""
         self._restore(study, trial.number)
-        self._optimizer.reseed_rng(int(rng.integers(2**32 - 1)))
+        self._optimizer.reseed_rng(int(self.rng.integers(2**32 - 1)))
         while True:
             record = self._layout.record(self._optimizer.ask())
             kept: dict[str, Any] = {"generation": len(self._generations), **record}

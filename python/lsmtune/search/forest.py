@@ -35,8 +35,8 @@ import scipy
 from lsmtune.model.setting import Setting, above, whole
 from lsmtune.search.history import History, impute_censored
 from lsmtune.search.model_based import (
-    CANDIDATES,
     ModelSampler,
+    candidates_setting,
     random_share_setting,
     startup_setting,
 )
@@ -121,7 +121,7 @@ class ForestSampler(ModelSampler):
 
     near, rounds = 500, 3
 
-    def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
+    def rank(self, history: History) -> FloatArray:
         """New points, the highest confidence bound on the improvement first."""
         points, targets, _, runs = history.with_running()
         features = self.unit_space.tree_features(points)
@@ -130,7 +130,7 @@ class ForestSampler(ModelSampler):
             return fit_forest(
                 features[rows],
                 targets[rows],
-                rng,
+                self.rng,
                 trees=self.settings["trees"],
                 min_leaf=self.settings["min_leaf"],
                 rows_max=self.settings["rows_max"],
@@ -149,7 +149,7 @@ class ForestSampler(ModelSampler):
         def score(new: FloatArray) -> FloatArray:
             return upper_bound(forest, self.unit_space.tree_features(new), self.settings["alpha"])
 
-        return self.best_new(history.known(), rng, score, best)
+        return self.best_new(history.known(), score, best)
 
 
 def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArray:
@@ -181,7 +181,7 @@ KIND = SamplerKind(
             1000,
             whole(10, 100_000),
         ),
-        CANDIDATES,
+        candidates_setting(),
     ),
     several_objectives=False,
     make=ForestSampler,

@@ -35,8 +35,8 @@ from threadpoolctl import threadpool_limits
 from lsmtune.model.setting import Setting, whole
 from lsmtune.search.history import History, impute_censored
 from lsmtune.search.model_based import (
-    CANDIDATES,
     ModelSampler,
+    candidates_setting,
     random_share_setting,
     startup_setting,
 )
@@ -63,7 +63,7 @@ class GaussianProcessSampler(ModelSampler):
 
     near, rounds = 400, 4
 
-    def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
+    def rank(self, history: History) -> FloatArray:
         """New points, the highest expected improvement first."""
         points, targets, variances, _ = history.with_running()
         sure = np.flatnonzero(~history.censored)
@@ -84,7 +84,7 @@ class GaussianProcessSampler(ModelSampler):
                 return log_expected_improvement(*predicted, float(mean[order[0]]))
 
             best = points[kept][order[:STARTS]]
-            return self.best_new(history.known(), rng, score, best)
+            return self.best_new(history.known(), score, best)
 
     def _impute(self, history: History, targets: FloatArray) -> None:
         """Replace censored `targets` by what a process of the other trials expects."""
@@ -321,7 +321,7 @@ KIND = SamplerKind(
             300,
             whole(10, 5_000),
         ),
-        CANDIDATES,
+        candidates_setting(),
     ),
     several_objectives=False,
     make=GaussianProcessSampler,

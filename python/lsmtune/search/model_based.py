@@ -7,7 +7,7 @@ engine are categorical, stepped or conditional, and a tree has no gradient.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Set
 from itertools import islice
 from typing import Any
 
@@ -36,14 +36,12 @@ class UnitSpaceSampler(ProposingSampler):
         self.reader = HistoryReader(self.unit_space)
 
     @abstractmethod
-    def propose(
-        self, study: Study, trial: FrozenTrial, rng: np.random.Generator
-    ) -> Iterator[FloatArray]:
-        """Points (dimensions,) for `trial`; `rng` is the random stream of the trial."""
+    def propose(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
+        """Points (dimensions,) for `trial`."""
 
     def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
         """See `ProposingSampler`."""
-        for point in self.propose(study, trial, self.rng):
+        for point in self.propose(study, trial):
             yield self.unit_space.decode(point)
         while True:
             yield self.unit_space.decode(self.unit_space.sample(self.rng, 1)[0])
@@ -101,9 +99,10 @@ def neighbours(
 # --- a sampler with a model
 
 
-CANDIDATES = Setting(
-    "candidates", "random configurations compared for each trial", 1000, whole(1, 100_000)
-)
+def candidates_setting(default: int = 1000) -> Setting:
+    """How many random points are scored."""
+    text = "random configurations compared for each trial"
+    return Setting("candidates", text, default, whole(1, 100_000))
 
 
 def startup_setting(model: str, default: int = 10) -> Setting:
@@ -136,16 +135,11 @@ class ModelSampler(UnitSpaceSampler):
         self._looked_up: dict[bytes, bool] = {}  # of this trial's points, whether they may run
 
     @abstractmethod
-    def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
+    def rank(self, history: History) -> FloatArray:
         """New points for `history` (not empty), the best first; shape (n, dimensions)."""
 
     def best_new(
-        self,
-        known: Set[bytes],
-        rng: np.random.Generator,
-        score: Score,
-        starts: FloatArray,
-        further: Sequence[FloatArray] = (),
+        self, known: Set[bytes], score: Score, starts: FloatArray, *further: FloatArray
     ) -> FloatArray:
         """New points, the best by `score` first; none is `known`, none comes twice.
 
@@ -154,7 +148,7 @@ class ModelSampler(UnitSpaceSampler):
         much is expected for ever. Shape (n, dimensions), n may be 0 where a small space holds
         nothing new.
         """
-        space, near = self.unit_space, self.near
+        space, rng, near = self.unit_space, self.rng, self.near
         pool = [space.sample(rng, self.settings["candidates"]), *further]
         if len(starts):
             pool.append(neighbours(space, rng, starts, max(1, near // len(starts))))
@@ -182,12 +176,10 @@ class ModelSampler(UnitSpaceSampler):
             self._looked_up[key] = not self._accepts(self.unit_space.values_at(point))
         return self._looked_up[key]
 
-    def propose(
-        self, study: Study, trial: FrozenTrial, rng: np.random.Generator
-    ) -> Iterator[FloatArray]:
+    def propose(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
         """See `UnitSpaceSampler`; nothing, which is chance, where the model is not asked."""
         history = self.reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
-        at_random = rng.random() < self.settings.get("random_share", 0.0)
+        at_random = self.rng.random() < self.settings.get("random_share", 0.0)
         if len(history) >= self.settings["startup_trials"] and not at_random:
             self._looked_up.clear()
-            yield from filter(self._allowed, self.rank(history, rng))
+            yield from filter(self._allowed, self.rank(history))

@@ -225,7 +225,6 @@ class ProposingSampler(BaseSampler):
         self.seed = context.seed
         self.settings = context.settings
         self.rng = generator_of_trial(context.seed, 0)
-        self._number = -1
         self._proposals: Iterator[dict[str, Any]] = iter(())
 
     @abstractmethod
@@ -245,7 +244,6 @@ class ProposingSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the random stream of the trial."""
-        self._number = trial.number
         self.rng = generator_of_trial(self.seed, trial.number)
         self._proposals = self.proposals(study, trial)
 
@@ -259,8 +257,6 @@ class ProposingSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The active variables of the next proposal for the trial."""
-        if trial.number != self._number:
-            self.before_trial(study, trial)
         return next(self._proposals)
 
     def sample_independent(

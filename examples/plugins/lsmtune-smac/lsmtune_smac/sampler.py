@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -37,12 +36,7 @@ class SmacSampler(UnitSpaceSampler):
         self._design: list[FloatArray] | None = None
         self._epoch = _Epoch((), iter(()))
 
-    def propose(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        rng: np.random.Generator,  # noqa: ARG002
-    ) -> Iterator[FloatArray]:
+    def propose(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
         """What is new of the design, or of the epoch that the trial belongs to."""
         trials = study.get_trials(deepcopy=False)
         known = self.reader.read(trials, trial.number, study.direction).known()
