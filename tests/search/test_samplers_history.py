@@ -82,7 +82,6 @@ def test_what_was_reported_early_is_read_by_how_far_the_others_came_from_there()
     # 60 at the first rung is better than the median: no worse than it came to is it told as.
     np.testing.assert_allclose(history.targets[3:6], -np.log([6.0, 3.0, 4.0]))
     assert history.censored.tolist() == [False] * 3 + [True] * 3 + [False]
-    assert history.failed.tolist() == [False] * 6 + [True]
 
 
 def test_a_run_that_was_ended_at_nothing_leaves_all_on_one_scale() -> None:
@@ -146,7 +145,8 @@ def test_targets_are_finite_and_in_the_order_of_the_values(
     censored = np.array(
         data.draw(st.lists(st.booleans(), min_size=len(array), max_size=len(array)))
     )
-    targets = make_targets(array, censored, maximize=maximize)
+    direction = StudyDirection.MAXIMIZE if maximize else StudyDirection.MINIMIZE
+    targets = make_targets(array, censored, [{}] * len(array), direction)
     assert np.isfinite(targets).all()
     whole = ~np.isnan(array) & ~censored
     order = np.argsort(-array[whole] if maximize else array[whole], kind="stable")
@@ -157,7 +157,8 @@ def test_targets_are_finite_and_in_the_order_of_the_values(
 
 def test_without_any_value_all_trials_are_alike() -> None:
     nothing = np.full(3, np.nan)
-    assert make_targets(nothing, np.zeros(3, dtype=bool), maximize=False).tolist() == [0, 0, 0]
+    pruned = np.zeros(3, dtype=bool)
+    assert make_targets(nothing, pruned, [{}] * 3, StudyDirection.MINIMIZE).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("finished", [0, 1, 5])

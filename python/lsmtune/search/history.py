@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -48,8 +47,8 @@ class History:
 
     `points` (n, dimensions), `targets` (n,) finite; `running` (m, dimensions): trials under way.
     `variances` (n,) are those of the targets as far as they are known, else 0; `runs` (n,) the
-    number of runs of which each target is the mean. The `censored` (n,) have bounds as targets, the
-    `failed` (n,) no value that counts. `in_logs`: targets, variances and bounds are of logarithms.
+    number of runs of which each target is the mean. The `censored` (n,) have bounds as targets.
+    `in_logs`: targets, variances and bounds are of logarithms.
 
     As they were told, else NaN: `values` (n,) of completed trials, whether they count or not;
     `seconds` and `run_seconds` (n,), see `ValueNoise`; `violations`, each (n,), by constraint.
@@ -61,7 +60,6 @@ class History:
     variances: FloatArray
     runs: FloatArray
     censored: BoolArray
-    failed: BoolArray
     in_logs: bool
     values: FloatArray
     seconds: FloatArray
@@ -111,16 +109,15 @@ class HistoryReader:
         for trial, point in zip(new, points, strict=True):
             known[trial.number] = _Said(trial, point, _facts(trial), trial.constraints)
         said = [known[trial.number] for trial in judged]
-        table = np.array([each.facts for each in said]).reshape(len(said), len(_FACTS))
+        table = np.array([each.facts for each in said]).reshape(-1, 7)
         is_pruned, values, bounds, variances, runs, seconds, run_seconds = table.T
-        pruned = is_pruned > 0
+        pruned, reports = is_pruned > 0, [trial.intermediate_values for trial in judged]
         running = [t.params for t in trials if t.state == TrialState.RUNNING and t.number != number]
         constraints = sorted({text for each in said for text in each.violations})
         return History(
             points=np.array([each.point for each in said]).reshape(len(said), points.shape[1]),
-            targets=_targets(bounds, pruned, [t.intermediate_values for t in judged], direction),
+            targets=make_targets(bounds, pruned, reports, direction),
             censored=pruned & np.isfinite(bounds),
-            failed=~np.isfinite(bounds),
             in_logs=_in_logs(bounds),
             running=self._unit_space.encode(running),
             variances=_variances(bounds, variances),
@@ -135,12 +132,8 @@ class HistoryReader:
         )
 
 
-# What is kept of each trial, as numbers.
-_FACTS = ("pruned", "value", "bound", "variance", "runs", "seconds", "run_seconds")
-
-
 class _Said(NamedTuple):
-    """What a judged trial says: its point, `_FACTS`, and by how much it breaks each constraint."""
+    """What a judged trial says: its point, `_facts`, and by how much it breaks each constraint."""
 
     trial: FrozenTrial
     point: FloatArray
@@ -149,14 +142,14 @@ class _Said(NamedTuple):
 
 
 def _facts(trial: FrozenTrial) -> tuple[float, ...]:
-    """What a judged trial says, in the order of `_FACTS`."""
+    """Of a judged trial: whether pruned, value, bound, variance, runs, seconds, run seconds."""
     is_complete = trial.state == TrialState.COMPLETE
     value = float(trial.values[0]) if is_complete else math.nan
     noise = noise_of(trial)
     seconds = (noise and noise.seconds) or math.nan
     run_seconds = (noise and noise.run_seconds) or math.nan
-    told = (noise.variance, noise.runs) if noise and is_complete else (0.0, 1)
-    return not is_complete, value, _value(trial), *told, seconds, run_seconds
+    variance, runs = (noise.variance, noise.runs) if noise and is_complete else (0.0, 1)
+    return not is_complete, value, _value(trial), variance, runs, seconds, run_seconds
 
 
 def _value(trial: FrozenTrial) -> float:
@@ -174,46 +167,65 @@ def targets_of(trials: Sequence[FrozenTrial], direction: StudyDirection) -> Floa
     """The targets of judged trials, seen by themselves; shape (len(trials),)."""
     values = np.array([_value(trial) for trial in trials])
     pruned = np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_)
-    return _targets(values, pruned, [trial.intermediate_values for trial in trials], direction)
+    return make_targets(values, pruned, [trial.intermediate_values for trial in trials], direction)
 
 
-def _targets(
+def make_targets(
     values: FloatArray,
     pruned: BoolArray,
     reports: Sequence[Mapping[int, float]],
     direction: StudyDirection,
 ) -> FloatArray:
-    """Targets of `values` (n,); `reports` has what each of the trials reported, by step."""
-    reached = np.full(len(values), np.nan)
-    known_values = np.isfinite(values)
-    told = [place for place, known in enumerate(known_values) if known and reports[place]]
-    whole = [(reports[place], float(values[place])) for place in told if not pruned[place]]
+    """Finite targets of `values` (n,), lower is better; see the table of this module.
+
+    `values` are NaN (or infinite) where a trial has none; `reports` has what each trial reported,
+    by step.
+    """
     in_logs = _in_logs(values)
-    steps = {place: max(reports[place]) for place in told if pruned[place]}
+    ends = _ends(values, pruned, reports, in_logs)
+    has_end = np.isfinite(ends)
+    values, censored = np.where(has_end, ends, values), pruned & ~has_end
+    has_value = np.isfinite(values)
+    if not has_value.any():
+        return np.zeros(len(values))
+    targets = np.where(has_value, values, np.nan)
+    if in_logs:
+        targets = np.log(targets)
+    if direction == StudyDirection.MAXIMIZE:
+        targets = -targets
+    complete = has_value & ~censored
+    if complete.any():
+        middling = np.median(targets[complete])
+        targets = np.where(censored, np.maximum(targets, middling), targets)
+    worst = np.max(targets[has_value])
+    # Where all values are alike any distance will do; failing is still worse.
+    margin = FAILURE_MARGIN * (worst - np.min(targets[has_value])) or 1.0
+    return np.where(has_value, targets, worst + margin)
+
+
+def _ends(
+    values: FloatArray, pruned: BoolArray, reports: Sequence[Mapping[int, float]], in_logs: bool
+) -> FloatArray:
+    """What each pruned trial would have come to by its last value; NaN where nobody knows it."""
+    ends = np.full(len(values), np.nan)
+    useful = [place for place, known in enumerate(np.isfinite(values)) if known and reports[place]]
+    whole = [(reports[place], float(values[place])) for place in useful if not pruned[place]]
+    steps = {place: max(reports[place]) for place in useful if pruned[place]}
     gained = {step: _gained(step, whole, in_logs) for step in set(steps.values())}
     for place, step in steps.items():
-        gain = gained[step]
-        if gain is not None:
-            reached[place] = values[place] * math.exp(gain) if in_logs else values[place] + gain
-    known_end = np.isfinite(reached)
-    return make_targets(
-        np.where(known_end, reached, values),
-        pruned & ~known_end,
-        maximize=direction == StudyDirection.MAXIMIZE,
-        in_logs=in_logs,
-    )
+        gain, value = gained[step], values[place]
+        ends[place] = value * math.exp(gain) if in_logs else value + gain
+    return ends
 
 
-def _gained(
-    step: int, whole: Sequence[tuple[Mapping[int, float], float]], in_logs: bool
-) -> float | None:
+def _gained(step: int, whole: Sequence[tuple[Mapping[int, float], float]], in_logs: bool) -> float:
     """What trials with a value, the `whole` ones, gained from `step` to their end: the median.
 
-    As a difference, of logarithms where targets are; None where no trial tells.
+    As a difference, of logarithms where targets are; NaN where no trial tells.
     """
     pairs = [(reports[step], end) for reports, end in whole if step in reports]
     if not pairs or (in_logs and min(reported for reported, _ in pairs) <= 0):
-        return None
+        return math.nan
     if in_logs:
         return float(np.median([math.log(end / reported) for reported, end in pairs]))
     return float(np.median([end - reported for reported, end in pairs]))
@@ -235,36 +247,6 @@ def _variances(values: FloatArray, of_values: FloatArray) -> FloatArray:
     of_logs: FloatArray = np.zeros(len(of_values))
     np.divide(of_values, values**2, out=of_logs, where=of_values > 0)
     return of_logs
-
-
-def make_targets(
-    values: FloatArray,
-    censored: npt.NDArray[np.bool_],
-    *,
-    maximize: bool,
-    in_logs: bool | None = None,
-) -> FloatArray:
-    """Finite targets of `values` (n,), lower is better; see the table of this module.
-
-    `values` are NaN (or infinite) where a trial has none. `in_logs`: whether to take logarithms;
-    None where they decide it.
-    """
-    has_value = np.isfinite(values)
-    if not has_value.any():
-        return np.zeros(len(values))
-    targets = np.where(has_value, values, np.nan)
-    if _in_logs(values) if in_logs is None else in_logs:
-        targets = np.log(targets)
-    if maximize:
-        targets = -targets
-    complete = has_value & ~censored
-    if complete.any():
-        middling = np.median(targets[complete])
-        targets = np.where(censored, np.maximum(targets, middling), targets)
-    worst = np.max(targets[has_value])
-    # Where all values are alike any distance will do; failing is still worse.
-    margin = FAILURE_MARGIN * (worst - np.min(targets[has_value])) or 1.0
-    return np.where(has_value, targets, worst + margin)
 
 
 def impute_censored(
