@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -130,7 +130,7 @@ class AutoSampler(ModelSampler):
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
             sample = points[: self.settings["candidates"]]
             if known.in_logs and math.isfinite(model.best) and len(sample):
-                self._promise = model.spread * math.exp(float(model.log_gain(sample).max()))
+                self._promise = model.fit.spread * math.exp(float(model.log_gain(sample).max()))
             return points
 
     def expected(self, study: Study) -> dict[int, NormalDist]:
@@ -144,68 +144,63 @@ class AutoSampler(ModelSampler):
             model = self._model(known, history)
             mean, deviation = model.expected(history.points[known.valued])
         numbers = [trial.number for trial in trials if trial.state in JUDGED]
-        found = zip(known.valued, -model.spread * mean, model.spread * deviation, strict=True)
+        spread = model.fit.spread
+        found = zip(known.valued, -spread * mean, spread * deviation, strict=True)
         return {numbers[row]: NormalDist(float(m), float(sd)) for row, m, sd in found}
 
     def _model(self, known: Known, history: History) -> Model:
         """The outputs, fitted on at most `points_max` rows each."""
         most: int = self.settings["points_max"]
         valued = known.valued[best_and_latest(known.targets[known.valued], most)]
-        cut_off = known.censored[-most // 2 :]
-        failed = known.failed[-most // 2 :]
+        cut_off, failed = known.censored[-most // 2 :], known.failed[-most // 2 :]
         rows = np.concatenate([valued, cut_off, failed])
         points = np.vstack([history.points[rows], history.running])
         features, costs = self._features.of(points)
-        here = {row: index for index, row in enumerate(rows.tolist())}
-
-        def at(some: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-            return np.array([here[row] for row in some.tolist()], dtype=np.intp)
-
-        own, weights = np.arange(len(valued)), [np.zeros(costs.shape[1])]
+        # Where each kind is among the points.
+        ends = np.cumsum([len(valued), len(cut_off), len(failed)])
+        own, cut_off_at, failed_at, under_way = np.split(np.arange(len(points)), ends)
+        weights = [np.zeros(costs.shape[1])]
         if costs.shape[1] and known.in_logs:
             weights.insert(0, trend_of(costs[own], known.targets[valued]))
         fits = [Fit.of(features, known, valued, costs, each) for each in weights]
         fit = max(fits, key=lambda each: each.evidence)
-        shared, objective, trend = fit.shared, fit.objective, fit.trend
-        middle, spread, scaled = fit.middle, fit.spread, fit.scaled
-        under_way = np.arange(len(rows), len(points))
-        guessed = np.concatenate([at(cut_off), under_way])
+        shared, objective = fit.shared, fit.objective
+        guessed = np.concatenate([cut_off_at, under_way])
         if len(guessed):
-            mean, deviation = objective.predict(shared.inner[guessed], shared.prior)
-            bounds = (known.targets[cut_off] - trend[at(cut_off)] - middle) / spread
-            n = len(cut_off)
-            mean[:n] = np.minimum(
-                impute_censored(bounds, mean[:n], deviation[:n], float(scaled.max())),
-                max(float(scaled.max()), 2.0),
-            )
+            mean, deviation = objective.predict(shared.inner[guessed])
+            bounds = (known.targets[cut_off] - fit.trend[cut_off_at] - fit.middle) / fit.spread
+            n, worst = len(cut_off), float(fit.scaled.max())
+            expected = impute_censored(bounds, mean[:n], deviation[:n], worst)
+            mean[:n] = np.minimum(expected, max(worst, 2.0))
             objective = shared.output(
                 np.concatenate([own, guessed]),
-                np.concatenate([scaled, mean]),
+                np.concatenate([fit.scaled, mean]),
                 np.concatenate([fit.variances, np.zeros(len(guessed))]),
             )
-        chances = []
+        constraints = []
         for violations in known.violations.values():
-            told = valued[np.isfinite(violations[valued])]
-            if len(told) < 2:
+            amounts = violations[valued]
+            stated = np.flatnonzero(np.isfinite(amounts))
+            if len(stated) < 2:
                 continue
-            amounts = violations[told]
+            amounts = amounts[stated]
             scale = float(np.median(np.abs(amounts))) or float(np.abs(amounts).max()) or 1.0
-            chances.append(shared.output(at(told), np.clip(amounts / scale, -3.0, 3.0)))
+            constraints.append(shared.output(stated, np.clip(amounts / scale, -3.0, 3.0)))
         lost = None
         if len(failed):
-            marks = np.concatenate([np.zeros(len(valued)), np.ones(len(failed))])
-            lost = shared.output(np.concatenate([own, at(failed)]), marks)
-        timed = valued[np.isfinite(known.log_seconds[valued])]
+            marks = np.repeat([0.0, 1.0], [len(own), len(failed)])
+            lost = shared.output(np.concatenate([own, failed_at]), marks)
         seconds = None
+        log_seconds = known.log_seconds[valued]
+        timed = np.flatnonzero(np.isfinite(log_seconds))
         if len(timed) >= _TIMED_LEAST:
-            seconds = shared.output(at(timed), known.log_seconds[timed])
+            seconds = shared.output(timed, log_seconds[timed])
         kept = known.holds[valued]
-        mean, _ = objective.predict(shared.inner[own], shared.prior)
-        mean += trend[own] / spread
+        mean = objective.mean(shared.inner[own]) + fit.trend[own] / fit.spread
         best = float(mean[kept].min()) if kept.any() else math.inf
-        outputs = (shared, objective, chances, lost, seconds)
+        fit = replace(fit, objective=objective)
         foreseen = self._features.guard not in known.violations
-        return Model(self._features, *outputs, best, spread, fit.weights / spread, foreseen)
+        return Model(self._features, fit, constraints, lost, seconds, best, foreseen)
 
 
 @dataclass(frozen=True)
@@ -251,8 +246,7 @@ class Fit:
         errors = (inverse @ (scaled - objective.offset)) / precisions
         evidence = 0.5 * float((np.log(precisions) - errors**2 * precisions).sum())
         evidence -= len(own) * math.log(spread)
-        rest = (middle, spread, scaled, variances)
-        return cls(weights, trend, *rest, shared, objective, evidence)
+        return cls(weights, trend, middle, spread, scaled, variances, shared, objective, evidence)
 
 
 @dataclass(frozen=True)
@@ -322,43 +316,44 @@ class Known:
 
 @dataclass(frozen=True)
 class Model:
-    """What is expected of a point, and what that is worth."""
+    """What is expected of a point, and what that is worth.
+
+    All outputs are of the kernel of the `fit`. `best` is the lowest target expected of a trial that
+    breaks no constraint, in units of the spread. `foreseen`: the cost models alone say if the guard
+    of the write amplification holds.
+    """
 
     coordinates: Coordinates
-    shared: GaussianProcess
-    objective: Output
+    fit: Fit
     constraints: Sequence[Output]
     lost: Output | None
     seconds: Output | None
     best: float
-    spread: float
-    trend: FloatArray
-    """Of each cost model, in units of `spread`."""
     foreseen: bool
-    """Whether the cost models alone say if the guard of the write amplification holds."""
 
     def expected(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What targets are expected at `points` (n, dimensions), in units of `spread`.
+        """What targets are expected at `points` (n, dimensions), in units of the spread.
 
         Mean and standard deviation, each (n,).
         """
         features, costs = self.coordinates.of(points)
-        mean, deviation = self.objective.predict(self.shared.cross(features), self.shared.prior)
-        return mean + costs @ self.trend, deviation
+        return self._targets(self.fit.shared.cross(features), costs)
+
+    def _targets(self, cross: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, deviation = self.fit.objective.predict(cross)
+        return mean + costs @ (self.fit.weights / self.fit.spread), deviation
 
     def log_gain(self, points: FloatArray, *, per_second: bool = False) -> FloatArray:
-        """The logarithm of the improvement expected, in units of `spread`; (n,)."""
+        """The logarithm of the improvement expected, in units of the spread; (n,)."""
         features, costs = self.coordinates.of(points)
-        cross, prior = self.shared.cross(features), self.shared.prior
+        cross = self.fit.shared.cross(features)
         score = np.zeros(len(cross))
         if self.foreseen:
             score += self.coordinates.log_chance(points)
         if math.isfinite(self.best):
-            mean, deviation = self.objective.predict(cross, prior)
-            mean += costs @ self.trend
-            score += log_expected_improvement(mean, deviation, self.best)
+            score += log_expected_improvement(*self._targets(cross, costs), self.best)
         for output in self.constraints:
-            amount, deviation = output.predict(cross, prior)
+            amount, deviation = output.predict(cross)
             score += np.log(np.clip(scipy.special.ndtr(-amount / deviation), *_CHANCES))
         if self.lost is not None:
             score += np.log(np.clip(1.0 - self.lost.mean(cross), *_CHANCES))

@@ -145,7 +145,7 @@ class GaussianProcess:
         self._kernel = kernel
         self._features = features
         self.inner = kernel(features, features)
-        self.prior = float(self.inner[0, 0])
+        self._prior = float(self.inner[0, 0])
 
     def cross(self, features: FloatArray) -> FloatArray:
         """Covariances of new rows (m, f) with the known ones: (m, n)."""
@@ -167,27 +167,31 @@ class GaussianProcess:
         factor = scipy.linalg.cholesky(matrix, lower=True)
         mean = float(np.mean(values)) if offset is None else offset
         weights = scipy.linalg.cho_solve((factor, True), values - mean)
-        return Output(rows, factor, weights, mean)
+        return Output(rows, factor, weights, mean, self._prior)
 
 
 @dataclass(frozen=True)
 class Output:
-    """The posterior of one output: its rows, the factor of their covariance, and weights."""
+    """The posterior of one output: its rows, the factor of their covariance, and weights.
+
+    Where nothing is known it has the mean `offset` and the variance `prior`.
+    """
 
     rows: npt.NDArray[np.intp]
     factor: FloatArray
     weights: FloatArray
     offset: float
+    prior: float
 
     def mean(self, cross: FloatArray) -> FloatArray:
         """Expected values (m,) for covariances `cross` (m, n)."""
         expected: FloatArray = self.offset + cross[:, self.rows] @ self.weights
         return expected
 
-    def predict(self, cross: FloatArray, prior: float) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation, each (m,); `prior` is the variance of nothing known."""
+    def predict(self, cross: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation, each (m,), for covariances `cross` (m, n)."""
         half = scipy.linalg.solve_triangular(self.factor, cross[:, self.rows].T, lower=True)
-        variance = np.maximum(prior - np.sum(half**2, axis=0), 1e-12)
+        variance = np.maximum(self.prior - np.sum(half**2, axis=0), 1e-12)
         return self.mean(cross), np.sqrt(variance)
 
 
@@ -225,7 +229,7 @@ def fit_process(
     """
     process = GaussianProcess(fit_kernel(features, targets, FITTED_ON_MAX, variances), features)
     output = process.output(np.arange(len(targets)), targets, variances, offset=0.0)
-    return lambda new: output.predict(process.cross(new), process.prior)
+    return lambda new: output.predict(process.cross(new))
 
 
 def fit_kernel(
