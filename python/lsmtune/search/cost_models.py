@@ -160,8 +160,7 @@ class _Tree:
     cache: FloatArray
     bits: FloatArray
     universal: BoolArray
-    codec: FloatArray
-    """(n, 4), as in `_CODECS`."""
+    codec: FloatArray  # (n, 4), as in `_CODECS`
 
 
 def _tree(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> _Tree:
@@ -215,28 +214,18 @@ def _codec(text: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Constants:
-    """A machine that might be: seconds, and shares."""
+    """A machine that might be. Times are in seconds."""
 
-    bandwidth: float
-    """Bytes per second of the device."""
-    latency: float
-    """Of one read from the device."""
-    system_call: float
-    """Of one read from the page cache."""
-    probe: float
-    """Of one step of a search in memory."""
-    codec: float
-    """How much slower than in `_CODECS`."""
-    merge: float
-    """Of a byte that a compaction merges."""
-    rewritten: float
-    """What compactions rewrite, of what they do where all levels are full and all keys as hot."""
-    skew: float
-    """Of accesses: 1 is uniform, less has hot keys."""
-    stall: float
-    """How much a stall costs, in operations."""
-    copy: float
-    """Of a byte that is copied out of the page cache, and its checksum."""
+    bandwidth: float  # bytes per second of the device
+    latency: float  # of one read from the device
+    system_call: float  # of one read from the page cache
+    probe: float  # of one step of a search in memory
+    codec: float  # how many times as slow as in `_CODECS`
+    merge: float  # of a byte that a compaction merges
+    rewritten: float  # what is rewritten, over what full levels and keys all as hot would take
+    skew: float  # of accesses: 1 is uniform, less has hot keys
+    stall: float  # what a stall costs, in operations
+    copy: float  # of a byte that is copied out of the page cache, and its checksum
 
 
 def draw_constants(rng: np.random.Generator) -> Constants:

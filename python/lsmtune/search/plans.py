@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import chain, count
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from optuna.study import Study
@@ -34,7 +34,6 @@ from lsmtune.space.space import Space
 from lsmtune.units import UnitError, option_value
 
 _INDEX = "lsmtune:place"
-_SOBOL_POINTS = 2**30  # how many scipy's sequence has
 
 Configs = tuple[Mapping[str, OptionValue], ...]
 
@@ -82,8 +81,6 @@ class SobolSampler(PlanSampler):
 
     def variables_at(self, index: int) -> dict[str, Any]:
         """The variables of point `index`."""
-        if index >= _SOBOL_POINTS:
-            raise SpaceExhaustedError(f"each of the {_SOBOL_POINTS} points of the Sobol' sequence")
         if self._engine.num_generated > index:
             self._engine.reset()
         if self._engine.num_generated < index:  # scipy takes 0 for an overflow
@@ -110,7 +107,7 @@ class ManualSampler(PlanSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        configs = cast(Configs, context.settings["configs"])
+        configs: Configs = context.settings["configs"]
         self._configs = [context.space.variables_of(config) for config in configs]
 
     def variables_at(self, index: int) -> dict[str, Any]:
@@ -137,7 +134,7 @@ def _read_configs(value: object) -> Configs:
 
 
 def _check_configs(context: SamplerContext, source: str, field: str) -> None:
-    configs = cast(Configs, context.settings["configs"])
+    configs: Configs = context.settings["configs"]
     if not configs:
         allowed = "a list of configurations"
         raise InputError(source, f"{field}.configs", why="is missing", allowed=allowed)
@@ -147,20 +144,16 @@ def _check_configs(context: SamplerContext, source: str, field: str) -> None:
 
 def _check_config(space: Space, config: Mapping[str, OptionValue], source: str, field: str) -> None:
     """Whether `config` lies in `space`; raises `InputError` for the first thing that is wrong."""
-    active: dict[str, OptionValue] = {}
     for parameter in space.evaluation_order:
-        dotted = f"{field}.{parameter.name}"
-        if not parameter.is_active(active):
-            if parameter.name in config:
+        name, dotted = parameter.name, f"{field}.{parameter.name}"
+        if not parameter.is_active(config):
+            if name in config:
                 conditions = ", ".join(condition.name for condition in parameter.conditions)
                 raise InputError(source, dotted, why=f"has no effect with this {conditions}")
-            continue
-        if parameter.name not in config:
+        elif name not in config:
             raise InputError(source, dotted, why="is missing", allowed=parameter.describe())
-        value = config[parameter.name]
-        if not parameter.contains(value):
-            raise InputError(source, dotted, found=value, allowed=parameter.describe())
-        active[parameter.name] = value
+        elif not parameter.contains(config[name]):
+            raise InputError(source, dotted, found=config[name], allowed=parameter.describe())
     names = [parameter.name for parameter in space.parameters]
     check_names(config, names, source, field, why="no such parameter in space")
 

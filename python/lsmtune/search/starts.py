@@ -106,7 +106,7 @@ def projected(
 
 # --- Optima of cost models.
 
-_MODELS = 8
+_MODELS, _OPTIMA = 8, 4
 _DRAWN, _ROUNDS, _BEAM, _NEAR = 400, 8, 8, 160
 # Of each model's points at most so many are asked for whether they may run.
 _LOOKED_MAX = 150
@@ -126,9 +126,8 @@ def model_optima(
     accepts: Accepts,
     origin: Mapping[str, OptionValue] | None,
     seed: int,
-    count: int = 4,
 ) -> list[dict[str, OptionValue]]:
-    """At most `count` configurations, each the best by one model, no two of them alike.
+    """At most `_OPTIMA` configurations, each the best by one model, no two of them alike.
 
     `accepts` returns why a configuration must not run, or an empty text. `origin` is a
     configuration that the optima do not leave without a reason. `seed` decides the constants of the
@@ -151,7 +150,7 @@ def model_optima(
         # Over what any of them changes: most options of a large space are nobody's concern.
         varied = max(1, int((np.ptp(features, axis=0) > 0).sum()))
         apart = np.abs(features[:-1] - features[-1]).sum(axis=1) / varied
-        if len(optima) < count and not (apart < _DISTINCT).any():
+        if len(optima) < _OPTIMA and not (apart < _DISTINCT).any():
             optima.append(best)
     found = [unit_space.values_at(point) for point in optima]
     if origin is None or first is None:
