@@ -20,7 +20,8 @@ def data(count: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
 def fitted(count: int, trees: int = 10, rows_max: int = 1000) -> Forest:
     features, targets = data(count)
     rng = np.random.default_rng(1)
-    return fit_forest(features, targets, rng, trees=trees, min_leaf=3, rows_max=rows_max)
+    settings = {"trees": trees, "min_leaf": 3, "rows_max": rows_max}
+    return fit_forest(features, targets, np.ones(count), rng, settings)
 
 
 def test_it_predicts_what_it_was_shown() -> None:
@@ -52,12 +53,12 @@ def test_the_mean_of_many_runs_counts_for_more_than_one_run() -> None:
     features = np.repeat(np.linspace(0.0, 1.0, 20), 2)[:, None]
     targets = np.tile([0.0, 1.0], 20)
 
-    def mean(runs: np.ndarray | None) -> float:
-        rng = np.random.default_rng(3)
-        forest = fit_forest(features, targets, rng, trees=20, min_leaf=3, rows_max=99, runs=runs)
+    def mean(runs: np.ndarray) -> float:
+        settings = {"trees": 20, "min_leaf": 3, "rows_max": 99}
+        forest = fit_forest(features, targets, runs, np.random.default_rng(3), settings)
         return float(forest.predict(features)[0].mean())
 
-    assert mean(None) == mean(np.full(40, 2.0)) == pytest.approx(0.5, abs=0.1)
+    assert mean(np.ones(40)) == mean(np.full(40, 2.0)) == pytest.approx(0.5, abs=0.1)
     assert mean(np.tile([1.0, 5.0], 20)) > 0.75
 
 

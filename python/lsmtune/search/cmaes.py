@@ -62,11 +62,10 @@ class CmaLayout:
             elif cells > 1:
                 self.categorical.append(index)
 
-    def make(self, start: FloatArray, sigma: float, population: int | None) -> CatCMAwM:
+    def make(self, start: FloatArray, sigma: float, population: int | str) -> CatCMAwM:
         """A distribution around `start` (dimensions,), where NaN stands for the middle.
 
-        `sigma` is the standard deviation of every number in units of its range; `population` None
-        leaves the number of trials per generation to the library (4 + 3 log(dimensions)).
+        `sigma` and `population` are the sampler's settings.
         """
         # Loaded when it is used: commands that search nothing are not to wait for it.
         from cmaes import CatCMAwM
@@ -77,7 +76,7 @@ class CmaLayout:
             x_space=[[0.0, 1.0]] * len(self.continuous) or None,
             z_space=[self._dimension(i).coordinates().tolist() for i in self.discrete] or None,
             c_space=[self._dimension(i).scale.cells for i in self.categorical] or None,
-            population_size=population,
+            population_size=None if population == AUTO else population,
             mean=mean if numbers else None,
             sigma=sigma,
             cov=np.eye(len(numbers)) if numbers else None,
@@ -147,9 +146,6 @@ class CmaesSampler(UnitSpaceSampler):
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._layout = CmaLayout(self.unit_space)
-        self._sigma: float = context.settings["sigma"]
-        population = context.settings["population"]
-        self._population: int | None = None if population == AUTO else population
         self._drawn: dict[int, bool] = {}
         self._begin(np.full(self.unit_space.dimension_count, np.nan))
 
@@ -165,7 +161,7 @@ class CmaesSampler(UnitSpaceSampler):
 
     def _begin(self, start: FloatArray) -> None:
         self._start = start
-        self._optimizer = self._layout.make(start, self._sigma, self._population)
+        self._optimizer = self._layout.make(start, **self.settings)
         self._generations: list[tuple[int, ...]] = []
 
     def _restore(self, study: Study, number: int) -> None:

@@ -27,8 +27,7 @@ class Coordinates:
         self._unit_space = unit_space
         self._problem = context.problem
         self._places: dict[str, int] = {}
-        self._low: dict[str, float] = {}
-        self._width: dict[str, float] = {}
+        self._ranges: dict[str, tuple[float, float]] = {}  # low and width of what `_raw` has
         if context.problem is None:
             return
         rng = generator_of_trial(context.seed, 0)
@@ -42,14 +41,15 @@ class Coordinates:
         sample = unit_space.sample(rng, 256)
         for name, values in self._raw(sample, self._costs(sample)).items():
             low, high = np.percentile(values, [2, 98])
-            self._low[name], self._width[name] = float(low), float(high - low) or 1.0
+            self._ranges[name] = float(low), float(high - low) or 1.0
 
     def of(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Features (n, f) of `points` (n, dimensions), and the logarithms of their costs (n, m)."""
         features: FloatArray = self._unit_space.distance_features(points)
         costs, further = self._costs(points), []
         for name, values in self._raw(points, costs).items():
-            scaled = (values - self._low[name]) / self._width[name]
+            low, width = self._ranges[name]
+            scaled = (values - low) / width
             if name in self._places:
                 features[:, self._places[name]] = scaled
             else:

@@ -24,9 +24,9 @@ trial that was repeated counts as often as it was run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,14 +73,11 @@ class Forest:
 def fit_forest(
     features: FloatArray,
     targets: FloatArray,
+    runs: FloatArray,
     rng: np.random.Generator,
-    *,
-    trees: int,
-    min_leaf: int,
-    rows_max: int,
-    runs: FloatArray | None = None,
+    settings: Mapping[str, Any],
 ) -> Forest:
-    """A forest of `trees` trees on `features` (n, d) and `targets` (n,), means of `runs` (n,) or 1.
+    """A forest on `features` (n, d) and `targets` (n,), each the mean of so many `runs` (n,).
 
     Each tree is fitted on a bootstrap sample: `min(n, rows_max)` rows drawn with replacement, which
     bagging works with, too (Bickel, Goetze and van Zwet 1997). A target that is the mean of three
@@ -90,10 +87,10 @@ def fit_forest(
     from sklearn.tree import DecisionTreeRegressor
 
     rows = features.astype(np.float32)
-    drawn = min(len(rows), rows_max)
-    chances = None if runs is None or (runs == runs[0]).all() else runs / runs.sum()
+    drawn = min(len(rows), settings["rows_max"])
+    chances = None if (runs == runs[0]).all() else runs / runs.sum()
     fitted = []
-    for seed in rng.integers(2**31 - 1, size=trees):
+    for seed in rng.integers(2**31 - 1, size=settings["trees"]):
         if chances is None:
             sample = rng.integers(len(rows), size=drawn)
         else:
@@ -101,7 +98,7 @@ def fit_forest(
         # A random threshold per feature, the best of those taken (Geurts, Ernst and Wehenkel 2006):
         # four times faster than every threshold at 1,000 rows of 30 features, and smoother.
         regressor = DecisionTreeRegressor(
-            splitter="random", min_samples_leaf=min_leaf, random_state=int(seed)
+            splitter="random", min_samples_leaf=settings["min_leaf"], random_state=int(seed)
         ).fit(rows[sample], targets[sample])
         nodes = regressor.tree_
         count = nodes.n_node_samples.astype(np.float64)
@@ -127,15 +124,7 @@ class ForestSampler(ModelSampler):
         features = self.unit_space.tree_features(points)
 
         def fitted(rows: npt.NDArray[np.intp]) -> Forest:
-            return fit_forest(
-                features[rows],
-                targets[rows],
-                self.rng,
-                trees=self.settings["trees"],
-                min_leaf=self.settings["min_leaf"],
-                rows_max=self.settings["rows_max"],
-                runs=runs[rows],
-            )
+            return fit_forest(features[rows], targets[rows], runs[rows], self.rng, self.settings)
 
         sure = np.flatnonzero(~history.censored)
         if 1 < len(sure) < len(history):

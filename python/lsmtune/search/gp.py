@@ -66,15 +66,14 @@ class GaussianProcessSampler(ModelSampler):
     def rank(self, history: History) -> FloatArray:
         """New points, the highest expected improvement first."""
         points, targets, variances, _ = history.with_running()
-        sure = np.flatnonzero(~history.censored)
-        if history.censored.any() and len(sure) > 1:
-            self._impute(history, targets)
-        kept = best_and_latest(targets, self.settings["points_max"])
-        features = self.unit_space.distance_features(points[kept])
-        variances = variances[kept] / spread_of(targets[kept]) ** 2
         # One thread: sums come out the same in every session, and the threads of linear algebra,
         # which gain nothing on matrices of this size, do not wait for each other on a busy machine.
         with threadpool_limits(1):
+            if 1 < np.sum(~history.censored) < len(history):
+                self._impute(history, targets)
+            kept = best_and_latest(targets, self.settings["points_max"])
+            features = self.unit_space.distance_features(points[kept])
+            variances = variances[kept] / spread_of(targets[kept]) ** 2
             process = fit_process(features, standardised(targets[kept]), variances)
             mean, _ = process(features)
             order = np.argsort(mean, kind="stable")
@@ -94,9 +93,8 @@ class GaussianProcessSampler(ModelSampler):
         spread, middle = spread_of(known), float(np.median(known))
         features = self.unit_space.distance_features(history.points)
         variances = history.variances[kept] / spread**2
-        with threadpool_limits(1):
-            process = fit_process(features[kept], standardised(known), variances)
-            mean, deviation = process(features[cut_off])
+        process = fit_process(features[kept], standardised(known), variances)
+        mean, deviation = process(features[cut_off])
         mean, deviation = middle + spread * mean, spread * deviation
         targets[cut_off] = impute_censored(targets[cut_off], mean, deviation, float(known.max()))
 

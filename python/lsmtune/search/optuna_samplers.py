@@ -167,28 +167,28 @@ class GeneticSampler(PerTrialSampler):
     """A genetic sampler made anew for each trial and for each generation's selection."""
 
     def __init__(self, kind: type[_Genetic], context: SamplerContext) -> None:
-        def make(seed: int) -> _Genetic:
-            # Optuna has called NSGA-III experimental since 2023.
-            with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
-                return kind(
-                    seed=seed,
-                    population_size=context.settings["population"],
-                    crossover_prob=context.settings["crossover_probability"],
-                )
-
-        super().__init__(make, context)
-        self._make_genetic = make
+        super().__init__(self._genetic, context)
+        self._kind = kind
         self._selected = 0
+
+    def _genetic(self, seed: int) -> _Genetic:
+        # Optuna has called NSGA-III experimental since 2023.
+        with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
+            return self._kind(
+                seed=seed,
+                population_size=self.settings["population"],
+                crossover_prob=self.settings["crossover_probability"],
+            )
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Give the trial its generation, a queued one too, and make sure that it has parents."""
         super().before_trial(study, trial)
-        generation = self._make_genetic(0).get_trial_generation(study, trial)
+        generation = self._genetic(0).get_trial_generation(study, trial)
         # From the first generation on, one by one: Optuna asks for each one's parents in turn, and
         # would meet the limit of Python's stack in a long study.
         for number in range(self._selected + 1, generation + 1):
             seed = seed_of_trial(self.seed, number, Use.GENERATION)
-            self._make_genetic(seed).get_parent_population(study, number)
+            self._genetic(seed).get_parent_population(study, number)
         self._selected = max(self._selected, generation)
 
 
