@@ -36,7 +36,7 @@ def test_it_predicts_what_it_was_shown() -> None:
 def test_one_tree_says_the_mean_of_its_leaf_and_the_variance_of_that_mean() -> None:
     features, targets = data(60)
     forest = fitted(60, trees=1)
-    tree: DecisionTreeRegressor = forest.trees[0][0]
+    tree: DecisionTreeRegressor = forest.trees[0]
     rng = np.random.default_rng(1)
     rng.integers(2**31 - 1, size=1)
     sample = rng.integers(60, size=60)
@@ -72,7 +72,7 @@ def test_a_smaller_alpha_reaches_higher() -> None:
 
 def test_no_tree_is_fitted_on_more_rows_than_allowed() -> None:
     forest = fitted(500, rows_max=50)
-    assert {counts[0] for *_, counts in forest.trees} == {50.0}
+    assert {tree.tree_.n_node_samples[0] for tree in forest.trees} == {50}
 
 
 def test_a_share_of_one_is_a_random_search() -> None:

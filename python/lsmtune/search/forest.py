@@ -52,19 +52,23 @@ SMALLEST_VARIANCE = 1e-7
 
 @dataclass(frozen=True)
 class Forest:
-    """Fitted trees, each with mean, variance of the mean and number of observations per node."""
+    """Fitted trees."""
 
-    trees: Sequence[tuple[DecisionTreeRegressor, FloatArray, FloatArray, FloatArray]]
+    trees: Sequence[DecisionTreeRegressor]
 
     def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance of the mean and degrees of freedom, each (n,), of `features` (n, d)."""
         rows = features.astype(np.float32)
         means, variances, counts = [], [], []
-        for regressor, mean_of, variance_of, count_of in self.trees:
-            leaves = regressor.tree_.apply(rows)
-            means.append(mean_of[leaves])
-            variances.append(variance_of[leaves])
-            counts.append(count_of[leaves])
+        for regressor in self.trees:
+            nodes = regressor.tree_
+            leaves = nodes.apply(rows)
+            count = nodes.n_node_samples[leaves].astype(np.float64)
+            # `impurity` is the variance over the number; a sample variance is over that less one.
+            sample_variance = nodes.impurity[leaves] * count / np.maximum(count - 1, 1)
+            means.append(nodes.value[leaves, 0, 0])
+            variances.append(sample_variance / count)
+            counts.append(count)
         mean = np.mean(means, axis=0)
         pooled = np.mean(variances, axis=0) + np.var(means, axis=0) + SMALLEST_VARIANCE
         return mean, pooled, np.sum(counts, axis=0) - len(self.trees)
@@ -97,14 +101,10 @@ def fit_forest(
             sample = rng.choice(len(rows), size=drawn, p=chances)
         # A random threshold per feature, the best of those taken (Geurts, Ernst and Wehenkel 2006):
         # four times faster than every threshold at 1,000 rows of 30 features, and smoother.
-        regressor = DecisionTreeRegressor(
+        tree = DecisionTreeRegressor(
             splitter="random", min_samples_leaf=settings["min_leaf"], random_state=int(seed)
-        ).fit(rows[sample], targets[sample])
-        nodes = regressor.tree_
-        count = nodes.n_node_samples.astype(np.float64)
-        # `impurity` is the variance over the number; a sample variance is over the number less one.
-        sample_variance = nodes.impurity * count / np.maximum(count - 1, 1)
-        fitted.append((regressor, nodes.value[:, 0, 0], sample_variance / count, count))
+        )
+        fitted.append(tree.fit(rows[sample], targets[sample]))
     return Forest(fitted)
 
 

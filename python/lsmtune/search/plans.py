@@ -81,10 +81,9 @@ class SobolSampler(PlanSampler):
 
     def variables_at(self, index: int) -> dict[str, Any]:
         """The variables of point `index`."""
-        if self._engine.num_generated > index:
-            self._engine.reset()
-        if self._engine.num_generated < index:  # scipy takes 0 for an overflow
-            self._engine.fast_forward(index - self._engine.num_generated)
+        self._engine.reset()
+        if index:  # scipy takes 0 for an overflow
+            self._engine.fast_forward(index)
         point = self._unit_space.complete(self._engine.random(1))[0]
         return self._unit_space.decode(point)
 

@@ -138,7 +138,7 @@ class Searcher:
     def tried(self, values: Mapping[str, OptionValue]) -> bool:
         """Whether a trial, not put back, had `values`, however they are spelled: `8` is `8.0`."""
         if self._space.contains(values):
-            values = suggestion_of(self._space, self._space.variables_of(values)).values
+            values = self._suggestion(values).values
         return self._tried[_key(values)] > 0
 
     def ask(self, queued: Mapping[str, OptionValue] | None = None) -> Proposal:
@@ -156,8 +156,7 @@ class Searcher:
         if queued is None:
             suggestion = self._next(study, trial)
         else:
-            variables = self._space.variables_of(queued)
-            suggestion = suggestion_of(self._space, variables)
+            suggestion = self._suggestion(queued)
         self._begin(number, suggestion)
         self._blank = None
         stored = copy(self._study.trial(number))
@@ -234,6 +233,9 @@ class Searcher:
         attributes.pop(f"{CONSTRAINT_PREFIX}{FAILED}", None)
         return attributes
 
+    def _suggestion(self, values: Mapping[str, OptionValue]) -> Suggestion:
+        return suggestion_of(self._space, self._space.variables_of(values))
+
     def _begin(self, number: int, suggestion: Suggestion) -> None:
         self._study.begin(number, suggestion.params, self._space.distributions())
         self._tried[_key(suggestion.values)] += 1
@@ -275,8 +277,7 @@ class Searcher:
             for index in rng.permutation(len(self._listed)):
                 values = self._listed[int(index)]
                 if self._tried[_key(values)] == 0:
-                    variables = self._space.variables_of(values)
-                    yield suggestion_of(self._space, variables)
+                    yield self._suggestion(values)
 
     @cached_property
     def _listed(self) -> list[dict[str, OptionValue]] | None:
