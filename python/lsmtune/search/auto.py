@@ -145,8 +145,8 @@ class AutoSampler(ModelSampler):
             mean, deviation = model.expected(history.points[known.valued])
         numbers = [trial.number for trial in trials if trial.state in JUDGED]
         spread = model.fit.spread
-        found = zip(known.valued, -spread * mean, spread * deviation, strict=True)
-        return {numbers[row]: NormalDist(float(m), float(sd)) for row, m, sd in found}
+        rows = zip(known.valued, -spread * mean, spread * deviation, strict=True)
+        return {numbers[row]: NormalDist(float(m), float(sd)) for row, m, sd in rows}
 
     def _model(self, known: Known, history: History) -> Model:
         """The outputs, fitted on at most `points_max` rows each."""
@@ -380,9 +380,9 @@ def trend_of(costs: FloatArray, targets: FloatArray) -> FloatArray:
     likelihood = -(errors**2).sum(axis=0) / (2 * _MODEL_SD**2)
     weights: FloatArray = scipy.special.softmax(likelihood)
     said = costs @ weights
-    said, told = said - said.mean(), targets - targets.mean()
+    said, targets = said - said.mean(), targets - targets.mean()
     sure = (_MODEL_SD / _SLOPE_SD) ** 2
-    slope = (float(said @ told) + sure) / (float(said @ said) + sure)
+    slope = (float(said @ targets) + sure) / (float(said @ said) + sure)
     return max(slope, 0.0) * weights
 
 

@@ -71,15 +71,14 @@ class CmaLayout:
         from cmaes import CatCMAwM
 
         numbers = [*self.continuous, *self.discrete]
-        mean = np.where(np.isnan(start), 0.5, start)[numbers]
         return CatCMAwM(
             x_space=[[0.0, 1.0]] * len(self.continuous) or None,
             z_space=[self._dimension(i).coordinates().tolist() for i in self.discrete] or None,
             c_space=[self._dimension(i).scale.cells for i in self.categorical] or None,
             population_size=None if population == AUTO else population,
-            mean=mean if numbers else None,
+            mean=np.where(np.isnan(start), 0.5, start)[numbers],
             sigma=sigma,
-            cov=np.eye(len(numbers)) if numbers else None,
+            cov=np.eye(len(numbers)),
             cat_param=self._choices(start) if self.categorical else None,
             seed=0,
         )

@@ -168,8 +168,8 @@ def _tree(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> _Tree:
 
     def column(word: str) -> Column:
         name = names.get(word, "")
-        found = unit_space.column(points, name, problem.defaults.get(name))
-        return np.full(len(points), _CONSTANTS[word]) if found is None else found
+        values = unit_space.column(points, name, problem.defaults.get(name))
+        return np.full(len(points), _CONSTANTS[word]) if values is None else values
 
     def number(word: str, least: float = 1.0) -> FloatArray:
         values = column(word)
@@ -203,8 +203,8 @@ def _number(engine: str, word: str, text: str) -> float:
 
 def _filter_bits(text: str) -> float:
     """Bits per key of `bloomfilter:10`, `10` and `nullptr`."""
-    found = re.search(r"(?:^|:)(\d+(?:\.\d+)?)", text)
-    return float(found.group(1)) if found else 0.0
+    bits = re.search(r"(?:^|:)(\d+(?:\.\d+)?)", text)
+    return float(bits.group(1)) if bits else 0.0
 
 
 def _codec(text: str) -> tuple[float, ...]:
@@ -317,11 +317,11 @@ def _seconds(
     runs = np.where(tree.universal, tree.trigger, level0_files + shape.levels)
     runs = np.maximum(runs, 1.0)
     steps = np.log2(np.maximum(tree.buffer / facts.record, 2.0)) + np.log2(shape.files)
-    found = constants.probe * (steps + np.log2(shape.stored / tree.block + 2))
+    searched = constants.probe * (steps + np.log2(shape.stored / tree.block + 2))
     needless = np.where(tree.bits > 0, 0.6185**tree.bits, 1.0) * (runs - 1.0)
     probing = np.where(tree.bits > 0, 2 * constants.probe, 0.0) * runs
-    read = found + probing + (1.0 + needless) * fetch
-    scan = runs * (found + fetch) + facts.entries * (
+    read = searched + probing + (1.0 + needless) * fetch
+    scan = runs * (searched + fetch) + facts.entries * (
         constants.probe + facts.record * fetch / tree.block
     )
     too_much = np.maximum(taken / problem.memory_bytes - 1.0, 0.0)
@@ -424,7 +424,7 @@ def unitless(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> dic
     size ratio of levels. Each (n,).
     """
     names, tree = _NAMES[problem.engine], _tree(problem, unit_space, points)
-    found: dict[str, FloatArray] = {}
+    coordinates: dict[str, FloatArray] = {}
     for word in ("buffer", "cache", "ratio", *_RATIOS):
         name = names.get(word, "")
         if name not in unit_space.parameters:
@@ -436,5 +436,5 @@ def unitless(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> dic
             value = value - math.log2(max(problem.memory_bytes, 1.0))
         for other in _RATIOS.get(word, ()):
             value = value - np.log2(getattr(tree, other))
-        found[name] = value
-    return found
+        coordinates[name] = value
+    return coordinates

@@ -258,10 +258,10 @@ def fit_kernel(
         return float(np.sum(off**2 / spreads)) / 2 - value, off / spreads - gradient
 
     bounds = np.log([SIGNAL_BOUNDS, *[LENGTH_SCALE_BOUNDS] * dimensions, NOISE_BOUNDS])
-    found = scipy.optimize.minimize(
+    fitted = scipy.optimize.minimize(
         loss, modes, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": STEPS_MAX}
     )
-    return Kernel.of(found.x)
+    return Kernel.of(fitted.x)
 
 
 def log_likelihood(

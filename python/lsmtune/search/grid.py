@@ -39,18 +39,18 @@ def every_configuration(
 
     `values` has every parameter's name. None when there are more than `limit` of them.
     """
-    found: list[dict[str, OptionValue]] = [{}]
+    configs: list[dict[str, OptionValue]] = [{}]
     for parameter in space.evaluation_order:
         longer: list[dict[str, OptionValue]] = []
-        for config in found:
+        for config in configs:
             if parameter.is_active(config):
                 longer += [{**config, parameter.name: each} for each in values[parameter.name]]
             else:
                 longer.append(config)
             if len(longer) > limit:
                 return None
-        found = longer
-    return found
+        configs = longer
+    return configs
 
 
 def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | None:

@@ -66,14 +66,8 @@ _QUANTILE_SETTINGS = (
 
 
 def _make_percentile(
-    *,
-    startup_trials: int,
-    warmup_steps: int,
-    interval_steps: int,
-    min_trials: int,
-    percentile: float = 50.0,
+    startup_trials: int, warmup_steps: int, interval_steps: int, min_trials: int, percentile: float
 ) -> BasePruner:
-    """With 50 per cent, Optuna's MedianPruner."""
     return PercentilePruner(
         percentile,
         n_startup_trials=startup_trials,
@@ -100,8 +94,8 @@ class _ByFirstTrial(BasePruner):
         if last is None:
             return False
         # As Optuna has them.
-        found = {"min_resource": max(last // 100, 1), "max_resource": last + 1}
-        known = {n: found[n] if value == AUTO else value for n, value in self._settings.items()}
+        auto = {"min_resource": max(last // 100, 1), "max_resource": last + 1}
+        known = {n: auto[n] if value == AUTO else value for n, value in self._settings.items()}
         return self._make(**known).prune(study, trial)
 
 
@@ -177,7 +171,7 @@ _KINDS = (
         "median",
         "ends a trial whose best value so far is worse than the median of the others at that step",
         _QUANTILE_SETTINGS,
-        _make_percentile,
+        partial(_make_percentile, percentile=50.0),  # as Optuna's MedianPruner
     ),
     PrunerKind(
         "percentile",

@@ -262,12 +262,12 @@ class Searcher:
 
     def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
         """What the sampler proposes; after a while without success, what is left to try."""
-        found = proposed(self._sampler, self._space, study, trial)
+        proposals = proposed(self._sampler, self._space, study, trial)
         if self._kind.listed:
-            yield from islice(found, _LISTED_SUGGESTIONS)
+            yield from islice(proposals, _LISTED_SUGGESTIONS)
             return
         limit = _LEARNER_SUGGESTIONS if self._kind.learns else _PLAIN_SUGGESTIONS
-        yield from islice(found, limit)
+        yield from islice(proposals, limit)
         if self._listed is None:
             seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
             random = proposed(RandomSampler(seed=seed), self._space, study, trial)

@@ -68,15 +68,15 @@ def preset_starts(problem: Problem, unit_space: UnitSpace) -> dict[str, dict[str
         for kind, share in kinds_of(workload).items():
             shares[kind] = shares.get(kind, 0.0) + of_all * share
     kinds = {kind for kind, share in shares.items() if share >= _KIND_SHARE}
-    found: dict[str, dict[str, OptionValue]] = {}
+    points: dict[str, dict[str, OptionValue]] = {}
     for preset in known_presets().values():
         suits = preset.engine == problem.engine and kinds.intersection(preset.suits)
         stated = unit_space.parameters.keys() & preset.options.keys()
         if suits and stated:
             point = projected(unit_space, preset.options, problem.defaults)
-            if point is not None and point not in found.values():
-                found[preset.name] = point
-    return found
+            if point is not None and point not in points.values():
+                points[preset.name] = point
+    return points
 
 
 def projected(
@@ -152,17 +152,17 @@ def model_optima(
         apart = np.abs(features[:-1] - features[-1]).sum(axis=1) / varied
         if len(optima) < _OPTIMA and not (apart < _DISTINCT).any():
             optima.append(best)
-    found = [unit_space.values_at(point) for point in optima]
+    configs = [unit_space.values_at(point) for point in optima]
     if origin is None or first is None:
-        return found
-    for point, values in zip(optima, found, strict=True):
+        return configs
+    for point, values in zip(optima, configs, strict=True):
         for parameter in space.parameters:
             places = [unit_space.position[name] for name in parameter.distributions()]
             same = np.array_equal(point[places], first[0][places], equal_nan=True)
             if same and parameter.name in values:
                 # Not by way of a coordinate, which is rounded: 10 stays 10.
                 values[parameter.name] = origin[parameter.name]
-    return found
+    return configs
 
 
 def cheapest_first(
@@ -209,14 +209,14 @@ def at_no_price(
         ratios: FloatArray = amplification_ratios(problem, unit_space, rows, machines).mean(axis=1)
         return ratios
 
-    found = dict(point)
-    for name in sorted(found.keys() & origin.keys()):
-        back = {**found, name: origin[name]}
-        if back != found and space.contains(back):
-            with_it, without = written([found, back])
+    free = dict(point)
+    for name in sorted(free.keys() & origin.keys()):
+        back = {**free, name: origin[name]}
+        if back != free and space.contains(back):
+            with_it, without = written([free, back])
             if without < (1.0 - _PRICE) * with_it:
-                found = back
-    return found
+                free = back
+    return free
 
 
 def _costs(
@@ -262,8 +262,8 @@ def _minimum(
             return None
         starts = np.array([point for _, _, point in best])
         points = neighbours(unit_space, rng, starts, _NEAR // len(starts))
-    found = best[0][2]
-    return found if origin is None else _reverted(unit_space, cost, accepts, found, origin[0])
+    point = best[0][2]
+    return point if origin is None else _reverted(unit_space, cost, accepts, point, origin[0])
 
 
 def _reverted(

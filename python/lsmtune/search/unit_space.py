@@ -320,12 +320,12 @@ class UnitSpace:
         if parameter is None:
             return None if default is None else np.full(len(points), default)
         default = parameter.default if default is None else default
-        found, inactive = self._values(parameter, points)
+        values, inactive = self._values(parameter, points)
         if inactive.any():
             if default is None:
                 return None
-            found = np.where(inactive, default, found)
-        return found
+            values = np.where(inactive, default, values)
+        return values
 
     def _values(self, parameter: Parameter, points: FloatArray) -> tuple[Column, BoolArray]:
         """By point, and where the parameter is not active; there the value means nothing."""
