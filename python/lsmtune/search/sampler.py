@@ -163,8 +163,6 @@ class SamplerContext:
 
 # --- A configuration, suggested variable by variable
 
-Ask = Callable[[str, BaseDistribution], Any]
-
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -177,7 +175,7 @@ class Suggestion:
     values: Mapping[str, OptionValue]
 
 
-def suggest(space: Space, ask: Ask) -> Suggestion:
+def suggest(space: Space, ask: Callable[[str, BaseDistribution], Any]) -> Suggestion:
     """The Suggestion for which `ask` is called once per active variable."""
     params: dict[str, Any] = {}
 

@@ -34,6 +34,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -152,9 +153,6 @@ class Shares:
         return middles
 
 
-Scale = NumberScale | Shares
-
-
 @dataclass(frozen=True)
 class Dimension:
     """The variable `name` with its Optuna distribution and its scale.
@@ -164,7 +162,7 @@ class Dimension:
 
     name: str
     distribution: BaseDistribution
-    scale: Scale
+    scale: NumberScale | Shares
     ordered: bool
 
     def internal(self, value: object) -> float:
@@ -372,17 +370,15 @@ def make_unit_space(space: Space) -> UnitSpace:
     """The unit space of `space`. Raises `ValueError` for a distribution that Optuna lacks."""
     dimensions: list[Dimension] = []
     for parameter in space.evaluation_order:
+        quantiles = _quantiles(parameter)
         for name, distribution in parameter.distributions().items():
-            quantiles = _quantiles(parameter) if name == parameter.variable else []
             if name == parameter.selector:
                 weights = [special.weight for special in parameter.specials]
                 shares = Shares((*np.cumsum(weights).tolist(), 1.0))
                 dimensions.append(Dimension(name, distribution, shares, ordered=False))
             elif quantiles:
                 # The first cell begins at 0, and each number's quantile is the middle of its cell.
-                ends = [0.0]
-                for quantile in quantiles:
-                    ends.append(2 * quantile - ends[-1])
+                ends = [*accumulate(quantiles, lambda end, middle: 2 * middle - end, initial=0.0)]
                 shares = Shares((*ends[1:-1], 1.0))
                 dimensions.append(Dimension(name, distribution, shares, ordered=True))
             else:
