@@ -278,7 +278,7 @@ def test_flags_with_unordered_writes_turn_off_what_db_bench_has_on() -> None:
 
 
 def test_each_reason_for_which_options_cannot_be_said_stands_once() -> None:
-    with pytest.raises(InputError, match="benchmark.sh sets 8: num_levels; .*no such flag: ttl"):
+    with pytest.raises(InputError, match=r"benchmark.sh sets 8: num_levels; .*no such flag: ttl"):
         export("benchmark.sh", "rocksdb", {"num_levels": 5, "ttl": 60})
 
 

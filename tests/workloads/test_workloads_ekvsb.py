@@ -295,7 +295,7 @@ def test_what_ekvsb_has_no_task_for() -> None:
     mix = Mix((("get", 1.0),), keys=Distribution.of("power", a=0.1, b=0.5), records=9)
     load = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=9)
     run = Phase("run", PhaseKind.MEASURE, mix=mix, operations=5)
-    with pytest.raises(InputError, match="^test: keys: is drawn by lsmtune's driver only; found"):
+    with pytest.raises(InputError, match=r"^test: keys: is drawn by lsmtune's driver only; found"):
         next(lines_of(Workload("w", (load, run), num=9), 1, "test"))
     assert len(list(islice(lines_of(make_workload("contest", {}, "-w"), 1, "test"), 10))) == 10
 

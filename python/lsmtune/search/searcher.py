@@ -153,10 +153,7 @@ class Searcher:
         self._blank = number
         study, trial = self._study.as_optuna(), self._study.trial(number)
         self._sampler.before_trial(study, trial)
-        if queued is None:
-            suggestion = self._next(study, trial)
-        else:
-            suggestion = self._suggestion(queued)
+        suggestion = self._next(study, trial) if queued is None else self._suggestion(queued)
         self._begin(number, suggestion)
         self._blank = None
         stored = copy(self._study.trial(number))

@@ -18,7 +18,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import Option, StrictModel
 from lsmtune.model.files import Document, first_problem
 from lsmtune.model.goal import Direction
-from lsmtune.search.pruners import check_pruner, check_settings, make_pruner
+from lsmtune.search.pruners import PRUNERS, check_pruner, check_settings
 from lsmtune.search.samplers import check_installed
 from lsmtune.space.constraint import Constraint, ConstraintKind, broken_by
 from lsmtune.space.space import Space, make_space
@@ -158,7 +158,7 @@ def _checked(model: _ArgumentsModel, directions: Mapping[str, Direction]) -> Arg
         objectives=directions,
         constraints=each_once(constraints),
         sampler=sampler,
-        pruner=make_pruner(model.pruner.name, settings, ways),
+        pruner=PRUNERS[model.pruner.name].make(**settings),
         start=tuple(model.start),
         seed=model.seed,
     )
@@ -178,4 +178,4 @@ def _directions(given: object) -> dict[str, Direction]:
         if not isinstance(way, str) or way not in set(Direction):
             field = f"direction.{name}" if named is given else "direction"
             raise FieldError(field, found=way, known=Direction)
-    return {name: Direction(way) for name, way in named.items()}
+    return {name: Direction(str(way)) for name, way in named.items()}
