@@ -91,7 +91,7 @@ def carried(name: str, study: dict[str, Any], root: Path) -> dict[str, Any]:
     path.write_text(yaml.safe_dump(study, sort_keys=False))
     status, out, said = lsmtune("tune", str(path), "--json")
     line: dict[str, Any] = {"case": name, "unix_s": round(time.time()), "load": os.getloadavg()[0]}
-    if status not in (0, 3):
+    if status:
         return {**line, "error": said.strip().splitlines()[-1:]}
     tuned = json.loads(out)
     promised = {key: tuned["verdict"][key] for key in KEPT}
@@ -111,7 +111,7 @@ def carried(name: str, study: dict[str, Any], root: Path) -> dict[str, Any]:
         *("--smallest-effect", "5%", "--pairs", "12", "--no-power-test", "--no-crash-test"),
         *("--dir", str(folder / "larger"), "--json"),
     )
-    if status not in (0, 3):
+    if status not in (0, 3, 4):
         return {**line, "error": said.strip().splitlines()[-1:]}
     verdict = json.loads(out)["verdict"]
     line["larger"] = {key: verdict[key] for key in KEPT}

@@ -234,7 +234,7 @@ def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -
         trial |= {"state": TrialState.COMPLETE, "_datetime_start_utc": at}
         trials.append(trial | {"_datetime_complete_utc": at + timedelta(seconds=10)})
         for name, value in drawn.params.items():
-            inner = drawn.distributions[name].to_internal_repr(value)
+            inner = known[name].to_internal_repr(value)
             param = {"trial_id": number + 1, "param_name": name, "param_value": inner}
             params.append(param | {"distribution_json": as_json[name]})
         kind = models.TrialValueModel.TrialValueType.FINITE
@@ -384,11 +384,12 @@ def of_judging(count: int, hosts: int, repeat: int = 20) -> dict[str, Any]:
 def of_asking(count: int, sampler: str, repeat: int = 12) -> dict[str, Any]:
     """Asking for trials after `count` of them; in memory."""
     spec, draws, trials = spec_of(Path(), 1, sampler), random.Random(1), []
+    known = spec.space.distributions()
     for number in range(count):
         drawn = random_point(spec, draws)
         trial = create_trial(
             params=dict(drawn.params),
-            distributions=dict(drawn.distributions),
+            distributions={name: known[name] for name in drawn.params},
             value=speed_of(dict(drawn.values)) * draws.gauss(1.0, 0.02),
         )
         trial.number = number

@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-PROTOCOL_VERSION = 3
+from lsmtune.driver.messages import inspect_request
+from lsmtune.traces.summary import RANGES_DEFAULT
+
 MIB = 2**20
 
 # Records and distinct keys: all kept in the processor's cache, all kept in memory, most not kept.
@@ -39,13 +41,8 @@ def generate(target: Path, path: Path, records: int, keys: int) -> None:
 
 def inspect(target: Path, trace: Path) -> dict[str, Any]:
     """One reading: the driver's figures."""
-    request = {
-        "command": "inspect_trace",
-        "protocol_version": PROTOCOL_VERSION,
-        "path": str(trace),
-    }
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(request, file)
+        json.dump(inspect_request(trace, RANGES_DEFAULT, None), file)
         file.flush()
         program = target / "release" / "lsmtune-driver"
         command = [str(program), "--request", file.name]
