@@ -26,13 +26,40 @@ class AnchorCase:
     anchors: int
     changes: bool = False
 
+    def count(self, random: np.random.Generator, studies: int) -> int:
+        """In how many of so many series a change is seen."""
+        series = self.machine(random, (studies, self.anchors))
+        return sum(len(segments(list(values), None)) > 1 for values in series)
+
+    def broken(self, seen: Rate) -> list[str]:
+        """A line when there are more false alarms than stated."""
+        if self.changes or not seen.is_above(FALSE_ALARMS_MOST):
+            return []
+        return [f"{self.name}: {seen.share:.3g} false alarms; stated: {FALSE_ALARMS_MOST}"]
+
 
 @dataclass(frozen=True)
 class NoiseCase:
     """Calibrations of `runs` normal runs."""
 
-    name: str
     runs: int
+
+    @property
+    def name(self) -> str:
+        """As the document has it."""
+        return f"noise-{self.runs}"
+
+    def count(self, random: np.random.Generator, studies: int) -> int:
+        """In how many of so many calibrations the interval holds the true deviation."""
+        calibrations = random.lognormal(0.0, QUIET, (studies, self.runs))
+        found = [noise_of(list(values)) for values in calibrations]
+        return sum(noise.log_sd_low <= QUIET <= noise.log_sd_high for noise in found)
+
+    def broken(self, held: Rate) -> list[str]:
+        """A line when the interval holds the truth less often than stated."""
+        if not held.is_below(NOISE_COVERAGE_LEAST):
+            return []
+        return [f"{self.name}: held in {held.share:.3g}; stated: {NOISE_COVERAGE_LEAST}"]
 
 
 def _anchors(name: str, about: str, machine: Machine) -> tuple[AnchorCase, ...]:
@@ -51,31 +78,4 @@ ANCHOR_CASES = (
         level_shift(QUIET, -4.0 * QUIET / np.sqrt(2.0)), 20, changes=True,
     ),
 )  # fmt: skip
-NOISE_CASES = tuple(NoiseCase(f"noise-{runs}", runs) for runs in (6, 10, 30))
-
-
-def count_changes(case: AnchorCase, random: np.random.Generator, studies: int) -> int:
-    """In how many of so many series a change is seen."""
-    series = case.machine(random, (studies, case.anchors))
-    return sum(len(segments(list(values), None)) > 1 for values in series)
-
-
-def count_held(case: NoiseCase, random: np.random.Generator, studies: int) -> int:
-    """In how many of so many calibrations the interval holds the true deviation."""
-    calibrations = random.lognormal(0.0, QUIET, (studies, case.runs))
-    found = [noise_of(list(values)) for values in calibrations]
-    return sum(noise.log_sd_low <= QUIET <= noise.log_sd_high for noise in found)
-
-
-def anchor_promise(case: AnchorCase, seen: Rate) -> list[str]:
-    """A line when there are more false alarms than stated."""
-    if case.changes or not seen.is_above(FALSE_ALARMS_MOST):
-        return []
-    return [f"{case.name}: {seen.share:.3g} false alarms; stated: {FALSE_ALARMS_MOST}"]
-
-
-def noise_promise(case: NoiseCase, held: Rate) -> list[str]:
-    """A line when the interval holds the truth less often than stated."""
-    if not held.is_below(NOISE_COVERAGE_LEAST):
-        return []
-    return [f"{case.name}: held in {held.share:.3g}; stated: {NOISE_COVERAGE_LEAST}"]
+NOISE_CASES = tuple(map(NoiseCase, (6, 10, 30)))

@@ -11,8 +11,6 @@ from simulations.detectors import (
     NOISE_COVERAGE_LEAST,
     AnchorCase,
     NoiseCase,
-    anchor_promise,
-    noise_promise,
 )
 from simulations.playing import CONFIDENCE, PAIRS_MAX
 from simulations.rates import Rate, rate
@@ -53,8 +51,7 @@ def report_of(simulated: Simulated, seed: int) -> Report:
         for each in scenarios
         for line in broken_promises(each.scenario.name, each.proof, CONFIDENCE)
     ]
-    broken += [line for case, seen in anchors for line in anchor_promise(case, seen)]
-    broken += [line for kind, held in noise for line in noise_promise(kind, held)]
+    broken += [line for case, seen in (*anchors, *noise) for line in case.broken(seen)]
     return Report(
         simulated.studies, seed, tuple(scenarios), tuple(anchors), tuple(noise), tuple(broken)
     )

@@ -62,16 +62,13 @@ def play(
 ) -> Look:
     """The look at which the study ends: the first that decides, or the last of `looks`.
 
-    `looks` are numbers of pairs, rising. Raises ValueError when there is none.
+    `looks` are numbers of pairs, rising, at least one.
     """
-    last: Look | None = None
     for pairs in looks:
-        last = rule(baseline[:pairs], candidate[:pairs])
-        if last.outcome is not VerdictOutcome.NOT_PROVEN:
+        look = rule(baseline[:pairs], candidate[:pairs])
+        if look.outcome is not VerdictOutcome.NOT_PROVEN:
             break
-    if last is None:
-        raise ValueError("a study needs at least one look")
-    return last
+    return look
 
 
 @dataclass(frozen=True)
