@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +27,7 @@ from statistics import median
 
 from cluster import Cluster, fleet_at, simulated, tuned
 from network import Network
+from simulated_hosts import Hosts
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
@@ -68,7 +68,7 @@ def tune_here(base: Path, address: str, hosts: int, run_s: float, each: int) -> 
     before_s = time.process_time()
     try:
         result, parts, told = tuned(
-            *(base, _All(ready), runner), trials=each * hosts, search_only=True
+            *(base, Hosts(ready), runner), trials=each * hosts, search_only=True
         )
     finally:
         cpu_s = time.process_time() - before_s
@@ -103,21 +103,6 @@ def tune_here(base: Path, address: str, hosts: int, run_s: float, each: int) -> 
         "told": list(told),
     }
     (base / "found.json").write_text(json.dumps(found))
-
-
-class _All:
-    """Hosts that are there already."""
-
-    def __init__(self, hosts: Sequence[Host]) -> None:
-        self._hosts = hosts
-
-    def hosts(self) -> Sequence[Host]:
-        """Once."""
-        hosts, self._hosts = self._hosts, ()
-        return hosts
-
-    def close(self) -> None:
-        """Nothing."""
 
 
 def main() -> None:

@@ -8,12 +8,13 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lsmtune.driver.messages import Message
+from lsmtune.fleet.host import Host
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
@@ -95,6 +96,21 @@ class SimulatedRunner:
         more = {"trial": request.trial, "directory": str(request.directory)}
         with self.log.open("a") as file:
             file.write(json.dumps({**line, **more}) + "\n")
+
+
+class Hosts:
+    """A fleet whose hosts are all there from the beginning."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._new = hosts
+
+    def hosts(self) -> Sequence[Host]:
+        """Once."""
+        new, self._new = self._new, ()
+        return new
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 def simulated_phase(value: float, **figures: Any) -> PhaseMeasurement:

@@ -4,9 +4,9 @@
 
 For each recording: the rank correlation of what 64 models expect (`search/cost_models.py`) with the
 measured objective, and what their first choice reaches of the best. Then what the process of `auto`
-makes of `--trials` random configurations, for all others: with the models as its trend, and
-without (means of 12 draws). Rows with Snappy are left out where they are asked for: those that are
-recorded so far ran on a Snappy without optimisation.
+makes of 6, 12 and 25 random configurations, for all others: with the models as its trend, and
+without (means of 12 draws). `--without-snappy` leaves out rows with Snappy: those that are recorded
+so far ran on a Snappy without optimisation.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from lsmtune.search.auto import Fit, trend_of
 from lsmtune.search.coordinates import Coordinates
 from lsmtune.search.cost_models import Constants, amplification_ratios, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem, SamplerContext
-from lsmtune.search.unit_space import FloatArray, make_unit_space
-from workloads import METRIC, Options, make_landscape_space, problem_of
+from lsmtune.search.unit_space import FloatArray
+from workloads import METRIC, UNIT, Options, problem_of
 
-MODELS, SEED, CORES = 64, 12, 2
-DRAWS, NOISE_SD = 12, 0.08
-UNIT = make_unit_space(make_landscape_space())
+MODELS, SEED = 64, 12
+DRAWS, NOISE_SD, TRIALS = 12, 0.08, (6, 12, 25)
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def recording(path: Path, *, without_snappy: bool) -> Recording:
             logs[row["point"]].append(math.log(row[METRIC]))
             written[row["point"]].append(math.log(row["write_amplification"] or math.nan))
             options[row["point"]] = row["options"]
-    problem = problem_of(rows[0]["workload"], rows[0]["version"], CORES)
+    problem = problem_of(rows[0]["workload"], rows[0]["version"])
     variables = [UNIT.space.variables_of(options[point]) for point in logs]
     measured, amplification = (
         np.array([statistics.fmean(values) for values in of.values()]) for of in (logs, written)
@@ -119,7 +118,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recordings", nargs="+", type=Path)
     parser.add_argument("--without-snappy", action="store_true")
-    parser.add_argument("--trials", nargs="+", type=int, default=[6, 12, 25])
     arguments = parser.parse_args()
     for path in arguments.recordings:
         found = recording(path, without_snappy=arguments.without_snappy)
@@ -130,7 +128,7 @@ def main() -> None:
         )
         if line := writes(found):
             print(line)
-        for trials in arguments.trials:
+        for trials in TRIALS:
             with_trend, without = after(found, trials)
             print(f"  after {trials} trials {with_trend:.2f}, without the trend {without:.2f}")
 

@@ -31,7 +31,8 @@ import statistics
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -43,57 +44,28 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "fleet"))
 import numpy as np
 from optuna.storages import InMemoryStorage
 from record import read_rows
-from replay import CORES, WITHIN, Landscape, landscape_of
-from simulated_hosts import SimulatedRunner
+from replay import Landscape, landscape_of
+from simulated_hosts import Hosts, SimulatedRunner
 
 from lsmtune.driver.messages import Message
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.fleet.head import Ended, Head, Member, Step
-from lsmtune.fleet.host import Answer, Host, HostFacts, Work
+from lsmtune.fleet.host import Answer, HostFacts, Work
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.stats.intervals import mean_interval
-from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.stored import trial_runs
-from workloads import RECORDED, Options, accepts, textbook
+from workloads import UNIT, Options, accepts, default_of, problem_of, study_of
 
 HOSTS = 8
 EFFECT_SD, SLOW = 0.20, 0.5
+WITHIN = 1.05
 SAME = 0.02  # two recommendations are alike where their true values differ by less
-KINDS = ("equal", "again", "effects")
+KINDS = ("equal", "effects")
 ENGINE = EngineIdentity("rocksdb", "10.10.1", None, Build.RELEASE)
-STUDY = """\
-version: 1
-name: landscape
-engine: {{name: rocksdb}}
-workload: {workload}
-objective: {{metric: sustained_throughput_ops_s}}
-space:
-  write_buffer_size: {{type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB}}
-  max_bytes_for_level_base: {{type: int, low: 4MiB, high: 256MiB, log: true, step: 1MiB}}
-  target_file_size_base: {{type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB}}
-  level0_file_num_compaction_trigger: {{type: int, low: 2, high: 16}}
-  block_based_table_factory.block_size: {{type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB}}
-  block_based_table_factory.block_cache:
-    {{type: int, low: 2MiB, high: 128MiB, log: true, step: 1MiB}}
-  block_based_table_factory.filter_policy:
-    {{type: categorical, choices: [nullptr, "bloomfilter:10"]}}
-  compression:
-    type: categorical
-    choices: [kNoCompression, kSnappyCompression, kLZ4Compression, kZSTD]
-sampler: {{name: {sampler}}}
-limits: {{memory: {memory_bytes}}}
-budget: {{trials: {trials}}}
-seed: {seed}
-"""
-WORKLOADS = {
-    "writing": "{name: overwrite, num: 200000, value_bytes: 400}",
-    "reading": "{name: ycsb-c, recordcount: 200000, operationcount: 150000}",
-    "mixed": "{name: ycsb-a, recordcount: 200000, operationcount: 150000}",
-}
 
 
 class Surface:
@@ -105,15 +77,14 @@ class Surface:
     def __init__(self, landscape: Landscape) -> None:
         self.name, self.noise_sd = landscape.name, landscape.noise_sd
         self._landscape = landscape
-        self._default = textbook(landscape.name, landscape.version, CORES)[0][1]
+        self._default = default_of(problem_of(landscape.name, landscape.version))
         self._known: dict[str, tuple[float, float]] = {}
-        unit_space = landscape.unit_space
-        drawn = unit_space.sample(np.random.default_rng(1), 20_000)
-        values = landscape.log_value(unit_space.distance_features(drawn))
+        drawn = UNIT.sample(np.random.default_rng(1), 20_000)
+        values = landscape.log_value(UNIT.distance_features(drawn))
         held = (
             float(values[index])
             for index in np.argsort(-values)
-            if not accepts(self.name, unit_space.values_at(drawn[index]))
+            if not accepts(self.name, UNIT.values_at(drawn[index]))
         )
         self.log_best = next(held)
 
@@ -198,7 +169,7 @@ class SurfaceHost:
     """A host whose runs are those of a surface, times its `effect`, with noise of its own."""
 
     def __init__(
-        self, name: str, surface: Surface, timeline: Timeline, effect: float, seed: list[int]
+        self, name: str, surface: Surface, timeline: Timeline, effect: float, seed: int
     ) -> None:
         self.name = name
         self._surface, self._timeline, self._effect = surface, timeline, effect
@@ -230,21 +201,6 @@ class SurfaceHost:
         """Its runs are as good as over."""
 
     def give_up(self) -> None:
-        """Nothing."""
-
-
-class Hosts:
-    """They are all there from the beginning."""
-
-    def __init__(self, hosts: Sequence[Host]) -> None:
-        self._new = hosts
-
-    def hosts(self) -> Sequence[Host]:
-        """Once."""
-        new, self._new = self._new, ()
-        return new
-
-    def close(self) -> None:
         """Nothing."""
 
 
@@ -290,7 +246,7 @@ def effects_of(seed: int, kind: str) -> list[float]:
 def study(
     surface: Surface, kind: str, hosts: int, seed: int, trials: int, sampler: str
 ) -> dict[str, Any]:
-    """One study: `kind` is "equal", "again" (equal with other noise) or "effects"."""
+    """One study: `kind` is "equal" or "effects"."""
     timeline, effects = Timeline(), effects_of(seed, kind)
     made = [
         SurfaceHost(
@@ -300,14 +256,7 @@ def study(
     ]
     observer, parts = Best(timeline), FleetParts(Hosts(made), HostFacts({}, {}), look_s=0.0)
     with tempfile.TemporaryDirectory(prefix="landscape-") as name:
-        text = STUDY.format(
-            workload=WORKLOADS[surface.name],
-            sampler=sampler,
-            memory_bytes=RECORDED[surface.name].memory_bytes,
-            trials=trials,
-            seed=seed,
-        )
-        spec = parse_spec(text, Path(name) / "study.yaml")
+        spec = study_of(surface.name, sampler, trials, seed)
         with MemoryFolder.create_or_resume(
             *(Path(name) / "study", spec.comparable_parts()),
             text=spec.text,
@@ -359,19 +308,7 @@ def study(
 # --- All of them, and what they say.
 
 
-Rows = Mapping[tuple[int, int], dict[str, Any]]  # by hosts and seed
-
-
-def paired(rows: Rows, other: Rows, hosts: int) -> list[float]:
-    """The differences of the logarithms of the recommended values, `rows` less `other`, by seed."""
-    return [
-        math.log(row["share_of_best"] / other[key]["share_of_best"])
-        for key, row in rows.items()
-        if key[0] == hosts and key in other
-    ]
-
-
-def table(rows: Sequence[dict[str, Any]]) -> str:
+def table(lines: Sequence[dict[str, Any]]) -> str:
     """Markdown: one line for each landscape, kind and number of hosts."""
     columns = (
         "landscape, hosts",
@@ -384,38 +321,39 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         f"within {100 * SAME:.0f} %",
         "unstable",
     )
-    lines, pooled = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"], []
-    for name in dict.fromkeys(row["workload"] for row in rows):
-        by_kind: dict[str, dict[tuple[int, int], dict[str, Any]]] = {}
-        for row in rows:
-            if row["workload"] == name:
-                by_kind.setdefault(row["kind"], {})[row["hosts"], row["seed"]] = row
-        numbers = sorted({hosts for hosts, _ in by_kind["equal"]})
-        several = [hosts for hosts in numbers if hosts > 1]
-        for hosts in numbers:
-            for kind, known in by_kind.items():
-                own = [row for (n, _), row in known.items() if n == hosts]
-                shares = [row["share_of_tried"] for row in own]
-                against = paired(known, by_kind["equal"], hosts)
-                alike = sum(abs(difference) < SAME for difference in against)
+    text, pooled = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"], []
+    groups: dict[tuple[str, int, str], dict[int, dict[str, Any]]] = defaultdict(dict)  # by seed
+    for line in lines:
+        groups[line["workload"], line["hosts"], line["kind"]][line["seed"]] = line
+    for name in dict.fromkeys(line["workload"] for line in lines):
+        of_several: list[float] = []
+        for hosts in sorted({hosts for workload, hosts, _ in groups if workload == name}):
+            equal = groups[name, hosts, "equal"]
+            for kind in KINDS:
+                if not (own := groups[name, hosts, kind]):
+                    continue
+                shares = [row["share_of_tried"] for row in own.values()]
+                # Of the logarithms of the recommended values.
+                differences = [
+                    math.log(row["share_of_best"] / equal[seed]["share_of_best"])
+                    for seed, row in own.items()
+                    if seed in equal and kind != "equal"
+                ]
+                of_several += differences if hosts > 1 else []
+                alike = sum(abs(difference) < SAME for difference in differences)
                 cells = [
                     *(f"{name}, {hosts}", kind),
-                    f"{statistics.median(row['search_s'] for row in own):,.0f}",
-                    *(
-                        _times([row[key] for row in own])
-                        for key in ("reached_s", "reached_tried_s")
-                    ),
+                    f"{statistics.median(row['search_s'] for row in own.values()):,.0f}",
+                    _times([row["reached_s"] for row in own.values()]),
+                    _times([row["reached_tried_s"] for row in own.values()]),
                     f"{100 * statistics.fmean(shares):.1f} %, {100 * min(shares):.1f} %",
-                    "" if kind == "equal" else _percent(against),
-                    "" if kind == "equal" else f"{alike} of {len(against)}",
-                    str(sum(row["unstable"] for row in own)),
+                    _percent(differences),
+                    f"{alike} of {len(differences)}" if differences else "",
+                    str(sum(row["unstable"] for row in own.values())),
                 ]
-                lines.append(f"| {' | '.join(cells)} |")
-        for kind in by_kind.keys() - {"equal"}:
-            every = [paired(by_kind[kind], by_kind["equal"], n) for n in several]
-            told = _percent(list(itertools.chain(*every)))
-            pooled.append(f"{name}, all of several hosts: {kind} over equal: {told}")
-    return "\n".join([*lines, "", *pooled])
+                text.append(f"| {' | '.join(cells)} |")
+        pooled.append(f"{name}, all of several hosts: effects over equal: {_percent(of_several)}")
+    return "\n".join([*text, "", *pooled])
 
 
 def _times(times_s: Sequence[float | None]) -> str:
@@ -442,17 +380,12 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="show what a file of studies says")
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=160)
     parser.add_argument("--sampler", default="auto")
     arguments = parser.parse_args()
-    surfaces = [
-        Surface(landscape_of([row for row in read_rows(raw) if row["scale"] == 1.0]))
-        for raw in arguments.raw
-    ]
-    seeds = range(arguments.first, arguments.first + arguments.seeds)
-    for seed, surface in itertools.product(seeds, surfaces):
+    surfaces = [Surface(landscape_of(read_rows(raw))) for raw in arguments.raw]
+    for seed, surface in itertools.product(range(arguments.seeds), surfaces):
         for hosts, kind in itertools.product(arguments.hosts, arguments.kinds):
             found = study(surface, kind, hosts, seed, arguments.trials, arguments.sampler)
             line = json.dumps(found)

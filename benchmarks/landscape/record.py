@@ -39,11 +39,6 @@ from workloads import METRIC, RECORDED, Options, points
 CACHE_BYTES = 4 << 30
 
 
-def key_of(row: Mapping[str, Any]) -> tuple[float, int, int]:
-    """What of a recording may exist once: scale, point and repeat."""
-    return row["scale"], row["point"], row["repeat"]
-
-
 def read_rows(raw: Path) -> list[dict[str, Any]]:
     """The rows recorded so far; a last line that was cut off is removed from the file."""
     if not raw.exists():
@@ -88,7 +83,7 @@ class Recorder:
         if scale < 1.0:
             self.workload = smaller(recorded.workload, round(scale * recorded.workload.num))
         self._scale, self._engine, self._scratch = scale, engine, scratch
-        memory_bytes = round(scale * recorded.memory_bytes)
+        memory_bytes = round(scale * recorded.limits.memory_bytes)
         self._limits = Limits(deadline_s=120.0, memory_bytes=memory_bytes, disk_bytes=20 << 30)
         self._runner = NativeRunner(find_driver())
         self._cache = DatabaseCache(scratch / "databases", self._runner, CACHE_BYTES)
@@ -129,22 +124,19 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the data, up to 1")
     parser.add_argument("--anchors", type=int, default=10, help="configurations between two")
-    parser.add_argument("--library", type=Path, default=None, help="a RocksDB; else the default")
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the databases")
     parser.add_argument("--raw", type=Path, required=True, help="JSON lines: read, and added to")
-    parser.add_argument("--for", dest="time_s", type=float, default=float("inf"), help="seconds")
     arguments = parser.parse_args()
-    identity = find_library("rocksdb", arguments.library).identity
+    identity = find_library("rocksdb").identity
     cores = len(usable_cores())
-    done = {key_of(row) for row in read_rows(arguments.raw)}
+    done = {(row["scale"], row["point"], row["repeat"]) for row in read_rows(arguments.raw)}
     configurations = points(arguments.workload, arguments.configurations, identity.version, cores)
     arguments.raw.parent.mkdir(parents=True, exist_ok=True)
-    ends_s = time.monotonic() + arguments.time_s
     with tempfile.TemporaryDirectory(dir=arguments.scratch, prefix="landscape-") as scratch:
         recorder = Recorder(arguments.workload, arguments.scale, identity, Path(scratch))
 
         def record(point: int, label: str, values: Options, repeat: int) -> None:
-            if (arguments.scale, point, repeat) in done or time.monotonic() >= ends_s:
+            if (arguments.scale, point, repeat) in done:
                 return
             row = {
                 "workload": arguments.workload,

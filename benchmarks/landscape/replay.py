@@ -5,8 +5,7 @@
 A surrogate is fitted to the recordings: of the objective, and of the seconds that a trial takes.
 First it shows how well it ranks configurations that it has not seen (five parts, each predicted by
 the others). Then every strategy searches it, with the noise of the repeats, until `--time`
-simulated seconds are over. A figure is the time until the trial that is best by its runs is within
-5 % of the best that is known; the others say how far from that the search is in the end.
+simulated seconds are over. Figures say how far from the best that is known the search then is.
 
 Then the best of four kinds run once more, with `--doublings` as much data: how far is what those
 runs alone choose from the best of the four, and what they and the search choose? What a
@@ -19,18 +18,16 @@ trees and a Gaussian process on plain coordinates, by the rank correlation.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from optuna.trial import TrialState
 from record import read_rows
 from scipy.stats import spearmanr
@@ -42,32 +39,23 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.search.gp import fit_process
 from lsmtune.search.samplers import check_settings
 from lsmtune.search.searcher import Searcher
-from lsmtune.search.unit_space import UnitSpace, make_unit_space
+from lsmtune.search.unit_space import FloatArray
 from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.judging import Observations, Promotion
 from lsmtune.study.promotion import believed_there, kinds_first
 from lsmtune.study.size import RunSize
 from lsmtune.study.stored import Round, TrialRounds
-from workloads import METRIC, Options, accepts, make_landscape_space, problem_of, starts
+from workloads import METRIC, UNIT, Options, accepts, problem_of, starts
 
-FloatArray = npt.NDArray[np.float64]
 Fit = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
-CORES = 2
 GOAL = Goal((Objective(METRIC),))
 # Runs of the calibration before a search, trials between two anchors, and how often a trial is run:
 # a study's own. Runs of a calibration in turns scatter by this share of others, as in a quickstart.
 CALIBRATION, ANCHORS, REPEATS, IN_TURNS = 6, 10, 3, 0.3
 PROMOTIONS = 100  # of each search, each with other noise
 SURE = {0: NormalDist(0.0, 0.0)}
-# What a search is judged by, and the heads of its columns: see `Replayed`.
-REGRETS = {
-    "regret_percent_mean": "regret %",
-    "regret_by_model_percent_mean": "by model",
-    "regret_of_tried_percent_mean": "of tried",
-    "promoted_by_run_percent_mean": "promoted",
-    "promoted_by_both_percent_mean": "by both",
-}
-WITHIN = 1.05
+# Of what `replayed` returns.
+HEADS = ("regret %", "by model", "of tried", "promoted", "by both")
 PARTS = 5
 
 
@@ -105,76 +93,67 @@ def rank_correlation(one: FloatArray, other: FloatArray) -> float:
     return float(spearmanr(one, other).statistic)
 
 
+def pooled_variance(groups: Iterable[Sequence[float]]) -> float:
+    """Of a value within its group; not a number where no group has two."""
+    repeated = [values for values in groups if len(values) > 1]
+    squares = sum((len(values) - 1) * statistics.variance(values) for values in repeated)
+    return squares / sum(len(values) - 1 for values in repeated) if repeated else math.nan
+
+
 @dataclass(frozen=True)
 class Landscape:
     """A recorded landscape, as a function of a configuration."""
 
     name: str
     version: str | None
-    unit_space: UnitSpace
     log_value: Callable[[FloatArray], FloatArray]
     log_seconds: Callable[[FloatArray], FloatArray]
     noise_sd: float
     best: float
-    correlations: Mapping[str, float]
-    points: int
-    killed: int
+    fit: str
 
     def at(self, values: Options) -> tuple[float, float]:
         """The logarithm of the objective, and seconds of a trial."""
-        space = self.unit_space.space
-        point = self.unit_space.encode([space.variables_of(values)])
-        features = self.unit_space.distance_features(point)
+        features = UNIT.distance_features(UNIT.encode([UNIT.space.variables_of(values)]))
         return float(self.log_value(features)[0]), math.exp(float(self.log_seconds(features)[0]))
 
 
-def landscape_of(rows: Sequence[dict[str, Any]]) -> Landscape:
-    """The landscape of the rows of one scale."""
-    well = [row for row in rows if row["outcome"] == "ok" and row[METRIC]]
+def landscape_of(recorded: Sequence[dict[str, Any]]) -> Landscape:
+    """The landscape of what was recorded at the target; `fit` says how well it ranks."""
+    rows = [row for row in recorded if row["scale"] == 1.0]
     by_point: dict[int, list[float]] = defaultdict(list)
     seconds: dict[int, list[float]] = defaultdict(list)
     options: dict[int, Options] = {}
-    for row in well:
-        by_point[row["point"]].append(math.log(row[METRIC]))
-        seconds[row["point"]].append(row["ready_s"] + row["run_s"])
-        options[row["point"]] = row["options"]
-    # The first run of a point loads; later ones only copy. A trial of a search loads.
+    for row in rows:
+        if row["outcome"] == "ok" and row[METRIC]:
+            by_point[row["point"]].append(math.log(row[METRIC]))
+            seconds[row["point"]].append(row["ready_s"] + row["run_s"])
+            options[row["point"]] = row["options"]
     numbers = sorted(by_point)
-    unit_space = make_unit_space(make_landscape_space())
-    space = unit_space.space
-    encoded = unit_space.encode([space.variables_of(options[n]) for n in numbers])
-    features = unit_space.distance_features(encoded)
+    encoded = UNIT.encode([UNIT.space.variables_of(options[n]) for n in numbers])
+    features = UNIT.distance_features(encoded)
     targets = np.array([statistics.fmean(by_point[n]) for n in numbers])
+    # The first run of a point loads; later ones only copy. A trial of a search loads.
     costs = np.log([max(seconds[n]) for n in numbers])
     correlations = {
         name: rank_correlation(held_out(fit, features, targets), targets)
         for name, fit in FITS.items()
     }
-    chosen = max(correlations, key=lambda name: correlations[name])
-    log_value = FITS[chosen](features, targets)
-    groups = [values for values in by_point.values() if len(values) > 1]
-    freedom = sum(len(values) - 1 for values in groups)
-    squares = sum((len(values) - 1) * statistics.variance(values) for values in groups)
-    drawn = unit_space.sample(np.random.default_rng(1), 20_000)
-    known = max(float(log_value(features).max()), float(_best_of(log_value, unit_space, drawn)))
+    log_value = FITS[max(correlations, key=correlations.__getitem__)](features, targets)
+    drawn = UNIT.distance_features(UNIT.sample(np.random.default_rng(1), 20_000))
+    noise_sd = math.sqrt(pooled_variance(by_point.values()))
+    killed = len({row["point"] for row in rows}) - len(numbers)
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in correlations.items())
     return Landscape(
         name=rows[0]["workload"],
         version=rows[0]["version"],
-        unit_space=unit_space,
         log_value=log_value,
         log_seconds=FITS["trees"](features, costs),
-        noise_sd=math.sqrt(squares / freedom) if freedom else 0.05,
-        best=known,
-        correlations=correlations,
-        points=len(numbers),
-        killed=len({row["point"] for row in rows}) - len(numbers),
+        noise_sd=noise_sd,
+        best=max(float(log_value(features).max()), float(log_value(drawn).max())),
+        fit=f"{len(numbers)} points ({killed} ended badly), noise {100 * noise_sd:.1f} %; "
+        f"held-out rank correlation: {shown}",
     )
-
-
-def _best_of(
-    log_value: Callable[[FloatArray], FloatArray], unit_space: UnitSpace, points: FloatArray
-) -> float:
-    return float(log_value(unit_space.distance_features(points)).max())
 
 
 # --- The strategies.
@@ -182,59 +161,45 @@ def _best_of(
 
 @dataclass(frozen=True)
 class Strategy:
-    """A sampler with settings, and how many presets and optima, each, it begins with."""
+    """A sampler with settings, and whether it begins with presets and optima."""
 
     sampler: str
-    settings: Mapping[str, object]
-    starts: int
+    starts: bool = False
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "auto": Strategy("auto", {}, 2),
-    "auto, more starts": Strategy("auto", {"startup_trials": 10}, 4),
-    "auto, no starts": Strategy("auto", {}, 0),
-    "auto, no hedge": Strategy("auto", {"hedge": 0.0}, 2),
-    "starts, then tpe": Strategy("tpe", {}, 2),
-    "tpe": Strategy("tpe", {}, 0),
-    "starts, then gp": Strategy("gp", {}, 2),
-    "forest": Strategy("forest", {}, 0),
-    "starts, then random": Strategy("random", {}, 2),
-    "random": Strategy("random", {}, 0),
+    "auto": Strategy("auto", starts=True),
+    "auto, no starts": Strategy("auto"),
+    "auto, no hedge": Strategy("auto", starts=True, settings={"hedge": 0.0}),
+    "starts, then tpe": Strategy("tpe", starts=True),
+    "tpe": Strategy("tpe"),
+    "starts, then gp": Strategy("gp", starts=True),
+    "random": Strategy("random"),
 }
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What one search came to.
-
-    `reached_s`: simulated seconds until the trial that is best by its runs is good for good, inf
-    where it never is. `regrets` are logarithms of the best that is known over: that trial in the
-    end, the one of which the sampler's model expects the most, and the best that was tried. Then of
-    the best of those that were promoted over: the best by that run, and by that and the search.
-    """
-
-    reached_s: float
-    regrets: tuple[float, ...]
 
 
 def replayed(
     landscape: Landscape, strategy: Strategy, seed: int, time_s: float, doublings: float
-) -> Replayed:
-    """A search as a study has it: trials are run again, and judged by all of their runs."""
+) -> list[float]:
+    """A search as a study has it: trials are run again, and judged by all of their runs.
+
+    The logarithms of the best that is known over the trial that is best by its runs in the end, the
+    one of which the sampler's model expects the most, and the best that was tried. Then of the best
+    of those that were promoted over the best by that run, and by that and the search.
+    """
     rng = np.random.default_rng([seed, 1])
     searcher = Searcher(
-        landscape.unit_space.space,
+        UNIT.space,
         strategy.sampler,
         check_settings(strategy.sampler, strategy.settings, "replay", "sampler"),
         seed,
         [Direction.MAXIMIZE],
         accepts=lambda values: accepts(landscape.name, values),
-        problem=problem_of(landscape.name, landscape.version, CORES),
+        problem=problem_of(landscape.name, landscape.version),
     )
-    queue: list[Options] = []
-    if strategy.starts:
-        queue = starts(landscape.name, landscape.version, CORES, strategy.starts)
-    observations, spent_s, reached_s, row = Observations(GOAL), 0.0, math.inf, 0
+    queue = starts(landscape.name, landscape.version) if strategy.starts else []
+    observations, spent_s, row = Observations(GOAL), 0.0, 0
 
     def ran(truth: float, trial_s: float, share: float = 1.0) -> Round:
         value = math.exp(truth + rng.normal() * share * landscape.noise_sd)
@@ -263,19 +228,13 @@ def replayed(
                 baseline.append(ran(0.0, 0.0))
                 observations.use_anchors(baseline)
         spent_s += truths[number][1]
-        best = observations.judgement.best
-        if best is None or landscape.best - truths[best][0] > math.log(WITHIN):
-            reached_s = math.inf
-        elif math.isinf(reached_s):
-            reached_s = spent_s
     searcher.rejudge(observations.for_searcher())
     regrets = {number: landscape.best - truth for number, (truth, _) in truths.items()}
     judgement = observations.judgement
     size = RunSize(scale=2.0**-doublings)
     believed = believed_there(judgement.believed(searcher.expected()), size)
     by_model = judgement.ranked(believed)
-    space = landscape.unit_space.space
-    kinds = kinds_first(space, {n: tried[n] for n in by_model}, {}, PROMOTED_MAX)
+    kinds = kinds_first(UNIT.space, {n: tried[n] for n in by_model}, {}, PROMOTED_MAX)
     known = {n: believed[n] for n in kinds if n in believed}
     varies_by = believed_there(SURE, size)[0].stdev
     chosen = []
@@ -287,66 +246,31 @@ def replayed(
         both = found.best_of_promotion, found.best
         chosen.append([best - there[number] for number in both if number is not None])
     in_search = regrets[judgement.ranked()[0]], regrets[by_model[0]], min(regrets.values())
-    return Replayed(reached_s, (*in_search, *map(statistics.fmean, zip(*chosen, strict=True))))
+    return [*in_search, *map(statistics.fmean, zip(*chosen, strict=True))]
 
 
 def main() -> None:
     """Fits, shows how well, replays."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("raw", type=Path)
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--strategies", nargs="+", choices=tuple(STRATEGIES), default=None)
+    parser.add_argument("--strategies", nargs="+", choices=tuple(STRATEGIES), default=STRATEGIES)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--time", type=float, default=3600.0, help="simulated seconds")
     parser.add_argument("--doublings", type=float, default=0.0, help="data of the promotion")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    recorded = read_rows(arguments.raw)
-    rows = [row for row in recorded if row["scale"] == arguments.scale]
-    if len({row["point"] for row in rows}) < 2 * PARTS:
-        parser.error(f"{arguments.raw}: fewer than {2 * PARTS} points of scale {arguments.scale}")
-    landscape = landscape_of(rows)
-    shown = ", ".join(f"{name} {value:.3f}" for name, value in landscape.correlations.items())
-    found: dict[str, Any] = {
-        "workload": landscape.name,
-        "points": landscape.points,
-        "killed": landscape.killed,
-        "rank_correlation": dict(landscape.correlations),
-        "noise_sd": landscape.noise_sd,
-        "strategies": {},
-    }
-    if not arguments.json:
-        print(
-            f"{landscape.name}: {landscape.points} points ({landscape.killed} ended badly), noise "
-            f"{100 * landscape.noise_sd:.1f} %; held-out rank correlation: {shown}"
-        )
-        heads = ("reached", "median s", *REGRETS.values())
-        print(f"{'strategy':<22}" + "".join(f"{head:>10}" for head in heads))
-    for name in arguments.strategies or STRATEGIES:
+    landscape = landscape_of(read_rows(arguments.raw))
+    print(f"{landscape.name}: {landscape.fit}")
+    print(f"{'strategy':<22}" + "".join(f"{head:>10}" for head in HEADS))
+    for name in arguments.strategies:
         runs = [
             replayed(landscape, STRATEGIES[name], seed, arguments.time, arguments.doublings)
             for seed in range(arguments.seeds)
         ]
-        times = [run.reached_s for run in runs]
-        means = {
-            key: statistics.fmean(100 * (1 - math.exp(-max(regret, 0.0))) for regret in regrets)
-            for key, *regrets in zip(REGRETS, *(run.regrets for run in runs), strict=True)
-        }
-        median_s = statistics.median(times)
-        reached = sum(map(math.isfinite, times))
-        found["strategies"][name] = {
-            "reached": reached,
-            "seeds": len(times),
-            "median_s": median_s if math.isfinite(median_s) else None,
-            **means,
-        }
-        if not arguments.json:
-            text = f"{median_s:,.0f}" if math.isfinite(median_s) else "never"
-            cells = (f"{reached}/{len(times)}", text)
-            cells += tuple(f"{regret:.1f}" for regret in means.values())
-            print(f"{name:<22}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
-    if arguments.json:
-        print(json.dumps(found, indent=1))
+        means = [
+            statistics.fmean(100 * (1 - math.exp(-max(regret, 0.0))) for regret in regrets)
+            for regrets in zip(*runs, strict=True)
+        ]
+        print(f"{name:<22}" + "".join(f"{mean:>10.1f}" for mean in means), flush=True)
 
 
 if __name__ == "__main__":

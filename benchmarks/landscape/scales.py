@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from record import read_rows
-from replay import rank_correlation
+from replay import pooled_variance, rank_correlation
 
 from lsmtune.study.budget import PROMOTED_MAX
 from lsmtune.study.promotion import in_same_order
@@ -39,16 +39,10 @@ def runs_of(rows: Sequence[Mapping[str, Any]], scale: float) -> Runs:
     return runs
 
 
-def log_variance(runs: Runs) -> float:
-    """Of a run, pooled; not a number where none was repeated."""
-    logs = [[math.log(value) for value in each] for each in runs.values() if len(each) > 1]
-    squares = sum((len(each) - 1) * statistics.variance(each) for each in logs)
-    return squares / sum(len(each) - 1 for each in logs) if logs else math.nan
-
-
 def spread_beyond_noise(small: Runs, large: Runs) -> float:
     """The standard deviation of the logarithm of one over the other that noise does not explain."""
-    noises = log_variance(small), log_variance(large)
+    logs = [[list(map(math.log, each)) for each in runs.values()] for runs in (small, large)]
+    noises = [pooled_variance(each) for each in logs]
     names = [name for name in small if name in large]
     means = [[statistics.fmean(map(math.log, runs[n])) for n in names] for runs in (small, large)]
     ratios = [there - here for here, there in zip(*means, strict=True)]
