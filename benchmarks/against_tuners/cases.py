@@ -159,10 +159,10 @@ class Case:
         return {k: self.scale * int(v) if k in _SCALED else v for k, v in options.items()}
 
 
-_YCSB = {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5}
 CASES: Mapping[str, Case] = {
-    "ycsb-a": Case("ycsb-a", _YCSB),
-    "ycsb-b": Case("ycsb-b", _YCSB),
+    "ycsb-a": Case(
+        "ycsb-a", {"recordcount": 300_000, "operationcount": 150_000, "compression_ratio": 0.5}
+    ),
     "overwrite": Case("overwrite", {"num": 400_000, "value_bytes": 400, "compression_ratio": 0.5}),
     # 1.2 GB in 1 GiB. Its runs write 1 GB, so that what they say is sustained.
     "ycsb-a-large": Case(
@@ -190,7 +190,6 @@ def study_spec(
     sampler: Mapping[str, object],
     seed: int,
     seconds: float,
-    start: Sequence[Options] = (),
     *,
     models: bool = True,
 ) -> Spec:
@@ -212,7 +211,6 @@ def study_spec(
         "baseline": dict(case.baseline),
         "options": dict(case.fixed),
         "space": case.space(),
-        "start": [dict(options) for options in start],
         "sampler": dict(sampler),
         "noise": {"calibration": 0},
         "guards": [],

@@ -76,22 +76,21 @@ RUN_SHARE = 8.0 / 60.0
 
 def available(names: Sequence[str]) -> list[str]:
     """The tuners whose packages are there; says which are not."""
+    found = []
     for name in names:
-        if name not in TUNERS:
-            raise SystemExit(f"--tuners: {name} is none of {', '.join(TUNERS)}")
         package = NEEDS.get(alone(name))
-        if package is not None and importlib.util.find_spec(package) is None:
+        if package is None or importlib.util.find_spec(package) is not None:
+            found.append(name)
+        else:
             print(f"{name} is left out: pip install {package}", file=sys.stderr)
-    needed = {name: NEEDS.get(alone(name)) for name in names}
-    return [n for n, p in needed.items() if p is None or importlib.util.find_spec(p) is not None]
+    return found
 
 
 def planned(arguments: argparse.Namespace) -> list[Key]:
     """All runs, in an order that favours no tuner; seed by seed, so that part of it is of use."""
-    keys: list[Key] = []
+    keys, tuners = list[Key](), available(arguments.tuners)
     for seed in range(1, arguments.seeds + 1):
         for workload in arguments.workloads:
-            tuners = available(arguments.tuners) if not keys else sorted({k[1] for k in keys})
             order = Random(f"{seed}/{workload}").sample(tuners, len(tuners))
             keys += [(workload, tuner, seed) for tuner in order]
     return keys
@@ -197,8 +196,8 @@ def gains(lines: Iterable[Mapping[str, Any]], workload: str) -> dict[str, float]
     return {name: math.exp(statistics.fmean(each[max(each)])) for name, each in logs.items()}
 
 
-def verify(arguments: argparse.Namespace) -> int:
-    """Measures what has not been measured; returns how many configurations have no rounds."""
+def verify(arguments: argparse.Namespace) -> None:
+    """Measures what has not been measured."""
     for workload in arguments.workloads:
         lines = read_lines(arguments.output)
         found = [s for s in searches(lines) if s.key[0] == workload]
@@ -215,7 +214,6 @@ def verify(arguments: argparse.Namespace) -> int:
         if best and batch_of(workload, best, final=True) not in finals:
             final = {name: configs[name] for name in best}
             side_by_side(arguments, workload, final, arguments.final_rounds, final=True)
-    return 0
 
 
 def batch_of(workload: str, names: Iterable[str], *, final: bool) -> str:
@@ -275,7 +273,7 @@ def side_by_side(
 # --- plan
 
 
-def plan(arguments: argparse.Namespace) -> int:
+def plan(arguments: argparse.Namespace) -> None:
     """Says what would run, and how long it takes on a quiet machine."""
     keys = planned(arguments)
     presets = sum(key[1] == PRESET for key in keys)
@@ -288,7 +286,6 @@ def plan(arguments: argparse.Namespace) -> int:
     run_s = RUN_SHARE * statistics.fmean(CASES[name].deadline_s for name in arguments.workloads)
     print(f"{len(keys)} searches: {search_s / 3600:.1f} h")
     print(f"some {cells:.0f} cells, verified: {runs * run_s / 3600:.1f} h")
-    return 0
 
 
 def main() -> None:
@@ -298,7 +295,7 @@ def main() -> None:
     parser.add_argument("step", choices=("plan", "search", "verify"))
     parser.add_argument("--output", type=Path, default=Path("runs.jsonl"))
     parser.add_argument("--workloads", nargs="+", default=list(CASES), choices=list(CASES))
-    parser.add_argument("--tuners", nargs="+", default=UNSHORTENED)
+    parser.add_argument("--tuners", nargs="+", default=UNSHORTENED, choices=TUNERS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=240.0, help="of each search")
     parser.add_argument("--share", type=float, default=1.0, help="of records and operations")

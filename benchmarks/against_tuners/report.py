@@ -86,7 +86,8 @@ def table(lines: Sequence[Mapping[str, Any]], workload: str, marks: Sequence[flo
         known = [gained.get(name_of(search.at(seconds)), math.nan) for search in found[tuner]]
         return statistics.median(known)
 
-    soon = {t: statistics.median(reached(s, marks_s, gained) for s in r) for t, r in found.items()}
+    times = {t: [reached(s, marks_s, gained) for s in runs] for t, runs in found.items()}
+    soon = {tuner: statistics.median(each) for tuner, each in times.items()}
     rivals = [[t for t in group if t in found] for group in (_ALONE, _OURS)]
     heads = ["tuner", "seeds", "trials", *(f"gain, {s:.0f} s" for s in marks_s), "within 5 %"]
     heads += ["of them", "guards hold"]
@@ -94,12 +95,12 @@ def table(lines: Sequence[Mapping[str, Any]], workload: str, marks: Sequence[flo
     rows = []
     for tuner in sorted(found, key=lambda t: (soon[t], -gain_at(t, whole_s))):
         runs = found[tuner]
-        times = [reached(search, marks_s, gained) for search in runs]
         held = [not broken.get(name_of(search.at(whole_s))) for search in runs]
         cells = [tuner, str(len(runs)), f"{statistics.median(s.trials for s in runs):.0f}"]
         cells += [f"{gain_at(tuner, mark_s):.2f}x" for mark_s in marks_s]
         cells += ["never" if math.isinf(soon[tuner]) else f"{soon[tuner]:.0f} s"]
-        cells += [f"{sum(map(math.isfinite, times))} of {len(runs)}", f"{sum(held)} of {len(runs)}"]
+        came = sum(map(math.isfinite, times[tuner]))
+        cells += [f"{came} of {len(runs)}", f"{sum(held)} of {len(runs)}"]
         for group in rivals:
             others = [other for other in group if other != tuner]
             cells += [sooner(soon[tuner], [soon[o] for o in others], whole_s)]

@@ -40,14 +40,7 @@ from unittest.mock import patch
 
 import numpy as np
 import optuna
-from cases import (
-    CASES,
-    KNOBS,
-    METRIC,
-    Case,
-    Options,
-    study_spec,
-)
+from cases import CASES, KNOBS, METRIC, Case, Options, study_spec
 
 from lsmtune.cli.tune import tune_runner
 from lsmtune.engines.ready import known_presets
@@ -268,33 +261,28 @@ def by_smac(
         ).optimize()
 
 
-def by_flaml(name: str) -> Peer:
-    def run(
-        case: Case, starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate
-    ) -> None:
-        tune: Any = importlib.import_module("flaml.tune")
-        searchers: Any = importlib.import_module("flaml.tune.searcher.blendsearch")
-        space = {}
-        for k in KNOBS:
-            numbers = tune.lograndint if k.log else tune.randint  # without their upper bound
-            space[k.name] = (
-                tune.choice(list(k.choices)) if k.choices else numbers(k.low, k.high + 1)
-            )
-        searcher = getattr(searchers, name)(
-            metric="value",
-            mode="max",
-            space=space,
-            points_to_evaluate=[case.to_values(options) for options in starts],
-            time_budget_s=seconds,
-            seed=seed,
-        )
-        tune.run(
-            lambda values: {"value": evaluate(case.to_options(values), 1.0)},
-            **{"metric": "value", "mode": "max", "search_alg": searcher},
-            **{"time_budget_s": seconds, "num_samples": -1, "verbose": 0},
-        )
-
-    return run
+def by_flaml(
+    case: Case, starts: Sequence[Options], seed: int, seconds: float, evaluate: Evaluate
+) -> None:
+    tune: Any = importlib.import_module("flaml.tune")
+    searchers: Any = importlib.import_module("flaml.tune.searcher.blendsearch")
+    space = {}
+    for k in KNOBS:
+        numbers = tune.lograndint if k.log else tune.randint  # without their upper bound
+        space[k.name] = tune.choice(list(k.choices)) if k.choices else numbers(k.low, k.high + 1)
+    searcher = searchers.BlendSearch(
+        metric="value",
+        mode="max",
+        space=space,
+        points_to_evaluate=[case.to_values(options) for options in starts],
+        time_budget_s=seconds,
+        seed=seed,
+    )
+    tune.run(
+        lambda values: {"value": evaluate(case.to_options(values), 1.0)},
+        **{"metric": "value", "mode": "max", "search_alg": searcher},
+        **{"time_budget_s": seconds, "num_samples": -1, "verbose": 0},
+    )
 
 
 PEERS: Mapping[str, Peer] = {
@@ -304,8 +292,7 @@ PEERS: Mapping[str, Peer] = {
         lambda seed, _begin: optuna.samplers.RandomSampler(seed=seed), HALVING
     ),
     "smac": by_smac,
-    "flaml-cfo": by_flaml("CFO"),
-    "flaml-blendsearch": by_flaml("BlendSearch"),
+    "flaml-blendsearch": by_flaml,
 }
 
 
@@ -313,13 +300,11 @@ PEERS: Mapping[str, Peer] = {
 class Own:
     """A search of lsmtune's own.
 
-    `starts`: the points that `auto` begins with, stated in the study. `changed`: `auto` has another
-    part, or lacks one. `models`: it may search a part of the data first. `promotes`: its best
-    trials run on more data before its seconds are over.
+    `changed`: `auto` has another part, or lacks one. `models`: it may search a part of the data
+    first. `promotes`: its best trials run on more data before its seconds are over.
     """
 
     sampler: Mapping[str, object]
-    starts: bool = False
     changed: Callable[[], AbstractContextManager[object]] = nullcontext
     models: bool = True
     promotes: bool = False
@@ -353,9 +338,6 @@ OURS: Mapping[str, Own] = {
     "auto": Own({"name": "auto"}),
     "auto-promoted": Own({"name": "auto"}, promotes=True),
     "tpe": Own({"name": "tpe"}),
-    "gp": Own({"name": "gp"}),
-    "gp-starts": Own({"name": "gp"}, starts=True),
-    "tpe-starts": Own({"name": "tpe"}, starts=True),
     "auto-no-hedge": Own({"name": "auto", "hedge": 0.0}),
     "auto-more-starts": Own({"name": "auto", "startup_trials": 10}, changed=_with_more_starts),
     "auto-no-starts": Own({"name": "auto"}, changed=_without_starts),
@@ -367,7 +349,7 @@ OURS: Mapping[str, Own] = {
 PRESET, WITH_OURS, SHORT = "preset", "+ours", "-short"
 SHORTER = 0.1  # of the operations of a run, by a script whose user has no time for all of them
 TUNERS = (*OURS, *PEERS, PRESET, *(name + kind for kind in (WITH_OURS, SHORT) for name in PEERS))
-NEEDS = {"smac": "smac", "flaml-cfo": "flaml", "flaml-blendsearch": "flaml"}
+NEEDS = {"smac": "smac", "flaml-blendsearch": "flaml"}
 
 
 def alone(tuner: str) -> str:
@@ -435,9 +417,8 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
     """`lsmtune tune` until its seconds are over."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder, own.changed():
         given = (Path(folder), CASES[arguments.workload], arguments.share)
-        asked = (arguments.seed, arguments.seconds)
-        first = first_points(*given, *asked)[1:] if own.starts else []
-        spec = study_spec(*given, own.sampler, *asked, first, models=own.models)
+        asked = (own.sampler, arguments.seed, arguments.seconds)
+        spec = study_spec(*given, *asked, models=own.models)
         chosen, stop = tune_runner(spec), threading.Event()
         late = threading.Timer(clock.left_s(), stop.set)
         late.daemon = True

@@ -52,8 +52,9 @@ def reports(row: Row, *, charged: bool) -> Iterator[tuple[int, float]]:
             yield report
 
 
-def judged(rows: Sequence[Row], best: Row, settings: Mapping[str, Any], *, charged: bool) -> str:
+def judged(rows: Sequence[Row], best: Row, *, charged: bool) -> str:
     """One line: how many runs end early with `best` as the best trial, and what that saves."""
+    settings = check_settings(FAR_BEHIND.name, {}, "endings.py", "pruner")
     pruner = FAR_BEHIND.make(**settings)
     study = optuna.create_study(direction="maximize")
     told = dict(reports(best, charged=charged))
@@ -76,13 +77,9 @@ def judged(rows: Sequence[Row], best: Row, settings: Mapping[str, Any], *, charg
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("raw", type=Path, nargs="+")
-    parser.add_argument("--ratio", type=float, default=0.5)
-    parser.add_argument("--warmup", type=float, default=0.25)
     parser.add_argument("--charged", action="store_true")
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    given = {"ratio": arguments.ratio, "warmup": arguments.warmup}
-    settings = check_settings(FAR_BEHIND.name, given, "endings.py", "pruner")
     for raw in arguments.raw:
         rows = [row for row in read_rows(raw) if row["scale"] == 1.0 and row["outcome"] == "ok"]
         rows = sorted((row for row in rows if row[METRIC]), key=lambda row: row[METRIC])
@@ -93,7 +90,7 @@ def main() -> None:
             "the best": rows[-1],
         }
         for name, row in best.items():
-            line = judged(rows, row, settings, charged=arguments.charged)
+            line = judged(rows, row, charged=arguments.charged)
             print(f"{raw.stem}: beside {name} ({row[METRIC]:,.0f} ops/s) {line}", flush=True)
 
 
