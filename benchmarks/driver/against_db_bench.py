@@ -20,7 +20,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from db_bench_peer import LOADED, SHARED_OPTIONS, options_file, run_db_bench
+from db_bench_peer import LOADED, SHARED_OPTIONS, different, run_db_bench
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
@@ -98,35 +98,24 @@ def run_round(arguments: argparse.Namespace, row: Row, number: int) -> None:
             row.driver_ops_s.append(run_driver(arguments, row, number + 1, ours))
 
         def db_bench(*, histogram: bool) -> None:
-            directory = Path(scratch) / f"db_bench-{histogram}"
-            peer = run_db_bench(
-                arguments.db_bench,
-                directory,
-                row.name,
-                num=arguments.num,
-                reads=arguments.reads,
-                threads=row.threads,
-                seed=number + 1,
-                histogram=histogram,
-            )
             kept = row.db_bench_histogram_ops_s if histogram else row.db_bench_ops_s
-            kept.append(peer.throughput_ops_s)
+            kept.append(
+                run_db_bench(
+                    arguments.db_bench,
+                    Path(scratch) / f"db_bench-{histogram}",
+                    row.name,
+                    num=arguments.num,
+                    reads=arguments.reads,
+                    threads=row.threads,
+                    seed=number + 1,
+                    histogram=histogram,
+                )
+            )
 
         runs = [driver, lambda: db_bench(histogram=False), lambda: db_bench(histogram=True)]
         for run in runs if number % 2 == 0 else reversed(runs):
             run()
-        theirs = options_file(Path(scratch) / "db_bench-False")
-        row.different_options = different(options_file(ours / "db"), theirs)
-
-
-def different(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
-    """Options that the two databases do not share; listeners only report errors in db_bench."""
-    names = sorted(ours.keys() | theirs.keys())
-    return [
-        f"{name}: {ours.get(name)} | {theirs.get(name)}"
-        for name in names
-        if ours.get(name) != theirs.get(name) and "listeners" not in name
-    ]
+        row.different_options = different(ours / "db", Path(scratch) / "db_bench-False")
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
+from configparser import RawConfigParser
 from pathlib import Path
+
+from lsmtune.programs.db_bench_output import ROCKSDB, parse_db_bench
 
 # db_bench's flags set these where the engine's own defaults differ. Both sides get them, and the
 # OPTIONS files of the two databases are compared, so that nothing else differs unsaid.
@@ -31,16 +33,6 @@ SHARED_OPTIONS = {
 LIBRARY_PERF_LEVEL = 2
 LOADED = ("overwrite", "readrandom", "readseq", "seekrandom")
 
-_RESULT = re.compile(r"^(?P<name>\w+)\s*:\s+[\d.]+ micros/op (?P<ops_s>\d+) ops/sec", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class PeerRun:
-    """What db_bench said of one measured benchmark."""
-
-    throughput_ops_s: float
-    output: str
-
 
 def run_db_bench(
     binary: Path,
@@ -52,10 +44,10 @@ def run_db_bench(
     threads: int,
     seed: int,
     histogram: bool,
-) -> PeerRun:
-    """Runs benchmark `name` in an empty `directory`; `histogram` records latencies, as we do.
+) -> float:
+    """The throughput of benchmark `name` (ops/s) in an empty `directory`.
 
-    Raises CalledProcessError when db_bench fails and ValueError when it printed no result.
+    `histogram` records latencies, as we do. Raises CalledProcessError when db_bench fails.
     """
     steps = ["filluniquerandom", "flush", "waitforcompaction"] if name in LOADED else []
     command = [
@@ -79,10 +71,10 @@ def run_db_bench(
         f"--perf_level={LIBRARY_PERF_LEVEL}",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = [m for m in _RESULT.finditer(done.stdout) if m["name"] == name]
-    if not found:
-        raise ValueError(f"db_bench printed no result for {name}: {done.stdout[-500:]}")
-    return PeerRun(float(found[-1]["ops_s"]), done.stdout)
+    result = parse_db_bench(done.stdout, binary.name, ROCKSDB).result_of(name)
+    if result is None or result.throughput_ops_s is None:
+        raise SystemExit(f"db_bench printed no result for {name}: {done.stdout[-500:]}")
+    return result.throughput_ops_s
 
 
 def options_file(directory: Path) -> dict[str, str]:
@@ -91,14 +83,22 @@ def options_file(directory: Path) -> dict[str, str]:
     As `section/name` to value.
     """
     newest = max(directory.glob("OPTIONS-*"), key=lambda path: path.name)
+    parser = RawConfigParser(delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(newest)
     _, _, cache = (directory / "LOG").read_text().partition("block_cache_options:")
     said = re.findall(r"(\w+) ?: (\S+)", cache.partition("persistent_cache")[0])
-    section, found = "", {f"block_cache/{name}": value for name, value in said}
-    for line in newest.read_text().splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            section = text
-        elif "=" in text and not text.startswith("#"):
-            name, _, value = text.partition("=")
-            found[f"{section}/{name}"] = value
+    found = {f"block_cache/{name}": value for name, value in said}
+    for section in parser.sections():
+        found |= {f"{section}/{name}": value for name, value in parser[section].items()}
     return found
+
+
+def different(ours: Path, theirs: Path) -> list[str]:
+    """Options that two databases do not share; listeners only report errors in db_bench."""
+    one, other = options_file(ours), options_file(theirs)
+    return [
+        f"{name}: {one.get(name)} | {other.get(name)}"
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name) and "listeners" not in name
+    ]

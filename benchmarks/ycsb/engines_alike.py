@@ -7,8 +7,12 @@ options are YCSB-cpp's properties.
 
 from __future__ import annotations
 
-import re
+import sys
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "driver"))
+
+from db_bench_peer import different
 
 BLOCK_CACHE_BYTES = 32 << 20
 # Values as random as YCSB's do not compress; without compression both sides write the same bytes.
@@ -30,7 +34,6 @@ ENGINE_OPTIONS = {
     },
 }
 _TABLE_SECTION = '[TableOptions/BlockBasedTable "default"]'
-_CAPACITY = re.compile(r"^\s+capacity : (\d+)$", re.MULTILINE)
 
 
 def ycsb_cpp_properties(engine: str, database: Path, scratch: Path) -> dict[str, str]:
@@ -40,7 +43,7 @@ def ycsb_cpp_properties(engine: str, database: Path, scratch: Path) -> dict[str,
     """
     if engine == "leveldb":
         return {f"leveldb.{name}": value for name, value in ENGINE_OPTIONS[engine].items()}
-    text = newest_options_file(database).read_text()
+    text = max(database.glob("OPTIONS-*"), key=lambda path: path.name).read_text()
     if _TABLE_SECTION not in text or str(database) in text:
         raise ValueError(f"{database}: an OPTIONS file that cannot be used for another database")
     cache = f"{_TABLE_SECTION}\n  block_cache={BLOCK_CACHE_BYTES}"
@@ -49,35 +52,9 @@ def ycsb_cpp_properties(engine: str, database: Path, scratch: Path) -> dict[str,
     return {"rocksdb.optionsfile": str(file)}
 
 
-def newest_options_file(database: Path) -> Path:
-    """The OPTIONS file that RocksDB wrote last. Raises ValueError where there is none."""
-    return max(database.glob("OPTIONS-*"), key=lambda path: path.name)
-
-
 def different_options(engine: str, ours: Path, theirs: Path) -> list[str]:
     """What the options of two databases differ in, ours and theirs, as the engine wrote them down.
 
     Empty for LevelDB, which writes nothing down.
     """
-    if engine == "leveldb":
-        return []
-    one, other = _written(ours), _written(theirs)
-    return [
-        f"{name}: {one.get(name)} | {other.get(name)}"
-        for name in sorted(one.keys() | other.keys())
-        if one.get(name) != other.get(name)
-    ]
-
-
-def _written(database: Path) -> dict[str, str]:
-    section, found = "", {}
-    for line in newest_options_file(database).read_text().splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            section = text
-        elif "=" in text and not text.startswith("#"):
-            name, _, value = text.partition("=")
-            found[f"{section}/{name}"] = value
-    capacities = _CAPACITY.findall((database / "LOG").read_text())
-    found["LOG/block_cache capacity"] = capacities[0] if capacities else "not said"
-    return found
+    return [] if engine == "leveldb" else different(ours, theirs)
