@@ -15,7 +15,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.request import Limits, Prepared, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.workloads.stated import make_workload
+from lsmtune.workloads.stated import state_workload
 
 LIMITS = Limits(deadline_s=1800.0, memory_bytes=12 << 30, disk_bytes=40 << 30)
 _LOADED_PHASES = 2  # load, settle
@@ -23,12 +23,8 @@ _SETTLE = Phase("settle", PhaseKind.SETTLE)
 
 
 def read_workload(file: Path, properties: Mapping[str, str]) -> Workload:
-    """What the product makes of a workload file of YCSB with `properties` over it.
-
-    Raises InputError.
-    """
-    given = {name: found.value for name, found in properties_of([file], {}).items()}
-    return make_workload("ycsb", {**given, **properties}, str(file))
+    """What the product makes of a workload file of YCSB with `properties` over it."""
+    return state_workload("ycsb", {}, str(file), properties_of([file], properties)).workload
 
 
 @dataclass(frozen=True)
