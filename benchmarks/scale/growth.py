@@ -40,6 +40,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "fleet"))
 
+import numpy as np
 from hdrh.histogram import HdrHistogram
 from optuna.distributions import distribution_to_json
 from optuna.storages._rdb import models
@@ -61,7 +62,8 @@ from lsmtune.report.importance import Method
 from lsmtune.report.render import to_html
 from lsmtune.report.source import read_study
 from lsmtune.report.study import study_document
-from lsmtune.search.sampler import Suggestion, suggest
+from lsmtune.search.sampler import Suggestion, suggestion_of
+from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.build import parse_spec
 from lsmtune.study.judging import Observations
 from lsmtune.study.loop import tune
@@ -89,7 +91,7 @@ seed: 1
 """
 BEGUN = 20  # trials of the loop itself, before the others are written
 ANCHOR_EVERY = 10
-_WORST = 25  # trials of the loop that are timed, two anchors or three among them
+TIMED = 25  # trials of the loop, two anchors or three among them
 
 
 # --- What plays the engine
@@ -193,21 +195,11 @@ def grown(directory: Path, count: int) -> Path:
     return part.rename(path)
 
 
-def random_point(spec: Spec, draws: random.Random) -> Suggestion:
-    """A configuration of the space, as quickly as can be."""
-
-    def draw(_name: str, distribution: Any) -> Any:
-        if hasattr(distribution, "choices"):
-            return draws.choice(distribution.choices)
-        low, high, step = distribution.low, distribution.high, distribution.step
-        if distribution.log:
-            at = math.exp(draws.uniform(math.log(low), math.log(high)))
-        else:
-            at = draws.uniform(low, high)
-        at = low + step * round((at - low) / step) if step else at
-        return min(max(round(at) if isinstance(low, int) else at, low), high)
-
-    return suggest(spec.space, draw)
+def random_points(spec: Spec, count: int) -> Iterator[Suggestion]:
+    """Configurations of the space, as quickly as can be."""
+    unit_space = make_unit_space(spec.space)
+    for point in unit_space.sample(np.random.default_rng(1), count):
+        yield suggestion_of(spec.space, unit_space.decode(point))
 
 
 def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -> None:
@@ -219,13 +211,12 @@ def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -
     known, began = spec.space.distributions(), datetime(2026, 11, 1)
     trials, params, values = [], [], []
     as_json = {name: distribution_to_json(each) for name, each in known.items()}
-
-    for number in range(len(first), count):
+    drawn_points = random_points(spec, count - len(first))
+    for number, drawn in enumerate(drawn_points, len(first)):
         if number % ANCHOR_EVERY == 0:
             run = runner.measured(baseline, draws.getrandbits(32))
             store.insert(replace(stored(Role.ANCHOR, None, baseline, run), repeat=anchors))
             anchors += 1
-        drawn = random_point(spec, draws)
         config = candidate_config(spec, number, drawn.values)
         run = runner.measured(config, draws.getrandbits(32))
         store.insert(stored(Role.TRIAL, number, config, run))
@@ -290,11 +281,11 @@ def copied(path: Path) -> Iterator[Path]:
         shutil.rmtree(copy)
 
 
-def of_loop(path: Path, count: int, sampler: str, trials: int) -> dict[str, Any]:
+def of_loop(path: Path, count: int, sampler: str) -> dict[str, Any]:
     """Going on with a study: to begin again, and each trial."""
-    spec, runner = spec_of(path.parent, count + 10 * trials, sampler), SimulatedRunner()
+    spec, runner = spec_of(path.parent, count + 10 * TIMED, sampler), SimulatedRunner()
     with copied(path) as copy:
-        ended = Ended(trials)
+        ended = Ended(TIMED)
         with open_study(copy, spec) as folder:
             tune(spec, folder, runner, ENGINE, ended, stop=ended.stop, clock=runner.clock)
     # The first one pays for imports, and for what is remembered later.
@@ -333,13 +324,10 @@ def of_report(path: Path) -> dict[str, Any]:
 
 
 def of_page(path: Path) -> dict[str, Any]:
-    """The live page: reading the study for the first time, and again when it has grown."""
-    watched = Watched("0", path)
+    """The live page: reading the study, and drawing it."""
     began_s = time.process_time()
-    watched.page()
-    first_s = time.process_time()
-    watched.page()
-    return {"live_page_s": first_s - began_s, "again_s": time.process_time() - first_s}
+    Watched("0", path).page()
+    return {"live_page_s": time.process_time() - began_s}
 
 
 def of_judging(count: int, hosts: int, repeat: int = 20) -> dict[str, Any]:
@@ -381,12 +369,11 @@ def of_judging(count: int, hosts: int, repeat: int = 20) -> dict[str, Any]:
     return {kind: each[1:] for kind, each in judged.items()}
 
 
-def of_asking(count: int, sampler: str, repeat: int = 12) -> dict[str, Any]:
-    """Asking for trials after `count` of them; in memory."""
-    spec, draws, trials = spec_of(Path(), 1, sampler), random.Random(1), []
+def of_asking(count: int, repeat: int = 12) -> dict[str, Any]:
+    """Asking `auto` for trials after `count` of them; in memory."""
+    spec, draws, trials = spec_of(Path(), 1, "auto"), random.Random(1), []
     known = spec.space.distributions()
-    for number in range(count):
-        drawn = random_point(spec, draws)
+    for number, drawn in enumerate(random_points(spec, count)):
         trial = create_trial(
             params=dict(drawn.params),
             distributions={name: known[name] for name in drawn.params},
@@ -414,12 +401,9 @@ FIGURES: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "live page": lambda path, _count: of_page(path),
     "judging, 1 host": lambda _path, count: of_judging(count, 1),
     "judging, 1,000 hosts": lambda _path, count: of_judging(count, 1000),
+    "asking auto": lambda _path, count: of_asking(count),
     **{
-        f"asking {sampler}": lambda _path, count, name=sampler: of_asking(count, name)
-        for sampler in ("tpe", "auto", "forest")
-    },
-    **{
-        f"loop {sampler}": lambda path, count, name=sampler: of_loop(path, count, name, _WORST)
+        f"loop {sampler}": lambda path, count, name=sampler: of_loop(path, count, name)
         for sampler in ("random", "tpe", "auto", "forest", "gp")
     },
 }
