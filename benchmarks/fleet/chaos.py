@@ -241,7 +241,6 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=4, help="runs that begin between two kills")
     parser.add_argument("--port", type=int, default=16679)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=Path, help="a new folder for everything, kept in the end")
     parser.add_argument("--tuner", nargs=2, metavar=("BASE", "ADDRESS"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.tuner:
@@ -253,8 +252,7 @@ def main() -> None:
     random.seed(asked.seed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
-        base = asked.keep or Path(name)
-        base.mkdir(exist_ok=True)
+        base = Path(name)
         with Network(base) as network, Cluster(base, asked.port, network) as cluster:
             for host in range(asked.hosts):
                 cluster.start(f"h{host}")

@@ -18,7 +18,7 @@ os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 from network import Network
-from simulated_hosts import Hill, SimulatedRunner
+from simulated_hosts import SimulatedRunner, hill
 
 from lsmtune.cli.worker import own_address, ray_arguments
 from lsmtune.driver.runner import Runner
@@ -57,15 +57,12 @@ _APART_S = 3.0
 class Cluster:
     """A context with a head and nodes, all of which are ended when it is left.
 
-    With a `network` each has a namespace of its own there; else they share this machine's. `low`:
-    at a low priority.
+    With a `network` each has a namespace of its own there; else they share this machine's. They
+    have a low priority.
     """
 
-    def __init__(
-        self, base: Path, port: int, network: Network | None = None, *, low: bool = True
-    ) -> None:
+    def __init__(self, base: Path, port: int, network: Network | None = None) -> None:
         self.base, self.port, self.network = base, port, network
-        self._priority = _LOW if low else []
         self.address = own_address(BEYOND) if network is None else network.add("head")
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._addresses = {"head": self.address}
@@ -91,7 +88,7 @@ class Cluster:
         arguments = ray_arguments(join, self._addresses[name], self.port, name)
         ray = [sys.executable, "-m", "ray.scripts.scripts", *arguments, *agent]
         self.daemons[name] = subprocess.Popen(
-            self.on(name, [*self._priority, *ray]),
+            self.on(name, [*_LOW, *ray]),
             env=os.environ | {DIRECTORY: str(self.base / "hosts")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -134,10 +131,9 @@ def fleet_at(address: str, runner: Runner) -> RayFleet:
             time.sleep(1.0)
 
 
-def simulated(run_s: float, log: Path, **more: float) -> SimulatedRunner:
+def simulated(run_s: float, log: Path) -> SimulatedRunner:
     """A run of `run_s` seconds, noted in `log`."""
-    speed = Hill("write_buffer_size", 16 << 20, 2 << 20)
-    return SimulatedRunner(speed, run_s=run_s, engine=ENGINE, log=log, **more)  # type: ignore[arg-type]
+    return SimulatedRunner(hill, run_s=run_s, engine=ENGINE, log=log)
 
 
 class Warnings(TuneObserver):
