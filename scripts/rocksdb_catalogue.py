@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 import sys
+from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,10 @@ READ_ONLY_OPTIONS = {"TableOptions/BlockBasedTable": ("block_cache",)}
 
 def read_sections(text: str) -> tuple[str, dict[str, dict[str, str]]]:
     """Version of the RocksDB that wrote `text`, and section -> option -> default."""
-    sections: dict[str, dict[str, str]] = {}
-    current: dict[str, str] = {}
-    for line in text.splitlines():
-        header = re.match(r'\[(\S+?)(?: "default")?\]$', line.strip())
-        if header:
-            current = sections.setdefault(header.group(1), {})
-        elif "=" in line and not line.lstrip().startswith("#"):
-            name, value = line.strip().split("=", 1)
-            current[name] = value
+    parser = RawConfigParser(delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(text)
+    sections = {name.partition(" ")[0]: dict(parser[name]) for name in parser.sections()}
     version = sections.pop("Version")["rocksdb_version"]
     return version, sections
 

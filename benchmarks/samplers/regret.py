@@ -41,13 +41,9 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Job):
     """What one search came to: its regret after each number of trials, and what it took."""
 
-    sampler: str
-    seed: int
-    trials: int
-    noise_sd: float
     regret: dict[str, float | None]
     elapsed_s: float
 
@@ -66,7 +62,7 @@ def run(job: Job, checkpoints: Sequence[int]) -> Row:
     elapsed_s = time.perf_counter() - began
     reached = {str(n): runs.regrets[n - 1] for n in checkpoints if n <= job.trials}
     finite = {n: value if math.isfinite(value) else None for n, value in reached.items()}
-    return Row(job.sampler, job.seed, job.trials, job.noise_sd, finite, round(elapsed_s, 3))
+    return Row(**asdict(job), regret=finite, elapsed_s=round(elapsed_s, 3))
 
 
 def jobs_of(arguments: argparse.Namespace) -> list[Job]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -102,9 +101,8 @@ def _record(db_bench: str, given: argparse.Namespace, place: Path, trace: Path) 
 
 
 def _lsmtune(*arguments: str) -> Any:
-    code = "import sys; from lsmtune.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, *arguments]
-    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ, check=True)
+    command = [sys.executable, "-m", "lsmtune.cli.main", *arguments]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(found.stdout)
 
 
