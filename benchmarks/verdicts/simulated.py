@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from simulations.document import document, report_of
+from simulations.document import document
 from simulations.simulate import simulate
-from simulations.table import report_view
+from simulations.table import view
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,11 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if asked.studies < 100:
         parser.error(f"--studies: found {asked.studies}; at least 100 say anything of a rate")
-    report = report_of(simulate(asked.studies, asked.seed), asked.seed)
+    found = document(simulate(asked.studies, asked.seed), asked.seed)
     if asked.output is not None:
-        asked.output.write_text(json.dumps(document(report), indent=2) + "\n", encoding="utf-8")
-    Console(width=None if sys.stdout.isatty() else 150, highlight=False).print(report_view(report))
-    return 1 if report.broken else 0
+        asked.output.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    Console(width=None if sys.stdout.isatty() else 150, highlight=False).print(view(found))
+    return 0 if found["ok"] else 1
 
 
 if __name__ == "__main__":

@@ -2,88 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from simulations.detectors import FALSE_ALARMS_MOST, NOISE_COVERAGE_LEAST
-from simulations.document import Report, ScenarioResult
-from simulations.playing import CONFIDENCE, PAIRS_MAX
-from simulations.rates import Rate
-
 NOT_KNOWN = "-"
+Part = Mapping[str, Any]  # of the document
 
 
-def report_view(report: Report) -> RenderableType:
+def view(document: Part) -> RenderableType:
     """Tables of the proofs beside the naive ways, of the detectors, and what is not as stated."""
+    scenarios, confidence = document["scenarios"], document["confidence"]
     parts: list[RenderableType] = [
         Text(
-            f"{report.studies:,} simulated studies each, seed {report.seed}: a look after every "
-            f"pair, at most {PAIRS_MAX} pairs, confidence {CONFIDENCE:g}",
+            f"{document['studies']:,} simulated studies each, seed {document['seed']}: a look "
+            f"after every pair, at most {document['pairs_max']} pairs, confidence {confidence:g}",
             style="bold",
         ),
-        _scenarios([each for each in report.scenarios if each.scenario.is_equal], "A/A"),
-        _scenarios([each for each in report.scenarios if not each.scenario.is_equal], "effect"),
+        _scenarios([each for each in scenarios if each["ratio"] == 1.0], "A/A", confidence),
+        _scenarios([each for each in scenarios if each["ratio"] != 1.0], "effect", confidence),
         Text(
             "holds: the interval at the end has the true ratio in it; "
             "naive t: baseline always first, Student's t interval looked at after every pair; "
             "naive best: after all pairs the fastest single run wins",
             style="dim",
         ),
-        _detectors(report),
+        _detectors(document),
     ]
-    parts += [Text(f"NOT AS STATED: {line}", style="red") for line in report.broken]
-    if not report.broken:
+    parts += [Text(f"NOT AS STATED: {line}", style="red") for line in document["broken"]]
+    if document["ok"]:
         parts.append(Text("every rate is as stated", style="green"))
     return Group(*parts)
 
 
-def _scenarios(results: list[ScenarioResult], kind: str) -> Table:
+def _scenarios(results: Sequence[Part], kind: str, confidence: float) -> Table:
     table = Table(box=None, pad_edge=False, title_justify="left")
     table.add_column(kind, no_wrap=True)
-    error = 1.0 - CONFIDENCE
-    titles = [f"wrong, at most {_per_cent(error)}", "proved", "equivalent", "pairs"]
-    titles += [f"holds, at least {_per_cent(CONFIDENCE)}", "naive t: wrong", "holds"]
+    titles = [f"wrong, at most {_per_cent(1.0 - confidence)}", "proved", "equivalent", "pairs"]
+    titles += [f"holds, at least {_per_cent(confidence)}", "naive t: wrong", "holds"]
     for title in (*titles, "naive best: wrong"):
         table.add_column(title, justify="right")
     for each in results:
-        proof = each.proof
+        proof, student = each["proof"], each["naive_student_after_every_pair"]
         table.add_row(
-            each.scenario.about,
-            _with_interval(proof.wrong_rate),
-            _share(proof.power),
-            _share(proof.equivalent_rate),
-            f"{proof.pairs_median:g}",
-            _with_interval(proof.coverage),
-            _share(each.student.wrong_rate),
-            _share(each.student.coverage),
-            _share(each.best_run.wrong_rate),
+            each["about"],
+            _with_interval(proof["wrong_rate"]),
+            _share(proof["power"]),
+            _share(proof["equivalent_rate"]),
+            f"{proof['pairs_median']:g}",
+            _with_interval(proof["coverage"]),
+            _share(student["wrong_rate"]),
+            _share(student["coverage"]),
+            _share(each["naive_best_single_run"]["wrong_rate"]),
         )
     return table
 
 
-def _detectors(report: Report) -> Table:
+def _detectors(document: Part) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("change points, noise", "rate", "stated"):
         table.add_column(title, justify="left" if title.startswith("change") else "right")
-    for case, seen in report.anchors:
-        stated = "" if case.changes else f"at most {_per_cent(FALSE_ALARMS_MOST)}"
-        what = "a change is seen" if case.changes else "a change is seen falsely"
-        table.add_row(f"{case.about}: {what}", _with_interval(seen), stated)
-    for kind, held in report.noise:
-        about = f"noise of {kind.runs} runs: its interval holds"
-        table.add_row(about, _with_interval(held), f"at least {_per_cent(NOISE_COVERAGE_LEAST)}")
+    for case in document["change_points"]:
+        most = case["false_alarm_rate_max"]
+        what = "a change is seen" if case["has_change"] else "a change is seen falsely"
+        stated = "" if most is None else f"at most {_per_cent(most)}"
+        table.add_row(f"{case['about']}: {what}", _with_interval(case["seen_rate"]), stated)
+    for kind in document["noise"]:
+        about = f"noise of {kind['runs']} runs: its interval holds"
+        stated = f"at least {_per_cent(kind['coverage_min'])}"
+        table.add_row(about, _with_interval(kind["coverage"]), stated)
     return table
 
 
-def _with_interval(rate: Rate | None) -> str:
-    if rate is None:
-        return NOT_KNOWN
-    return f"{_per_cent(rate.share)} ({100 * rate.low:.1f} to {100 * rate.high:.1f})"
+def _with_interval(rate: Part) -> str:
+    return f"{_share(rate)} ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
 
 
-def _share(rate: Rate | None) -> str:
-    return NOT_KNOWN if rate is None else _per_cent(rate.share)
+def _share(rate: Part | None) -> str:
+    return NOT_KNOWN if rate is None else _per_cent(rate["share"])
 
 
 def _per_cent(share: float) -> str:
