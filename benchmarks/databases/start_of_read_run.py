@@ -11,7 +11,6 @@ the copy. The target is at most 2 % of the load.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -22,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from trees import LIMITS, well, write
+
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
@@ -30,14 +31,13 @@ from lsmtune.experiment.database_files import goldens_in
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.observer import Observer
 from lsmtune.model.config import Config
-from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.measurement import Measurement
+from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.workloads.stated import make_workload
 
 ENGINES = ("rocksdb", "leveldb")
 TARGET_PER_CENT = 2.0
-LIMITS = Limits(deadline_s=3600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,7 @@ class Remembering:
         cancel: threading.Event | None = None,
     ) -> Measurement:
         """Performs `request`; raises SystemExit when it does not end well."""
-        self.last = self._runner.run(request, on_message, cancel)
-        if self.last.outcome is not Outcome.OK:
-            raise SystemExit(f"driver: {self.last.outcome}: {self.last.error}")
+        self.last = well(self._runner.run(request, on_message, cancel))
         return self.last
 
 
@@ -155,18 +153,14 @@ def main() -> None:
             f"{found.start_per_cent_of_load:>6.2f}% {TARGET_PER_CENT:>7g}%"
         )
     if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        document = {
-            "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "cpus": os.cpu_count(),
-            "load_average": load_average,
-            "num": arguments.num,
-            "key_bytes": workload.key_bytes,
-            "value_bytes": workload.value_bytes,
-            "engines": {engine: asdict(found) for engine, found in figures.items()},
-        }
-        path = arguments.output / "start_of_read_run.json"
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        write(
+            arguments.output / "start_of_read_run.json",
+            load_average=load_average,
+            num=arguments.num,
+            key_bytes=workload.key_bytes,
+            value_bytes=workload.value_bytes,
+            engines={engine: asdict(found) for engine, found in figures.items()},
+        )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ Both depend on the machine, and a busy one makes both longer: `load_average` say
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -26,6 +25,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from trees import LIMITS, well, write
+
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
@@ -33,13 +34,12 @@ from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.model.config import Config
-from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.measurement import Measurement
+from lsmtune.model.request import RunRequest
 from lsmtune.workloads.stated import make_workload
 
 TRIAL_TARGET = 2.0
 PAIR_TARGET_S = 120.0
-LIMITS = Limits(deadline_s=3600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 LAYOUTS = (Config(), Config({"compression": "kLZ4Compression", "write_buffer_size": 16 << 20}))
 
 
@@ -58,9 +58,7 @@ class Times:
 
 def measured_s(measurement: Measurement) -> float:
     """Seconds of the measure phases and their drains. Raises SystemExit for a run that failed."""
-    if measurement.outcome is not Outcome.OK:
-        raise SystemExit(f"a run ended {measurement.outcome}: {measurement.error}")
-    phases = [phase for phase in measurement.phases if phase.kind == "measure"]
+    phases = [phase for phase in well(measurement).phases if phase.kind == "measure"]
     return sum(phase.elapsed_s + phase.drain_s for phase in phases)
 
 
@@ -143,18 +141,14 @@ def main() -> None:
     )
     loads.append(os.getloadavg())
     if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        document = {
-            "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "cpus": os.cpu_count(),
-            "load_average": loads,
-            "trial_over_measured": ratio,
-            "trials": [asdict(times) for times in of_trials],
-            "pair": asdict(of_pair),
-            "pair_over_measured": of_pair.ratio,
-        }
-        path = arguments.output / "time_of_a_trial.json"
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        write(
+            arguments.output / "time_of_a_trial.json",
+            load_average=loads,
+            trial_over_measured=ratio,
+            trials=[asdict(times) for times in of_trials],
+            pair=asdict(of_pair),
+            pair_over_measured=of_pair.ratio,
+        )
 
 
 if __name__ == "__main__":

@@ -11,12 +11,15 @@ load, and of an operation that reads a random record (`ycsb-c`, uniform, a block
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "driver"))
+
+from overhead import write
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
@@ -106,8 +109,12 @@ def load(layout: str, load_seed: int, fast: bool, directory: Path) -> Tree:
 
 
 def performed(request: RunRequest) -> Measurement:
-    """The run of `request`. Raises SystemExit when it does not end well."""
-    measurement = NativeRunner(find_driver()).run(request)
+    """The run of `request`, which has to end well."""
+    return well(NativeRunner(find_driver()).run(request))
+
+
+def well(measurement: Measurement) -> Measurement:
+    """A run that ended well. Raises SystemExit for any other."""
     if measurement.outcome is not Outcome.OK:
         raise SystemExit(f"a run ended {measurement.outcome}: {measurement.error}")
     return measurement
@@ -142,15 +149,9 @@ def main() -> None:
                     flush=True,
                 )
     if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        document = {
-            "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "cpus": os.cpu_count(),
-            "load_average": (before, os.getloadavg()),
-            "trees": [asdict(tree) for tree in trees],
-        }
+        loads = (before, os.getloadavg())
         path = arguments.output / "trees.json"
-        path.write_text(json.dumps(document, indent=1) + "\n")
+        write(path, load_average=loads, trees=[asdict(tree) for tree in trees])
 
 
 if __name__ == "__main__":

@@ -11,27 +11,21 @@ db_bench, and writes every raw figure to a JSON file, after each row.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
 import tempfile
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from db_bench_peer import LOADED, SHARED_OPTIONS, different, run_db_bench
+from overhead import last_phase, write
 
-from lsmtune.driver.conversation import find_driver
-from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import build_type
 from lsmtune.model.config import Build, Config, EngineIdentity
-from lsmtune.model.measurement import Outcome
-from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 NAMES = ("fillrandom", "overwrite", "readrandom", "readseq", "seekrandom")
-LIMITS = Limits(deadline_s=600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 
 
 @dataclass
@@ -74,18 +68,10 @@ def workload(name: str, num: int, operations: int, threads: int) -> Workload:
 def run_driver(arguments: argparse.Namespace, row: Row, seed: int, directory: Path) -> float:
     """One run of the driver; its throughput without the drain, which db_bench does not charge."""
     operations = arguments.num if row.name == "fillrandom" else arguments.reads
-    request = RunRequest(
-        engine=EngineIdentity("rocksdb", library=str(arguments.library)),
-        config=Config(SHARED_OPTIONS, "db_bench's defaults"),
-        workload=workload(row.name, arguments.num, operations, row.threads),
-        seed=seed,
-        limits=LIMITS,
-        directory=directory,
-    )
-    measurement = NativeRunner(find_driver()).run(request)
-    if measurement.outcome is not Outcome.OK:
-        raise SystemExit(f"driver: {measurement.outcome}: {measurement.error}")
-    return measurement.phases[-1].throughput_ops_s
+    engine = EngineIdentity("rocksdb", library=str(arguments.library))
+    config = Config(SHARED_OPTIONS, "db_bench's defaults")
+    own = workload(row.name, arguments.num, operations, row.threads)
+    return last_phase(engine, config, own, seed, directory).throughput_ops_s
 
 
 def run_round(arguments: argparse.Namespace, row: Row, number: int) -> None:
@@ -161,24 +147,15 @@ def main() -> None:
             for line in row.different_options:
                 print(f"    not the same option: {line}")
             if arguments.output is not None:
-                write(arguments, rows, load_before)
-
-
-def write(arguments: argparse.Namespace, rows: list[Row], load_before: tuple[float, ...]) -> None:
-    """Keeps the raw figures with what is needed to judge them."""
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    document = {
-        "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpus": os.cpu_count(),
-        "load_average_before": load_before,
-        "load_average_after": os.getloadavg(),
-        "num": arguments.num,
-        "reads_per_thread": arguments.reads,
-        "library": str(arguments.library),
-        "rows": [asdict(row) for row in rows],
-    }
-    path = arguments.output / "against_db_bench.json"
-    path.write_text(json.dumps(document, indent=1) + "\n")
+                write(
+                    arguments.output / "against_db_bench.json",
+                    load_average_before=load_before,
+                    load_average_after=os.getloadavg(),
+                    num=arguments.num,
+                    reads_per_thread=arguments.reads,
+                    library=str(arguments.library),
+                    rows=[asdict(each) for each in rows],
+                )
 
 
 if __name__ == "__main__":

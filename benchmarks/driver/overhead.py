@@ -38,22 +38,31 @@ NAMES = (
 LIMITS = Limits(deadline_s=600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 
 
-def measure(name: str, keys: int, operations: int, seed: int) -> PhaseMeasurement:
-    """One phase of `name` over `keys` keys on the no-op engine."""
-    phase = Phase(name, PhaseKind.MEASURE, name, operations_per_thread=operations)
-    with tempfile.TemporaryDirectory() as scratch:
-        request = RunRequest(
-            engine=EngineIdentity("noop"),
-            config=Config(),
-            workload=Workload(name, (phase,), num=keys),
-            seed=seed,
-            limits=LIMITS,
-            directory=Path(scratch),
-        )
-        measurement = NativeRunner(find_driver()).run(request)
+def last_phase(
+    engine: EngineIdentity, config: Config, workload: Workload, seed: int, directory: Path
+) -> PhaseMeasurement:
+    """The last phase of a run in the empty `directory`."""
+    request = RunRequest(engine, config, workload, seed, directory, LIMITS)
+    measurement = NativeRunner(find_driver()).run(request)
     if measurement.outcome is not Outcome.OK:
         raise SystemExit(f"driver: {measurement.outcome}: {measurement.error}")
     return measurement.phases[-1]
+
+
+def measure(name: str, keys: int, operations: int, seed: int) -> PhaseMeasurement:
+    """One phase of `name` over `keys` keys on the no-op engine."""
+    phase = Phase(name, PhaseKind.MEASURE, name, operations_per_thread=operations)
+    workload = Workload(name, (phase,), num=keys)
+    with tempfile.TemporaryDirectory() as scratch:
+        return last_phase(EngineIdentity("noop"), Config(), workload, seed, Path(scratch))
+
+
+def write(path: Path, **figures: object) -> None:
+    """Keeps raw figures in the file `path`, with what is needed to judge them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    date_utc = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    document = {"date_utc": date_utc, "cpus": os.cpu_count(), **figures}
+    path.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def main() -> None:
@@ -75,17 +84,14 @@ def main() -> None:
     full = measure("filluniquerandom", arguments.keys, arguments.keys, 1)
     print(f"peak memory writing each of {arguments.keys} keys once: {full.rss_bytes_max >> 20} MiB")
     if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        document = {
-            "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "cpus": os.cpu_count(),
-            "load_average": os.getloadavg(),
-            "operations": arguments.operations,
-            "keys": arguments.keys,
-            "ns_per_operation": costs,
-            "rss_bytes_max": full.rss_bytes_max,
-        }
-        (arguments.output / "overhead.json").write_text(json.dumps(document, indent=1) + "\n")
+        write(
+            arguments.output / "overhead.json",
+            load_average=os.getloadavg(),
+            operations=arguments.operations,
+            keys=arguments.keys,
+            ns_per_operation=costs,
+            rss_bytes_max=full.rss_bytes_max,
+        )
 
 
 if __name__ == "__main__":

@@ -17,18 +17,17 @@ every raw figure to the output after each row.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from driver_side import DriverSide, lookups_found, phase_of, read_workload
 from engines_alike import ENGINE_OPTIONS, different_options, ycsb_cpp_properties
+from overhead import write
 from ycsb_cpp_peer import YcsbCpp, lookups
 
 from lsmtune.driver.conversation import find_driver
@@ -207,23 +206,6 @@ def operations_of(arguments: argparse.Namespace, name: str) -> int:
     return int(arguments.scans if name == _SCANNING else arguments.operations)
 
 
-def write(arguments: argparse.Namespace, rows: list[Row], load_before: tuple[float, ...]) -> None:
-    """Keeps the raw figures with what is needed to judge them."""
-    document = {
-        "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpus": os.cpu_count(),
-        "load_average_before": load_before,
-        "load_average_after": os.getloadavg(),
-        "engine": arguments.engine,
-        "library": arguments.library.name,
-        "options": ENGINE_OPTIONS[arguments.engine],
-        "records": arguments.records,
-        "rows": [asdict(row) for row in rows],
-    }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps(document, indent=1) + "\n")
-
-
 def measure(bench: Bench) -> None:
     """Runs every row and prints it as soon as it is complete."""
     arguments, load_before, rows = bench.arguments, os.getloadavg(), []
@@ -239,7 +221,16 @@ def measure(bench: Bench) -> None:
             for line in row.different_options:
                 print(f"    not the same option: {line}")
             if arguments.output is not None:
-                write(arguments, rows, load_before)
+                write(
+                    arguments.output,
+                    load_average_before=load_before,
+                    load_average_after=os.getloadavg(),
+                    engine=arguments.engine,
+                    library=arguments.library.name,
+                    options=ENGINE_OPTIONS[arguments.engine],
+                    records=arguments.records,
+                    rows=[asdict(each) for each in rows],
+                )
 
 
 def main() -> None:

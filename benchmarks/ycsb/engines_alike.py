@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+# Both comparisons of the driver share what is there.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "driver"))
 
 from db_bench_peer import different
