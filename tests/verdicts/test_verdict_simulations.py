@@ -12,21 +12,21 @@ import pytest
 from simulations import simulate as simulation
 from simulations.detectors import ANCHOR_CASES, NOISE_CASES, AnchorCase
 from simulations.document import document
-from simulations.naive import best_single_run, student_after_every_pair
 from simulations.playing import (
     Look,
     Pairs,
     Rule,
+    best_single_run,
     coins,
     draw_pairs,
     play,
     proof_rule,
+    student_after_every_pair,
     useful_looks,
 )
-from simulations.rates import rate
 from simulations.scenarios import QUIET, SCENARIOS, Scenario, random_walk
 from simulations.simulate import Simulated, check_skipping, looks_at_all, simulate
-from simulations.summary import broken_promises, summarise
+from simulations.summary import broken_promises, rate, summarise
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.verdict import VerdictOutcome

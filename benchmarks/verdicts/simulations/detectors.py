@@ -8,8 +8,8 @@ import numpy as np
 
 from lsmtune.stats.changepoint import segments
 from lsmtune.stats.noise import noise_of
-from simulations.rates import Rate
 from simulations.scenarios import QUIET, Machine, level_shift, normal, outliers, student
+from simulations.summary import Rate
 
 # What the docstrings of `stats.changepoint` and `stats.noise` state.
 FALSE_ALARMS_MOST = 0.05

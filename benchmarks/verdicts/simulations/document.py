@@ -12,10 +12,9 @@ from simulations.detectors import (
     NOISE_COVERAGE_LEAST,
 )
 from simulations.playing import CONFIDENCE, PAIRS_MAX
-from simulations.rates import rate
 from simulations.scenarios import SCENARIOS
 from simulations.simulate import Simulated
-from simulations.summary import broken_promises, summarise
+from simulations.summary import broken_promises, rate, summarise
 
 
 def document(simulated: Simulated, seed: int) -> dict[str, Any]:

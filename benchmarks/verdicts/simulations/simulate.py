@@ -9,16 +9,17 @@ import numpy as np
 
 from lsmtune.errors import LsmtuneError
 from simulations.detectors import ANCHOR_CASES, NOISE_CASES
-from simulations.naive import best_single_run, student_after_every_pair
 from simulations.playing import (
     CONFIDENCE,
     PAIRS_MAX,
     Look,
     Pairs,
+    best_single_run,
     coins,
     draw_pairs,
     play,
     proof_rule,
+    student_after_every_pair,
     useful_looks,
 )
 from simulations.scenarios import SCENARIOS, Scenario
