@@ -27,6 +27,7 @@ import numpy as np
 from strategies import PLANNED, STRATEGIES, Runs
 
 NEEDS_SMAC = ("smac", "smac-default")
+NOISE_SD = 0.05  # of the logarithm of a measurement
 QUICK = ("random", "sobol", "tpe", "forest", "cmaes", "gp", "nsga2", "optuna-default")
 
 
@@ -68,7 +69,7 @@ def run(job: Job, checkpoints: Sequence[int]) -> Row:
 def jobs_of(arguments: argparse.Namespace) -> list[Job]:
     """Every search that is asked for; those that plan ahead once per number of trials."""
     return [
-        Job(sampler, seed, trials, arguments.noise)
+        Job(sampler, seed, trials, NOISE_SD)
         for seed, sampler in itertools.product(range(arguments.seeds), arguments.samplers)
         for trials in (arguments.trials if sampler in PLANNED else [max(arguments.trials)])
     ]
@@ -128,7 +129,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--samplers", nargs="+", choices=able, default=None)
     parser.add_argument("--seeds", type=int, default=None, help="how many; 20, or 2 with --quick")
     parser.add_argument("--trials", type=int, nargs="+", default=None, help="50 200, or 20")
-    parser.add_argument("--noise", type=float, default=0.05, help="sd of the log of a measurement")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--raw", type=Path, default=None, help="JSON lines: read, and added to")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

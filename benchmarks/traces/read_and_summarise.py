@@ -19,7 +19,6 @@ import platform
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +32,12 @@ CASES = ((5_000_000, 100_000), (10_000_000, 1_000_000), (20_000_000, 20_000_000)
 LARGE = (150_000_000, 100_000_000)
 
 
-def generate(target: Path, path: Path, records: int, keys: int) -> None:
-    """Write the trace of a case to `path`."""
-    program = target / "release" / "examples" / "generate_trace"
-    subprocess.run([str(program), str(path), str(records), str(keys)], check=True)
-
-
 def inspect(target: Path, trace: Path) -> dict[str, Any]:
     """One reading: the driver's figures."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(inspect_request(trace, RANGES_DEFAULT, None), file)
         file.flush()
-        program = target / "release" / "lsmtune-driver"
-        command = [str(program), "--request", file.name]
+        command = [target / "release" / "lsmtune-driver", "--request", file.name]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     messages = [json.loads(line) for line in done.stdout.splitlines()]
     summary = next(each for each in messages if each["type"] == "trace_summary")
@@ -65,7 +57,8 @@ def inspect(target: Path, trace: Path) -> dict[str, Any]:
 def measure(target: Path, folder: Path, case: tuple[int, int], repeats: int) -> dict[str, Any]:
     """A case: its trace, read `repeats` times."""
     trace = folder / "benchmark.trace"
-    generate(target, trace, *case)
+    program = target / "release" / "examples" / "generate_trace"
+    subprocess.run([program, trace, *map(str, case)], check=True)
     try:
         runs = [inspect(target, trace) for _ in range(repeats)]
     finally:
@@ -91,17 +84,15 @@ def show(case: dict[str, Any]) -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Measure every case, print it, and write the raw figures."""
-    parser = argparse.ArgumentParser(
-        description="How fast inspect_trace reads traces, and in how much memory."
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target-dir", type=Path, required=True, help="cargo's target folder")
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--large", action="store_true", help="a trace of 10 GB too")
     parser.add_argument("--json", type=Path, help="write the raw figures here")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     cases = []
     for case in (*CASES, LARGE) if options.large else CASES:
         cases.append(measure(options.target_dir, options.directory, case, options.repeat))

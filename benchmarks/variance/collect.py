@@ -36,6 +36,8 @@ from lsmtune.workloads.stated import make_workload
 
 LIMITS = Limits(deadline_s=300.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 LONGER = 4
+# What `analyse.py` looks at.
+OBSERVED = ("sustained_throughput_ops_s", "elapsed_s", "drain_s", "cpu_us_per_operation", "steal_s")
 
 # Sizes that take a second or two on the machine of docs/benchmarks.
 CASES: dict[str, tuple[str, str, dict[str, object]]] = {
@@ -111,19 +113,10 @@ def _side(measurement: Measurement, pauses: Sequence[Paused]) -> dict[str, Any]:
     if measurement.outcome is not Outcome.OK:
         raise SystemExit(f"a run ended {measurement.outcome}: {measurement.error}")
     phase = measurement.phases[-1]
-    return {
-        "sustained_throughput_ops_s": phase.sustained_throughput_ops_s,
-        "throughput_ops_s": phase.throughput_ops_s,
-        "elapsed_s": phase.elapsed_s,
-        "drain_s": phase.drain_s,
-        "cpu_us_per_operation": phase.cpu_us_per_operation,
-        "latency_us_p99": phase.latency_us_p99,
-        "steal_s": phase.steal_s,
-        "stall_s": phase.stall_s,
-        "steps": _slices([pause for pause in pauses if pause.index == len(measurement.phases) - 1])
-        or [
-            [step.elapsed_s, step.operations, step.cpu_s, step.steal_s] for step in phase.intervals
-        ],
+    steps = _slices([pause for pause in pauses if pause.index == len(measurement.phases) - 1])
+    return {name: getattr(phase, name) for name in OBSERVED} | {
+        "steps": steps
+        or [[step.elapsed_s, step.operations, step.cpu_s, step.steal_s] for step in phase.intervals]
     }
 
 

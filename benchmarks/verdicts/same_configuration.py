@@ -30,13 +30,13 @@ CASES = {
 KEPT = ("outcome", "ratio", "ratio_low", "ratio_high", "pairs", "method", "why")
 
 
-def verdict(case: str, seed: int, pairs: int, method: str) -> dict[str, object]:
+def verdict(case: str, seed: int, pairs: int) -> dict[str, object]:
     """One verdict, as a line of the output."""
     engine, workload = case.split()
     sizes = [flag for size in CASES[case] for flag in ("-w", size)]
     command = [sys.executable, "-m", "lsmtune.cli.main", "verify", "default", "default"]
     command += ["--engine", engine, "--workload", workload, *sizes, "--seed", str(seed)]
-    command += ["--pairs", str(pairs), "--method", method, "--no-crash-test", "--json"]
+    command += ["--pairs", str(pairs), "--no-crash-test", "--json"]
     started_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 3, 4):
@@ -57,7 +57,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--method", default="auto")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +64,7 @@ def main() -> None:
     cases = itertools.islice(itertools.cycle(CASES), arguments.count)
     with arguments.output.open("a") as output:
         for number, case in enumerate(cases):
-            line = verdict(case, first + number, arguments.pairs, arguments.method)
+            line = verdict(case, first + number, arguments.pairs)
             output.write(json.dumps(line) + "\n")
             output.flush()
     lines = [json.loads(text) for text in arguments.output.read_text().splitlines()]
