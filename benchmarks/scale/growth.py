@@ -5,7 +5,7 @@
 
 A study of RocksDB's ten basic options on a simulated runner, whose rows have the size of real ones
 (7 KB each). It begins with twenty real trials of the study's loop. The others, one anchor after
-every ten of them, are written to the two databases directly, since nobody waits for 100,000 trials
+every ten of them, are written to the two databases directly, since nobody waits for 10,000 trials
 of the loop. Then `tune` goes on with it: what it takes to begin again is one figure, each of the
 next trials another, with everything between the end of one run and the begin of the next. Then the
 page of the study is drawn. Judging and asking are also measured alone, in memory, on more trials.
@@ -31,7 +31,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -42,11 +41,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "fleet"))
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
-from optuna.distributions import distribution_to_json
-from optuna.storages._rdb import models
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 from simulated_hosts import simulated_phase
-from sqlalchemy import insert
 
 from lsmtune.dashboard.watch import Watched
 from lsmtune.driver.messages import Message
@@ -202,17 +198,19 @@ def random_points(spec: Spec, count: int) -> Iterator[Suggestion]:
         yield suggestion_of(spec.space, unit_space.decode(point))
 
 
+def finished_trial(spec: Spec, drawn: Suggestion, value: float | None) -> FrozenTrial:
+    """A trial of `drawn` that ended well."""
+    known = spec.space.distributions()
+    distributions = {name: known[name] for name in drawn.params}
+    return create_trial(params=dict(drawn.params), distributions=distributions, value=value)
+
+
 def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -> None:
     """Adds random trials that ended well up to `count`, and their anchors."""
-    store, storage = folder.measurements, folder.optuna_study()._storage
-    baseline, draws = baseline_config(spec), random.Random(1)
-    first = {row.trial for row in store.of(Role.TRIAL)}
+    store, baseline, draws = folder.measurements, baseline_config(spec), random.Random(1)
+    first = len({row.trial for row in store.of(Role.TRIAL)})
     anchors = len(store.of(Role.ANCHOR))
-    known, began = spec.space.distributions(), datetime(2026, 11, 1)
-    trials, params, values = [], [], []
-    as_json = {name: distribution_to_json(each) for name, each in known.items()}
-    drawn_points = random_points(spec, count - len(first))
-    for number, drawn in enumerate(drawn_points, len(first)):
+    for number, drawn in enumerate(random_points(spec, count - first), first):
         if number % ANCHOR_EVERY == 0:
             run = runner.measured(baseline, draws.getrandbits(32))
             store.insert(replace(stored(Role.ANCHOR, None, baseline, run), repeat=anchors))
@@ -220,21 +218,7 @@ def fill(spec: Spec, folder: StudyFolder, runner: SimulatedRunner, count: int) -
         config = candidate_config(spec, number, drawn.values)
         run = runner.measured(config, draws.getrandbits(32))
         store.insert(stored(Role.TRIAL, number, config, run))
-        at = began + timedelta(seconds=10 * number)
-        trial = {"trial_id": number + 1, "number": number, "study_id": 1}
-        trial |= {"state": TrialState.COMPLETE, "_datetime_start_utc": at}
-        trials.append(trial | {"_datetime_complete_utc": at + timedelta(seconds=10)})
-        for name, value in drawn.params.items():
-            inner = known[name].to_internal_repr(value)
-            param = {"trial_id": number + 1, "param_name": name, "param_value": inner}
-            params.append(param | {"distribution_json": as_json[name]})
-        kind = models.TrialValueModel.TrialValueType.FINITE
-        value = spec.goal.value([run])
-        of_trial = {"trial_id": number + 1, "objective": 0}
-        values.append(of_trial | {"value": value, "value_type": kind})
-    with storage._backend.engine.begin() as connection:
-        for model, rows in (("Trial", trials), ("TrialParam", params), ("TrialValue", values)):
-            connection.execute(insert(getattr(models, f"{model}Model")), rows)
+        folder.begin_trial(finished_trial(spec, drawn, spec.goal.value([run])))
 
 
 # --- The figures
@@ -372,13 +356,9 @@ def of_judging(count: int, hosts: int, repeat: int = 20) -> dict[str, Any]:
 def of_asking(count: int, repeat: int = 12) -> dict[str, Any]:
     """Asking `auto` for trials after `count` of them; in memory."""
     spec, draws, trials = spec_of(Path(), 1, "auto"), random.Random(1), []
-    known = spec.space.distributions()
     for number, drawn in enumerate(random_points(spec, count)):
-        trial = create_trial(
-            params=dict(drawn.params),
-            distributions={name: known[name] for name in drawn.params},
-            value=speed_of(dict(drawn.values)) * draws.gauss(1.0, 0.02),
-        )
+        value = speed_of(dict(drawn.values)) * draws.gauss(1.0, 0.02)
+        trial = finished_trial(spec, drawn, value)
         trial.number = number
         trials.append(trial)
     searcher = make_searcher(spec, lambda _: "")
