@@ -147,7 +147,6 @@ def lasting(workload: dict[str, Any], at: dict[str, Any], path: Path) -> Path:
 
 
 def main() -> None:
-    """Adds the cases that the output has not, and prints all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose names contain this")
     parser.add_argument("--runs", type=Path, default=Path("carry-runs"))

@@ -126,7 +126,6 @@ def measure(engine: str, workload: Workload, repeat: int, scratch: Path) -> Figu
 
 
 def main() -> None:
-    """Prints one row per engine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num", type=int, default=2_000_000)
     parser.add_argument("--value-bytes", type=int, default=1000)

@@ -117,7 +117,6 @@ def pair(records: int, operations: int, scratch: Path) -> Times:
 
 
 def main() -> None:
-    """Prints two rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trial-records", type=int, default=300_000)
     parser.add_argument("--trials", type=int, default=8)

@@ -121,7 +121,6 @@ def well(measurement: Measurement) -> Measurement:
 
 
 def main() -> None:
-    """Prints a row per tree."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--scratch", type=Path, default=None, help="folder for the databases")

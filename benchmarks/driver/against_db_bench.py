@@ -105,7 +105,6 @@ def run_round(arguments: argparse.Namespace, row: Row, number: int) -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--db-bench", type=Path, default=shutil.which("db_bench"))
     parser.add_argument(
@@ -125,7 +124,6 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs every row and prints it as soon as it is complete."""
     arguments = parse_arguments()
     if arguments.db_bench is None:
         raise SystemExit("db_bench not found on PATH: install rocksdb-tools, or give --db-bench")

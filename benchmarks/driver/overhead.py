@@ -66,7 +66,6 @@ def write(path: Path, **figures: object) -> None:
 
 
 def main() -> None:
-    """Prints one row per operation, then the memory figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--operations", type=int, default=10_000_000)

@@ -230,7 +230,6 @@ def run(
 
 
 def main() -> None:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--kills", type=int, default=100, help="of all kinds, stalls included")
     parser.add_argument("--kinds", nargs="+", choices=list(KILLS), default=list(KILLS))

@@ -106,7 +106,6 @@ def tune_here(base: Path, address: str, hosts: int, run_s: float, each: int) -> 
 
 
 def main() -> None:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--run", type=float, default=15.0, help="seconds of a run")

@@ -68,7 +68,6 @@ def called(
 
 
 def main() -> None:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--output", type=Path)

@@ -373,7 +373,6 @@ def _percent(logs: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("raw", type=Path, nargs="*")
     parser.add_argument("--output", type=Path)

@@ -117,7 +117,6 @@ class Recorder:
 
 
 def main() -> None:
-    """Records what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("workload", choices=tuple(RECORDED))
     parser.add_argument("--configurations", type=int, default=300)

@@ -250,7 +250,6 @@ def replayed(
 
 
 def main() -> None:
-    """Fits, shows how well, replays."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("raw", type=Path)
     parser.add_argument("--strategies", nargs="+", choices=tuple(STRATEGIES), default=STRATEGIES)

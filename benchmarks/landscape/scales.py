@@ -51,7 +51,6 @@ def spread_beyond_noise(small: Runs, large: Runs) -> float:
 
 
 def main() -> None:
-    """Compares every scale of every file with the target."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("raw", type=Path, nargs="+")
     for path in parser.parse_args().raw:

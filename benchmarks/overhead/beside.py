@@ -227,7 +227,6 @@ def rates(phase: dict[str, Any], slices: list[Slice]) -> dict[bool, list[float]]
 
 
 def main() -> None:
-    """Runs it, and prints the interval."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("page", "fleet"))
     parser.add_argument("--study", type=Path, help="page: the folder of a study")

@@ -27,7 +27,7 @@ import numpy as np
 import optuna
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import RDBStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState, create_trial
 
 from lsmtune.experiment.folder import create_study, open_storage
 from lsmtune.model.config import OptionValue
@@ -140,19 +140,11 @@ def fill(storage: RDBStorage, space: Space, count: int, begin: int) -> None:
     searcher = Searcher(space, "random", {}, begin + 1, DIRECTIONS)
     for _ in range(count):
         proposal = searcher.ask()
-        template = proposal.trial
-        finished = FrozenTrial(
-            number=-1,
-            trial_id=-1,
-            state=TrialState.COMPLETE,
+        finished = create_trial(
             value=value_of(proposal.values, rng),
-            datetime_start=template.datetime_start,
-            datetime_complete=template.datetime_start,
-            params=template.params,
-            distributions=template.distributions,
+            params=proposal.trial.params,
+            distributions=proposal.trial.distributions,
             user_attrs={OUTCOME: "ok"},
-            system_attrs={},
-            intermediate_values={},
         )
         storage.create_new_trial(study_id, finished)
 
@@ -214,7 +206,6 @@ def print_table(results: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> None:
 
 
 def main() -> None:
-    """Measures, prints a table, and writes the raw figures where asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samplers", default="tpe,forest,random", help="joined by commas")
     parser.add_argument("--trials", type=int, nargs="+", default=[100, 1000])

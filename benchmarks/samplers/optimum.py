@@ -84,7 +84,6 @@ def _pairs(unit_space: UnitSpace, point: FloatArray) -> FloatArray:
 
 
 def main() -> None:
-    """Prints the optimum and how often it was reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)

@@ -123,7 +123,6 @@ def summary(rows: Sequence[Row], arguments: argparse.Namespace) -> list[dict[str
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     able = [name for name in STRATEGIES if name not in NEEDS_SMAC or find_spec("smac")]
     parser.add_argument("--samplers", nargs="+", choices=able, default=None)
@@ -163,7 +162,6 @@ def run_all(arguments: argparse.Namespace) -> list[Row]:
 
 
 def main() -> None:
-    """Runs what is missing and prints the medians."""
     arguments = parse_arguments()
     rows = run_all(arguments)
     table = summary(rows, arguments)

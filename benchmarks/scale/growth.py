@@ -445,7 +445,6 @@ def table(path: Path, code: str) -> None:
 
 
 def main() -> None:
-    """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--figures", nargs="+", default=list(FIGURES), choices=FIGURES)

@@ -85,7 +85,6 @@ def show(case: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure every case, print it, and write the raw figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target-dir", type=Path, required=True, help="cargo's target folder")
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))

@@ -197,7 +197,6 @@ def ways(lines: Sequence[Line]) -> dict[str, Estimates]:
 
 
 def main() -> None:
-    """Prints a table for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pairs", type=Path)
     arguments = parser.parse_args()

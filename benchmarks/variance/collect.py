@@ -150,7 +150,6 @@ def rounds(count: int, rng: random.Random) -> Iterator[tuple[int, str, Way]]:
 
 
 def main() -> None:
-    """Adds lines to the output, one a pair."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))

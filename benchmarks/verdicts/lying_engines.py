@@ -198,7 +198,6 @@ def table(lines: Sequence[dict[str, object]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Adds what is missing to the output, and prints the table of all that is in it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, action="append")
     parser.add_argument("--only", default="", help="lies that contain this text")

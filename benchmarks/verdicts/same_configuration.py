@@ -53,7 +53,6 @@ def verdict(case: str, seed: int, pairs: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Adds verdicts to the output, and counts all that are in it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--pairs", type=int, default=12)

@@ -85,7 +85,6 @@ def shown(line: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Adds what is missing to the output, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=7)

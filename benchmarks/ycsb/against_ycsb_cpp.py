@@ -180,7 +180,6 @@ class Bench:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -234,7 +233,6 @@ def measure(bench: Bench) -> None:
 
 
 def main() -> None:
-    """Loads what runs start from, then measures."""
     arguments = parse_arguments()
     if build_type(arguments.library, arguments.engine) is Build.OWN_SNAPPY:
         why = "only the driver would load the Snappy beside it"
