@@ -63,14 +63,22 @@ def overlaps(runs: Sequence[Run]) -> int:
     return count
 
 
-def given_up(log: Path) -> list[tuple[str, float]]:
-    """Which host was given up, and when, in the `log` of what the user was told."""
-    said = [json.loads(line) for line in log.read_text().splitlines()]
-    found = [(_GIVEN_UP.match(line["text"]), line["unix_s"]) for line in said]
-    return [(match[1], unix_s) for match, unix_s in found if match]
+def given_up(log: Path) -> list[tuple[str, float, str]]:
+    """Which host was given up, when, and why, in the `log` of what the user was told.
+
+    The reason is without names and numbers.
+    """
+    found = []
+    for line in map(json.loads, log.read_text().splitlines()):
+        if match := _GIVEN_UP.match(line["text"]):
+            reason = re.split(r"[:.]", line["text"].split(": ", 1)[1])[0]
+            found.append((match[1], line["unix_s"], reason))
+    return found
 
 
-def late_runs(runs: Sequence[Run], ends: Sequence[tuple[str, float]]) -> list[tuple[Run, float]]:
+def late_runs(
+    runs: Sequence[Run], ends: Sequence[tuple[str, float, str]]
+) -> list[tuple[Run, float]]:
     """Those that ended after their actor was given up, with how many seconds after that.
 
     An actor that was given up is never asked again; a host goes on with a new one.
@@ -81,7 +89,7 @@ def late_runs(runs: Sequence[Run], ends: Sequence[tuple[str, float]]) -> list[tu
     found = []
     for run in runs:
         began_s = first_s[run.host, run.pid]
-        since = [t for host, t in ends if host == run.host and began_s < t < run.last_unix_s]
+        since = [t for host, t, _ in ends if host == run.host and began_s < t < run.last_unix_s]
         if run.ended and since:
             found.append((run, run.last_unix_s - min(since)))
     return found
@@ -116,7 +124,7 @@ def audited(base: Path, trials: int, *, all_arrive: bool = False) -> dict[str, A
         "runs_ended": sum(run.ended for run in runs),
         "runs_stored": len(rows),
         "hosts_given_up": len(ends),
-        "why": Counter(_reason(base / "told.jsonl")),
+        "why": Counter(reason for _, _, reason in ends),
         "runs_ended_after_their_host_was_given_up": len(late),
         "ended_so_late_s": sorted(round(late_s, 1) for _, late_s in late),
         "in_time_to_be_counted": len(due),
@@ -154,9 +162,3 @@ def _place(row: StoredMeasurement) -> tuple[object, ...]:
     """What one row alone may have."""
     host = "" if row.role is Role.TRIAL else row.measurement.host
     return row.role, row.trial, row.repeat, row.pair, row.workload, host
-
-
-def _reason(log: Path) -> list[str]:
-    """Why hosts were given up, without their names and numbers."""
-    said = [json.loads(line)["text"] for line in log.read_text().splitlines()]
-    return [re.split(r"[:.]", text.split(": ", 1)[1])[0] for text in said if _GIVEN_UP.match(text)]

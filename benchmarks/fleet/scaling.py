@@ -52,8 +52,7 @@ def measured(hosts: int, run_s: float, each: int, port: int, *, apart: bool) -> 
             time.sleep(0.5)
         if tuner.returncode:
             raise SystemExit(f"the tuner ended with status {tuner.returncode}")
-        found: dict[str, object] = json.loads((base / "found.json").read_text())
-        return found
+        return dict(json.loads((base / "found.json").read_text()))
 
 
 def tune_here(base: Path, address: str, hosts: int, run_s: float, each: int) -> None:

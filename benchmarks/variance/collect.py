@@ -66,17 +66,17 @@ WAYS = (
 )
 
 
-def workload_of(case: str, longer: int) -> tuple[str, Workload]:
-    """Engine and workload of `case`, its measured operations multiplied by `longer`."""
-    engine, name, parameters = CASES[case]
+def workload_of(case: str, longer: int) -> Workload:
+    """The workload of `case`, its measured operations multiplied by `longer`."""
+    _, name, parameters = CASES[case]
     size = "reads" if "reads" in parameters else "num"
     scaled = {**parameters, size: int(str(parameters[size])) * longer}
-    return engine, make_workload(name, scaled, case)
+    return make_workload(name, scaled, case)
 
 
 def run(case: str, way: Way, engine: EngineIdentity, seed: int, measure_s: float) -> dict[str, Any]:
     """One pair, as a line of the output; `measure_s` is how long a run measures, about."""
-    _, workload = workload_of(case, way.longer)
+    workload = workload_of(case, way.longer)
     slices = slices_for(measure_s) if way.method is PairMethod.SLICES else 0
     runner = NativeRunner(find_driver())
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:

@@ -20,15 +20,19 @@ import argparse
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+# Both comparisons of the driver share what is there.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "driver"))
+
+from db_bench_peer import different
 from driver_side import DriverSide, lookups_found, phase_of, read_workload
-from engines_alike import ENGINE_OPTIONS, different_options, ycsb_cpp_properties
 from overhead import write
-from ycsb_cpp_peer import YcsbCpp, lookups
+from ycsb_cpp_peer import ENGINE_OPTIONS, YcsbCpp, lookups, ycsb_cpp_properties
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
@@ -158,7 +162,8 @@ class Bench:
             clone(self.bases[1], database)
             opening_s = self.ycsb_cpp.opening_s(database, file, properties)
             phase = self.ycsb_cpp.run(database, file, properties)
-        row.different_options = different_options(self.ycsb_cpp.engine, self.reference, database)
+        if self.ycsb_cpp.engine == "rocksdb":  # LevelDB writes nothing down
+            row.different_options = different(self.reference, database)
         found, missing = lookups(phase)
         row.ycsb_cpp.throughput_ops_s.append(phase.operations / (phase.elapsed_s - opening_s))
         row.ycsb_cpp_printed_ops_s.append(phase.throughput_ops_s)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engines_alike import ENGINE_OPTIONS
+from ycsb_cpp_peer import ENGINE_OPTIONS
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.properties import properties_of
@@ -29,7 +29,7 @@ def read_workload(file: Path, properties: Mapping[str, str]) -> Workload:
 
 @dataclass(frozen=True)
 class DriverSide:
-    """Runs by the driver on one engine library, with the options of `engines_alike`."""
+    """Runs by the driver on one engine library, with the options of both sides."""
 
     runner: NativeRunner
     identity: EngineIdentity

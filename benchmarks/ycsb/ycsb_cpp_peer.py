@@ -1,5 +1,9 @@
 """YCSB-cpp as the peer: one process per load or run, with its own HDR histograms on.
 
+Both sides have the same engine options. RocksDB takes an OPTIONS file in YCSB-cpp: it gets the one
+that a database of the driver wrote. The engine does not write down the block cache, but reads it
+there, so its line is added. LevelDB's options are YCSB-cpp's properties.
+
 YCSB-cpp counts opening and closing the database as part of its runtime, which the driver does not.
 `opening_s` measures both with a call that does next to nothing, so that they can be taken off.
 """
@@ -13,11 +17,47 @@ from pathlib import Path
 
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_ycsb_log
 
+BLOCK_CACHE_BYTES = 32 << 20
+# Values as random as YCSB's do not compress; without compression both sides write the same bytes.
+ENGINE_OPTIONS = {
+    "rocksdb": {
+        "compression": "kNoCompression",
+        "block_based_table_factory.block_cache": str(BLOCK_CACHE_BYTES),
+        "block_based_table_factory.filter_policy": "bloomfilter:10:false",
+    },
+    "leveldb": {
+        "compression": "no",
+        "cache_size": str(BLOCK_CACHE_BYTES),
+        "filter_bits": "10",
+        "max_file_size": str(2 << 20),
+        "max_open_files": "1000",
+        "write_buffer_size": str(4 << 20),
+        "block_size": "4096",
+        "block_restart_interval": "16",
+    },
+}
+_TABLE_SECTION = '[TableOptions/BlockBasedTable "default"]'
 # Types that YCSB-cpp files an operation under whose key was not there.
 _FAILED = "-FAILED"
 _LOOKUPS = ("READ", "UPDATE")  # an update begins with a lookup; a read-modify-write is one of each
 # With -s the counts are printed when a phase begins and ends; nothing in between.
 _NO_STATUS_BETWEEN_S = "100000"
+
+
+def ycsb_cpp_properties(engine: str, database: Path, scratch: Path) -> dict[str, str]:
+    """The properties by which YCSB-cpp opens databases as the driver opened `database`.
+
+    Raises ValueError for an OPTIONS file that does not have the form of RocksDB's.
+    """
+    if engine == "leveldb":
+        return {f"leveldb.{name}": value for name, value in ENGINE_OPTIONS[engine].items()}
+    text = max(database.glob("OPTIONS-*"), key=lambda path: path.name).read_text()
+    if _TABLE_SECTION not in text or str(database) in text:
+        raise ValueError(f"{database}: an OPTIONS file that cannot be used for another database")
+    cache = f"{_TABLE_SECTION}\n  block_cache={BLOCK_CACHE_BYTES}"
+    file = scratch / "options.ini"
+    file.write_text(text.replace(_TABLE_SECTION, cache))
+    return {"rocksdb.optionsfile": str(file)}
 
 
 @dataclass(frozen=True)
