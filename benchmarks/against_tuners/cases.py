@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from lsmtune.model.config import OptionValue
-from lsmtune.study.build import load_spec
+from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import Spec
 
 KIB, MIB = 2**10, 2**20
@@ -76,18 +76,25 @@ _COUNTS = ("recordcount", "operationcount", "num")
 
 @dataclass(frozen=True)
 class Case:
-    """A workload on a machine that is `scale` times the small one.
-
-    Runs are as long as stated where `burst` is set, for everybody; whether the baseline's are
-    steady, `lsmtune bench` says. Else lsmtune may make the runs of its models as long as they have
-    to be.
-    """
+    """A workload on a machine that is `scale` times the small one."""
 
     workload: str
     sizes: Mapping[str, int | float]
     scale: int = 1
-    burst: bool = True
-    deadline_s: int = 60
+
+    @property
+    def burst(self) -> bool:
+        """Whether runs are as long as stated, for everybody.
+
+        Whether the baseline's are steady, `lsmtune bench` says. Else lsmtune may make the runs of
+        its models as long as they have to be.
+        """
+        return self.scale == 1
+
+    @property
+    def deadline_s(self) -> int:
+        """Of a run."""
+        return 60 if self.scale == 1 else 300
 
     @property
     def memory(self) -> str:
@@ -169,31 +176,27 @@ CASES: Mapping[str, Case] = {
         "ycsb-a",
         {"recordcount": 1_200_000, "operationcount": 2_000_000, "compression_ratio": 0.5},
         scale=4,
-        burst=False,
-        deadline_s=300,
     ),
     # The same data, all of it written once more: 18 flushes of the baseline.
     "overwrite-large": Case(
-        "overwrite",
-        {"num": 1_200_000, "value_bytes": 1000, "compression_ratio": 0.5},
-        scale=4,
-        burst=False,
-        deadline_s=300,
+        "overwrite", {"num": 1_200_000, "value_bytes": 1000, "compression_ratio": 0.5}, scale=4
     ),
 }
 
 
+RANDOM: Mapping[str, object] = {"name": "random"}
+
+
 def study_spec(
-    folder: Path,
     case: Case,
-    share: float,
-    sampler: Mapping[str, object],
-    seed: int,
-    seconds: float,
+    share: float = 1.0,
+    sampler: Mapping[str, object] = RANDOM,
+    seed: int = 0,
+    seconds: float = 60.0,
     *,
     models: bool = True,
 ) -> Spec:
-    """The study as its user states it; its file is written to `folder`.
+    """The study as its user states it.
 
     - The budget is three times the seconds of the search, as lsmtune keeps up to half of it for the
       proof. The search is stopped when `seconds` are over, as by Ctrl-C, and nothing is proved.
@@ -219,9 +222,7 @@ def study_spec(
         "budget": {"time": f"{3 * seconds:.0f}s"} if models else {"trials": 10_000},
         "seed": seed,
     }
-    path = folder / "study.yaml"
-    path.write_text(yaml.safe_dump(study, sort_keys=False))
-    return load_spec(path)
+    return parse_spec(yaml.safe_dump(study, sort_keys=False), Path("study.yaml"))
 
 
 # --- The lines of the output.

@@ -239,8 +239,7 @@ def side_by_side(
     folder = arguments.rounds_folder.resolve() / batch
     folder.parent.mkdir(parents=True, exist_ok=True)
     print(f"{batch}: {len(configs)} configurations, {rounds} rounds", flush=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        spec = study_spec(Path(scratch), case, arguments.share, {"name": "random"}, 0, 60.0)
+    spec = study_spec(case, arguments.share)
     chosen, observer = tune_runner(spec), Observer()
     named = {**dict.fromkeys(BASELINES, case.baseline), **configs}
     cells = [

@@ -19,7 +19,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from cases import CASES, FIXED, Options, name_of, read_lines, study_spec
@@ -65,9 +64,7 @@ def best_first(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> 
 
 def fours_of(lines: Sequence[Mapping[str, Any]], workload: str, seed: int) -> Fours:
     """The best four, and the best of four kinds."""
-    with TemporaryDirectory() as scratch:
-        space = study_spec(Path(scratch), CASES[workload], 1.0, {"name": "random"}, 0, 60.0).space
-    ranked = best_first(lines, workload, seed)
+    ranked, space = best_first(lines, workload, seed), study_spec(CASES[workload]).space
     kinds = kinds_first(space, dict(enumerate(ranked)), CASES[workload].baseline, PROMOTED_MAX)
     return {"best": ranked[:PROMOTED_MAX], "kinds": [ranked[place] for place in kinds]}
 

@@ -416,9 +416,8 @@ class _Promoting(Tuning):
 def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
     """`lsmtune tune` until its seconds are over."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder, own.changed():
-        given = (Path(folder), CASES[arguments.workload], arguments.share)
-        asked = (own.sampler, arguments.seed, arguments.seconds)
-        spec = study_spec(*given, *asked, models=own.models)
+        asked = (arguments.share, own.sampler, arguments.seed, arguments.seconds)
+        spec = study_spec(CASES[arguments.workload], *asked, models=own.models)
         chosen, stop = tune_runner(spec), threading.Event()
         late = threading.Timer(clock.left_s(), stop.set)
         late.daemon = True
@@ -429,11 +428,9 @@ def run_ours(arguments: argparse.Namespace, clock: Clock, own: Own) -> None:
             tune(spec, opened, chosen.runner, chosen.engine, watch, stop=stop, make=make)
 
 
-def first_points(
-    folder: Path, case: Case, share: float, seed: int, seconds: float
-) -> list[Options]:
+def first_points(case: Case, share: float) -> list[Options]:
     """What `auto` tries first: the baseline, presets, and optima of cost models."""
-    spec = study_spec(folder, case, share, {"name": "auto"}, seed, seconds)
+    spec = study_spec(case, share, {"name": "auto"})
     spec = replace(spec, engine_version=tune_runner(spec).engine.version)
     return [*allowed_points(spec, Feasibility(spec), TuneObserver())]
 
@@ -446,9 +443,8 @@ def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
         PEERS[name](case, [case.baseline], seed, clock.left_s(), evaluate)
         return
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="study-") as folder:
-        given = (Path(folder), case, arguments.share)
-        starts = first_points(*given, seed, arguments.seconds)
-        spec = study_spec(*given, {"name": "random"}, seed, arguments.seconds)
+        starts = first_points(case, arguments.share)
+        spec = study_spec(case, arguments.share)
         chosen, path, observer = tune_runner(spec), Path(folder) / "study", TuneObserver()
         databases = loaded_databases(path, chosen.runner, DatabaseSpec(), observer)
         with StudyFolder.create_or_resume(path, {}) as opened:
@@ -463,10 +459,8 @@ def run_peer(arguments: argparse.Namespace, clock: Clock) -> None:
 def run_presets(arguments: argparse.Namespace, clock: Clock) -> None:
     """The baseline, and every preset that is for such a workload, over the baseline; each once."""
     case = CASES[arguments.workload]
-    with tempfile.TemporaryDirectory() as folder:
-        where = (Path(folder), case, arguments.share)
-        spec = study_spec(*where, {"name": "random"}, 0, arguments.seconds)
-    kinds = {kind for kind, share in kinds_of(spec.workload).items() if share >= 0.2}
+    workload = study_spec(case, arguments.share).workload
+    kinds = {kind for kind, share in kinds_of(workload).items() if share >= 0.2}
     evaluate = evaluator(case, by_bench(arguments), clock)
     evaluate(case.baseline, 1.0)
     for preset in known_presets().values():
