@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -90,11 +91,8 @@ def _stored(folder: Path) -> list[Times]:
     path = folder / MEASUREMENTS_DB
     if not path.is_file():
         return []
-    store = MeasurementStore(path, read_only=True)
-    try:
+    with closing(MeasurementStore(path, read_only=True)) as store:
         runs = store.of(Role.TRIAL)
-    finally:
-        store.close()
     return [Times(run.wall_s, measured_s(run.measurement)) for run in runs]
 
 

@@ -87,10 +87,7 @@ def load(layout: str, load_seed: int, fast: bool, directory: Path) -> Tree:
     read = performed(
         replace(
             asked,
-            config=replace(
-                config,
-                options={**config.options, "block_based_table_factory.block_cache": 8 * MIB},
-            ),
+            config=Config({**config.options, "block_based_table_factory.block_cache": 8 * MIB}),
             workload=replace(reads, phases=phases),
             prepared=Prepared(directory / LEDGER, len(order.load.phases)),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -57,10 +57,8 @@ class Network:
         """All that run on the host, by what they are inside."""
         found = []
         for pid in _ip("netns", "pids", self._prefix + name).split():
-            try:
+            with suppress(psutil.NoSuchProcess):
                 found.append(psutil.Process(int(pid)))
-            except psutil.NoSuchProcess:
-                continue
         return found
 
     def _namespace(self, name: str) -> str:

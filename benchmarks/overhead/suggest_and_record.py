@@ -12,10 +12,10 @@ when it ends. "optuna ..." is Optuna's own `study.ask`, `trial.suggest_...`, `st
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 import warnings
@@ -23,11 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "driver"))
+
 import numpy as np
 import optuna
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState, create_trial
+from overhead import write
 
 from lsmtune.experiment.folder import create_study, open_storage
 from lsmtune.model.config import OptionValue
@@ -223,15 +226,13 @@ def main() -> None:
             results[size] = measure(names, space, history, arguments.repeat, directory)
     print_table(results)
     if arguments.json is not None:
-        document = {
-            "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "cpus": os.cpu_count(),
-            "load_average": os.getloadavg(),
-            "optuna": optuna.__version__,
-            "parameters": len(space.parameters),
-            "trials": results,
-        }
-        arguments.json.write_text(json.dumps(document, indent=1) + "\n")
+        write(
+            arguments.json,
+            load_average=os.getloadavg(),
+            optuna=optuna.__version__,
+            parameters=len(space.parameters),
+            trials=results,
+        )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -140,15 +140,6 @@ def _slices(pauses: Sequence[Paused]) -> list[list[float | None]]:
     ]
 
 
-def rounds(count: int, rng: random.Random) -> Iterator[tuple[int, str, Way]]:
-    """Every case and way of `count` rounds, in a fresh order each time."""
-    for number in range(count):
-        everything = [(case, way) for case in CASES for way in WAYS]
-        rng.shuffle(everything)
-        for case, way in everything:
-            yield number, case, way
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
@@ -161,14 +152,17 @@ def main() -> None:
     lengths_s: dict[str, float] = {}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     with arguments.output.open("a") as output:
-        for number, case, way in rounds(arguments.rounds, rng):
-            seed = rng.randrange(2**53)
-            line = run(case, way, engines[CASES[case][0]], seed, lengths_s.get(case, 1.0))
-            if way.name == "whole AB":
-                lengths_s[case] = float(line["a"]["elapsed_s"])
-            stamp = {"round": f"{arguments.seed}/{number}", "unix_s": round(time.time())}
-            output.write(json.dumps(stamp | line) + "\n")
-            output.flush()
+        for number in range(arguments.rounds):
+            everything = [(case, way) for case in CASES for way in WAYS]
+            rng.shuffle(everything)
+            for case, way in everything:
+                seed = rng.randrange(2**53)
+                line = run(case, way, engines[CASES[case][0]], seed, lengths_s.get(case, 1.0))
+                if way.name == "whole AB":
+                    lengths_s[case] = float(line["a"]["elapsed_s"])
+                stamp = {"round": f"{arguments.seed}/{number}", "unix_s": round(time.time())}
+                output.write(json.dumps(stamp | line) + "\n")
+                output.flush()
 
 
 if __name__ == "__main__":
