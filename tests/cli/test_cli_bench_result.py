@@ -42,7 +42,8 @@ def shown(*runs: Measurement, workload: Workload = WORKLOAD) -> str:
 
 def test_the_tree_and_what_was_written_into_its_levels() -> None:
     levels = (LevelWork(1, 4, 3 << 20),)
-    phase = replace(PHASE, levels=levels, files_per_level=(2, 0, 5, 0), bytes_per_level=None)
+    held = {"files_per_level": (2, 0, 5, 0), "bytes_per_level": None, "flushes": 2}
+    phase = replace(PHASE, levels=levels, **held)  # type: ignore[arg-type]
     lines = shown(run(phase)).splitlines()
     title = next(n for n, line in enumerate(lines) if line.startswith("the tree at the end of"))
     assert [line.split() for line in lines[title + 1 : title + 5]] == [

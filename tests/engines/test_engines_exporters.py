@@ -237,7 +237,7 @@ def test_rocksdb_properties_use_the_words_of_ycsb() -> None:
 @pytest.mark.parametrize(
     ("engine", "options", "message"),
     [
-        ("leveldb", {"paranoid_checks": True}, "no property for paranoid_checks"),
+        ("leveldb", {"paranoid_checks": True}, "no such property: paranoid_checks"),
         ("leveldb", {"cache_size": 0}, "1 to"),
         ("leveldb", {"compression": "zstd"}, "allowed: none, no, snappy"),
         ("leveldb", {"bloom_bits": 1}, "no such LevelDB option"),

@@ -229,7 +229,7 @@ def test_what_is_best_on_a_model_alone_is_not_what_is_proved(tmp_path: Path) -> 
     (told,) = (note for note in result.verdict.notes if ": 0 of their" in note)
     assert "the search ran on too little data" in told
     with StudyFolder.open(tmp_path / "study") as folder:
-        assert read_study(folder).best == result.best_trial, "the report says the same"
+        assert read_study(folder).judgement.best == result.best_trial, "the report says the same"
     assert candidates >= {result.best_trial}
 
 
@@ -251,7 +251,7 @@ def test_a_search_that_goes_on_is_not_bound_to_what_was_promoted_before_it(tmp_p
     }
     assert now.best_trial == max(searched, key=lambda trial: searched[trial]) != before.best_trial
     with StudyFolder.open(tmp_path / "study") as folder:
-        assert read_study(folder).best == now.best_trial, "the report says the same"
+        assert read_study(folder).judgement.best == now.best_trial, "the report says the same"
 
 
 def is_baseline_of_large(request: RunRequest) -> bool:
