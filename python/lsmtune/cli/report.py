@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import typer
 
@@ -19,7 +21,9 @@ from lsmtune.report.study import FORMATS, write_as
 from lsmtune.report.study_proof import headline
 from lsmtune.study.observer import verdict_document
 
-METHODS: dict[str, Method | None] = {**{method.value: method for method in Method}, "none": None}
+METHODS: Mapping[str, Method | None] = MappingProxyType(
+    {**{method.value: method for method in Method}, "none": None}
+)
 app = typer.Typer()
 
 
