@@ -94,6 +94,7 @@ def test_every_field_is_read() -> None:
         {"baseline": "baseline: {max_open_files: 5}"},
         {"options": "options: {max_open_files: 5}"},
         {"limits": "limits: {deadline: 5s}"},
+        {"pruner": "pruner: {name: median, rungs: {num: [1000, 1000000]}}"},
     ],
 )
 def test_the_comparable_parts_hold_what_changes_a_measurement(replaced: dict[str, str]) -> None:
@@ -108,6 +109,7 @@ def test_the_comparable_parts_hold_what_changes_a_measurement(replaced: dict[str
         {"proof": "proof: {pairs: 9}"},
         {"noise": "noise: {anchors: 5}"},
         {"sampler": "sampler: {name: random}"},
+        {"pruner": "pruner: {name: median}"},
         {"seed": "seed: 9"},
         {"baseline": "baseline: default"},
         {"workload": "workload: {name: fillrandom, num: 1000000}"},

@@ -1,4 +1,4 @@
-"""A study goes on with other constraints: every stored trial is judged by those of today."""
+"""A study goes on with another file: every stored trial is judged by the constraints of today."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from size_parts import Buffering, mixed
 from study_parts import Recorder, make_spec, tuned
 
 from lsmtune.cli.tune_result import ResultFiles, write_result_files
+from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity, OptionValue
@@ -143,6 +144,15 @@ def test_a_constraint_that_is_gone_steers_no_sampler(
 def attributes(trials: Sequence[FrozenTrial]) -> list[str]:
     names = [name for trial in trials for name in trial.system_attrs]
     return [name for name in names if name.startswith(CONSTRAINT_PREFIX)]
+
+
+def test_a_study_does_not_go_on_with_smaller_runs_of_other_sizes(tmp_path: Path) -> None:
+    """Runs of 100 keys counted as such of 500, and with fewer sizes it could not go on at all."""
+    sizes = "pruner: {{name: median, rungs: {{num: [{}]}}}}".format
+    tuned(session(tmp_path, sizes("10, 100, 1000"), 2), tmp_path / "s")
+    with pytest.raises(InputError, match=r"changed since: pruner\.rungs\.num; allowed: what"):
+        tuned(session(tmp_path, sizes("500, 1000"), 4), tmp_path / "s")
+    assert tuned(session(tmp_path, sizes("10, 100, 1000"), 4), tmp_path / "s").trials == 4
 
 
 ONE_LENGTH = "guards: [stall_s <= 2 * baseline]\n"

@@ -36,7 +36,7 @@ from lsmtune.proof.pairs import refusal
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import load_spec, place_of
-from lsmtune.study.spec import Budget, DataRungs, Spec
+from lsmtune.study.spec import Budget, Spec
 from lsmtune.workloads.stated import FAMILIES
 
 if TYPE_CHECKING:
@@ -264,8 +264,8 @@ def _check_rungs(spec: Spec, program: Program) -> None:
     """Raises InputError for a rung of size whose workload `program` cannot perform."""
     from lsmtune.study.stored import rung_workloads
 
-    rungs = None if spec.pruner is None else spec.pruner.rungs
-    if not isinstance(rungs, DataRungs):
+    rungs = spec.data_rungs
+    if rungs is None:
         return
     for weighted in spec.workloads:
         sized = rung_workloads(rungs, weighted.workload)

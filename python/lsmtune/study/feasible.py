@@ -104,7 +104,7 @@ def one_length(spec: Spec) -> bool:
     constraints = (*spec.constraints, *spec.guards, *spec.pick_where)
     asked = {name for each in constraints for name in _metrics_of(each)}
     asked |= {objective.metric for objective in spec.goal.objectives}
-    return spec.has_data_rungs or not GROWING.isdisjoint(asked)
+    return spec.data_rungs is not None or not GROWING.isdisjoint(asked)
 
 
 # The facts that are as large as the data; constraints on outcomes have those of the target.

@@ -334,7 +334,7 @@ def _model_scale(spec: Spec, model_bytes: int) -> float:
     workloads = [weighted.workload for weighted in spec.workloads]
     own = spec.command is None and spec.program is None and bool(scaling_options(spec.engine_name))
     if (
-        spec.has_data_rungs
+        spec.data_rungs is not None
         or not own
         or spec.budget.time_s is None
         or not all(map(can_change, workloads))

@@ -20,7 +20,7 @@ from lsmtune.model.metrics import TOTAL_WITH_DRAIN_S
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
 from lsmtune.study.feasible import limits_of_length, limits_of_size, one_length
-from lsmtune.study.spec import DataRungs, Spec
+from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import smaller
 from lsmtune.units import format_duration
@@ -78,10 +78,9 @@ def at_length(spec: Spec, folder: StudyFolder) -> Spec:
         return spec
     pairs = zip(spec.workloads, factors, strict=True)
     longer = [replace(each, workload=longer_by(each.workload, factor)) for each, factor in pairs]
-    pruner = spec.pruner
-    if pruner is not None and isinstance(pruner.rungs, DataRungs):
-        rungs = pruner.rungs.longer(longer[0].workload.num, max(factors))
-        pruner = replace(pruner, rungs=rungs)
+    pruner, rungs = spec.pruner, spec.data_rungs
+    if pruner is not None and rungs is not None:
+        pruner = replace(pruner, rungs=rungs.longer(longer[0].workload.num, max(factors)))
     return replace(spec, workloads=tuple(longer), pruner=pruner)
 
 
@@ -116,8 +115,8 @@ def unlike_now(spec: Spec, size: RunSize) -> str:
     if size.longest > 1.0 and all_alike(spec):
         lines.append(
             f"this study goes on with runs up to {size.longest:.2g} times as long as the "
-            "baseline's, and its file now has burst, a pruner with sizes, or what grows with a "
-            "run: begin anew (--dir DIR)"
+            "baseline's, and its file now has burst, or what grows with a run: begin anew "
+            "(--dir DIR)"
         )
     return "; ".join(lines)
 

@@ -236,9 +236,10 @@ class Spec:
         return self.workloads[0].workload
 
     @property
-    def has_data_rungs(self) -> bool:
-        """Whether smaller runs stand for those of a trial in the pruner."""
-        return self.pruner is not None and isinstance(self.pruner.rungs, DataRungs)
+    def data_rungs(self) -> DataRungs | None:
+        """Those of the pruner where smaller runs stand for the runs of a trial."""
+        rungs = None if self.pruner is None else self.pruner.rungs
+        return rungs if isinstance(rungs, DataRungs) else None
 
     @property
     def objective(self) -> Objective:
@@ -248,9 +249,11 @@ class Spec:
     def comparable_parts(self) -> dict[str, object]:
         """All that makes this study's measurements comparable, by its name in the study file.
 
-        Limits too, as they decide how a run ends; not name, budget, sampler, pruner, constraints,
-        start, proof and seed. Two files that say the same in another order have equal parts.
+        Limits too, as they decide how a run ends; not name, budget, sampler, constraints, start,
+        proof and seed, and of the pruner the sizes of smaller runs alone: rows have their numbers.
+        Two files that say the same in another order have equal parts.
         """
+        sizes = {} if self.data_rungs is None else {"pruner.rungs.num": self.data_rungs.num}
         # A command without its folder: a study may be moved together with its program.
         runner = self.program if self.command is None else replace(self.command, folder=Path())
         return {
@@ -263,6 +266,7 @@ class Spec:
             "space": compared_space(self.space),
             "limits": self.limits,
             "databases.reuse": self.databases.reuse,
+            **sizes,
         }
 
 
