@@ -183,6 +183,9 @@ def _library(study: StudyModel, path: Path) -> Path | None:
     """The library's path, which a study file states from where it lies itself."""
     if study.engine is None or study.engine.library is None:
         return None
+    if study.runner is not None:
+        why = "has no effect with runner, whose program has an engine of its own"
+        raise FieldError("engine.library", why=why)
     return path_from(path, study.engine.library, "engine.library", "the path of a library")
 
 

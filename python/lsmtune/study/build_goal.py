@@ -72,9 +72,6 @@ def make_program(
     if engine not in info.engines:
         allowed = f"{', '.join(info.engines)}, of {info.name}"
         raise FieldError("engine.name", found=engine, allowed=allowed)
-    if study.engine is not None and study.engine.library is not None:
-        why = f"has no effect with {info.name}, which carries an engine of its own"
-        raise FieldError("engine.library", why=why, allowed="runner.path")
     for workload in (weighted.workload for weighted in workloads):
         try:
             info.check(workload, engine)
@@ -142,9 +139,12 @@ def make_command(
 ) -> CommandSpec:
     """The program, checked against the parameters that it is given.
 
-    Raises `InputError` for what `check_command` finds, for more than one way to the results, and
-    for a baseline of which a parameter has no value.
+    Raises `InputError` for what `check_command` finds, for more than one way to the results, for
+    what a program that people trust is given, and for a baseline of which a parameter has no value.
     """
+    for name in ("path", "arguments"):
+        if getattr(runner, name):
+            raise FieldError(f"runner.{name}", why="has no effect without program")
     metrics = [objective.metric for objective in goal.objectives]
     for field, names in (("objective.metric", metrics), ("runner.metrics", runner.metrics)):
         if STEP in names:  # a line with `step` is an intermediate one (programs.command)
