@@ -19,7 +19,7 @@ from study_parts import Recorder, make_spec, stored, trials_of, tuned
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.fleet.head import Leases
+from lsmtune.fleet.head import Leases, Member, Step
 from lsmtune.fleet.host import (
     Answer,
     HostFacts,
@@ -31,6 +31,7 @@ from lsmtune.fleet.host import (
     refusal,
 )
 from lsmtune.fleet.proof import fleet_verdict
+from lsmtune.fleet.tuning import FleetTuning
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.study.build import parse_spec
@@ -304,14 +305,20 @@ def test_a_host_whose_library_has_another_snappy_is_refused(tmp_path: Path) -> N
     assert refusal(beside, beside) == ""
 
 
-def on_speed(path: Path, names: str, speed: Callable[[int], float], **study: Any) -> TuneResult:
+def on_speed(
+    path: Path,
+    names: str,
+    speed: Callable[[int], float],
+    kind: type[LocalHost] = LocalHost,
+    **study: Any,
+) -> TuneResult:
     """A study with repeats on hosts whose speed follows from the MiB of a write buffer."""
 
     def of(options: Mapping[str, object]) -> float:
         return speed(int(str(options.get("write_buffer_size", 2 << 20))) >> 20)
 
     runner = partial(SimulatedRunner, of)
-    hosts = [LocalHost(name, Worker(path / name, runner(run_s=0.1))) for name in names]
+    hosts = [kind(name, Worker(path / name, runner(run_s=0.1))) for name in names]
     spec = make_spec(path, noise="{calibration: 0, anchors: 0, repeats: 3}", **study)
     return tuned_on(spec, path / "s", LocalFleet(hosts), like=runner())[0]
 
@@ -332,6 +339,41 @@ def test_a_trial_that_is_clearly_the_best_goes_to_a_second_host_before_the_proof
 def test_a_search_does_not_end_while_a_repeat_waits_for_another_free_host(tmp_path: Path) -> None:
     """The host that had the last best trial was asked first, and the search had ended."""
     result = on_speed(tmp_path, "ab", lambda mib: 1000.0 * 2.0**mib, budget="{trials: 4}", seed=3)
+    assert hosts_of_best(tmp_path, result) == {"a", "b"}
+
+
+def test_a_search_does_not_end_while_the_host_that_lacks_the_best_is_at_an_anchor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other host had nothing to do, and the best was proved without a run on a second one."""
+    at_anchor, idle = threading.Event(), threading.Event()
+
+    class Waits(LocalHost):
+        def submit(self, token: int, work: Work) -> Future[Answer]:
+            if self.name == "b" and at_anchor.is_set():
+                assert idle.wait(timeout=60)
+            elif self.name == "a" and work.requests[0].trial:
+                assert at_anchor.wait(timeout=60)
+            return super().submit(token, work)
+
+    def due(_tuning: FleetTuning, host: str = "") -> bool:
+        is_due = host == "b" and not at_anchor.is_set()
+        if is_due:
+            at_anchor.set()
+        return is_due
+
+    def watched(tuning: FleetTuning, member: Member) -> Step | None:
+        step = assigned(tuning, member)
+        if step is None and member.name == "a":
+            idle.set()
+        return step
+
+    assigned = FleetTuning._assigned
+    monkeypatch.setattr(FleetTuning, "_assigned", watched)
+    monkeypatch.setattr(FleetTuning, "_anchor_due", due)
+    result = on_speed(
+        tmp_path, "ab", lambda mib: 1000.0 * 2.0**mib, Waits, budget="{trials: 4}", seed=3
+    )
     assert hosts_of_best(tmp_path, result) == {"a", "b"}
 
 

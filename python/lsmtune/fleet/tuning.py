@@ -298,9 +298,9 @@ class FleetTuning(Tuning):
             return None
         except InputError as error:
             raise self._placed(error) from None
-        # A trial that is lost now is tried again, and a repeat may be for another free host.
-        free = (m for m in self._members if m.ready and m.token is None)
-        waits = self._running or any(self._repeat_for(m) is not None for m in free)
+        # What runs now may be lost, or ask for a repeat; and one may be for another host.
+        ready = (m for m in self._members if m.ready)
+        waits = any(m.token is not None or self._repeat_for(m) is not None for m in ready)
         self._reason = None if waits else end
         return None
 
