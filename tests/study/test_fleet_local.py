@@ -36,6 +36,7 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.observer import TuneResult
+from lsmtune.study.session import FLEET_ELAPSED
 from lsmtune.study.trials import TrialEnd
 
 
@@ -67,6 +68,9 @@ def test_a_study_on_three_hosts_shares_its_trials_and_each_host_has_one_run_at_a
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
     assert "3 hosts" in " ".join(result.verdict.notes)
+    with StudyFolder.open(tmp_path / "s") as folder:
+        # By the clock, as in `show` and the report: it was what all hosts took together.
+        assert result.spent_s == folder.measurements.fact(FLEET_ELAPSED)
 
 
 def test_a_slow_host_makes_its_trials_no_worse(tmp_path: Path) -> None:

@@ -302,5 +302,5 @@ class Session:
             counts=dict(judgement.counts),
             refused=dict(self._folder.measurements.fact(REFUSED) or {}),
             interrupted=interrupted,
-            spent_s=self._folder.measurements.spent_s(),
+            spent_s=time_spent_s(self._folder.measurements),
         )
