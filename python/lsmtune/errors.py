@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import errno
 import io
+import math
 import traceback
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, SupportsFloat, TypeVar
 
 T = TypeVar("T")
 
@@ -260,3 +261,16 @@ def check_name(name: str | None, known: Iterable[str], source: str, field: str =
     names = tuple(known)
     if name is not None and name not in names:
         raise InputError(source, field, found=name, known=names)
+
+
+def finite_number(value: object, source: str, field: str = "") -> float:
+    """`value` as a number to judge by. Raises InputError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        raise InputError(source, field, found=value, allowed="a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):  # an array of several, or 10**400
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(source, field, found=value, allowed="a finite number")
+    return number

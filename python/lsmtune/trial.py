@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import SupportsFloat, TextIO, TypeVar
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, finite_number
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -125,7 +124,10 @@ class _Trial:
         named = value if isinstance(value, Mapping) else {main[0]: value}
         if not named:
             raise InputError("result", why="names no metric")
-        return {name: _number(name, number) for name, number in named.items()}
+        for name in named:
+            if name == "step" or not name:
+                raise InputError("result", found=name, why="not the name of a metric")
+        return {name: finite_number(number, "result", name) for name, number in named.items()}
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Writes a line to where the study reads results, or prints it."""
@@ -161,17 +163,3 @@ def _facts(path: str | None) -> dict[str, object] | None:
     if not isinstance(facts, dict):
         raise InputError(_PARAMETERS, found=path, why="does not hold a JSON object")
     return facts
-
-
-def _number(name: str, value: object) -> float:
-    if name == "step" or not name:
-        raise InputError("result", found=name, why="not the name of a metric")
-    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
-        raise InputError("result", name, found=value, allowed="a number")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):  # an array of several, or 10**400
-        raise InputError("result", name, found=value, allowed="a finite number") from None
-    if not math.isfinite(number):
-        raise InputError("result", name, found=number, allowed="a finite number")
-    return number

@@ -8,14 +8,13 @@ What was told of a trial is stored as its Measurement, all else as that of a stu
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import SupportsFloat
 
-from lsmtune.errors import InputError, check_name, nearest_name
+from lsmtune.errors import InputError, check_name, finite_number, nearest_name
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
@@ -72,20 +71,6 @@ class FinishedTrial:
     def eligible(self) -> bool:
         """Whether it may be the best: it has values and breaks nothing."""
         return self.values is not None and all(v <= 0 for v in self.violations.values())
-
-
-def finite(source: str, field: str, value: object) -> float:
-    """`value` as a number to judge by. Raises InputError for anything else."""
-    convert: Callable[[], object] | None = getattr(value, "__float__", None)
-    if convert is None or isinstance(value, bool):
-        raise InputError(source, field, found=value, allowed="a number")
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):  # an array, or a whole number beyond floats
-        raise InputError(source, field, found=value, allowed="a finite number") from None
-    if not math.isfinite(number):
-        raise InputError(source, field, found=number, allowed="a finite number")
-    return number
 
 
 # --- the Search
@@ -222,7 +207,7 @@ class Search:
             step = max(reports, default=0) + 1
         if isinstance(step, bool) or not isinstance(step, int) or step < 0:
             raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
-        reported = finite("report", "value", value)
+        reported = finite_number(value, "report", "value")
         self._searcher.report(number, step, reported)
         reports[step] = reported
 
@@ -289,7 +274,7 @@ class Search:
                 allowed = f"a mapping with {', '.join(names)}"
                 raise InputError("tell", "value", found=value, allowed=allowed)
             value = {next(iter(names)): value}
-        metrics = {str(name): finite("tell", str(name), number) for name, number in value.items()}
+        metrics = {str(n): finite_number(number, "tell", str(n)) for n, number in value.items()}
         for name in names:
             if name not in metrics:
                 raise InputError("tell", name, why="missing", nearest=nearest_name(name, metrics))
