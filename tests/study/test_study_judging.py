@@ -98,6 +98,17 @@ def test_a_run_that_its_deadline_ended_is_told_by_how_far_it_came() -> None:
     assert found.best == 0
 
 
+def test_a_run_that_was_pruned_before_it_did_anything_has_no_rate() -> None:
+    """Its rate of 0 was told as how far it came: from then on no value counted as a logarithm."""
+    hung = trial(1, Round(2, 2, Outcome.PRUNED), reports={1: 0.0, 2: 0.0})
+    slow = trial(2, Round(3, 3, Outcome.PRUNED), reports={1: 0.0, 2: 4.0})
+    found = judge([trial(0, ok(1, 9.0)), hung, slow], [], GOAL)
+    assert [found.for_searcher(n).state for n in (1, 2)] == [TrialState.FAIL, TrialState.PRUNED]
+    assert found.trials[1].end.outcome is Outcome.PRUNED  # for everybody else
+    costs = Goal((Objective("cost", Direction.MINIMIZE),))  # which may be 0
+    assert judge([hung], [], costs).for_searcher(1).state is TrialState.PRUNED
+
+
 def test_a_trial_of_a_slow_time_is_not_a_bad_one(changed: list[Round]) -> None:
     found = judge([trial(0, ok(5, 80.0)), trial(1, ok(35, 45.0))], changed, GOAL)
     assert values(found) == pytest.approx({0: 80.0, 1: 90.0})

@@ -25,6 +25,7 @@ from optuna.trial import TrialState
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
+from lsmtune.model.metrics import RATES
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.study.drift import ANCHOR_SHARE_MAX, Change, Drift, Kept, drift_of
 from lsmtune.study.racing import Race, Scatter, Standing, after_another, run_log_sd, scatter_of
@@ -229,6 +230,10 @@ class Judgement:
             began = trial.began
             noise = ValueNoise(variance, trial.runs, began.wall_s, began.run_s)
         state, reports = trial.end.state, trial.reports
+        last = reports.get(max(reports, default=0))
+        if state is TrialState.PRUNED and last == 0.0 and self._goal.objectives[0].metric in RATES:
+            # It did nothing until it was ended: that is no rate, and would leave no logarithms.
+            state = TrialState.FAIL
         if trial.reached is not None:
             # Too slow for its deadline is no failure of another kind: how slow is known.
             state = TrialState.PRUNED
