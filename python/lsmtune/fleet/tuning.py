@@ -283,14 +283,18 @@ class FleetTuning(Tuning):
             self._reason = self._budget.time_ends() or None
         if self._reason is not None:
             return None
-        step = self._repeat_on(member) or self._anchor_on(member)
-        if step is not None:
-            return step
+        if (repeated := self._repeat_for(member)) is not None:
+            return self._of_trial(member, repeated, self._new_repeat(repeated))
+        if self._anchor_due(member.name):
+            return Step(*self._new_anchor())
         new = sum(number not in self._observations.trials for number in self._running)
         try:
             end = self._trials_end(len(self._observations.trials) + new)
             if not end:
-                return self._trial_on(member)
+                number, begun = self._new_trial(
+                    member.name, lambda report: self._head.call(member.token, report)
+                )
+                return self._of_trial(member, number, begun)
         except SpaceExhaustedError as error:
             end = str(error)
         except InterruptedByUserError:
@@ -303,12 +307,6 @@ class FleetTuning(Tuning):
         waits = any(m.token is not None or self._repeat_for(m) is not None for m in ready)
         self._reason = None if waits else end
         return None
-
-    def _trial_on(self, member: Member) -> Step:
-        number, begun = self._new_trial(
-            member.name, lambda report: self._head.call(member.token, report)
-        )
-        return self._of_trial(member, number, begun)
 
     def _repeat_for(self, member: Member) -> int | None:
         """A trial that is to be run again: on a host that has not had it, where there is one.
@@ -331,10 +329,6 @@ class FleetTuning(Tuning):
             return None
         return number
 
-    def _repeat_on(self, member: Member) -> Step | None:
-        number = self._repeat_for(member)
-        return None if number is None else self._of_trial(member, number, self._new_repeat(number))
-
     def _of_trial(self, member: Member, number: int, begun: Begun) -> Step:
         """What was `begun` of a trial, which no other host has meanwhile."""
         run, end = begun
@@ -345,9 +339,6 @@ class FleetTuning(Tuning):
             end(result)
 
         return Step(run, ended, partial(end, None))
-
-    def _anchor_on(self, member: Member) -> Step | None:
-        return Step(*self._new_anchor()) if self._anchor_due(member.name) else None
 
     # --- The proof: on all hosts at once, each with pairs of its own.
 
