@@ -135,6 +135,8 @@ def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> N
     assert said.startswith("the time budget has room for about 2 trials beside the proof, as a run")
     assert "a run takes 6s" in said
     assert "--budget 3m33s has room for 10" in said
+    assert "--budget 2m3s has room for 10" in replace(budget, at_once=4).few_trials()
+    assert replace(budget, at_once=5).few_trials() == ""
     assert replace(budget, run_walls_s=[1.0]).few_trials() == ""
     assert replace(budget, trials=2).few_trials() == ""
     assert replace(budget, time_s=None).few_trials() == ""
@@ -146,6 +148,7 @@ def test_a_search_that_has_time_for_a_few_trials_says_so_before_it_begins() -> N
         (SearchBudget(100, None, 6), 0.004, 0.05, True),  # ten trials of 0.4 %
         (SearchBudget(100, None, 6), 0.006, 0.05, False),
         (SearchBudget(100, 200.0, 6), 0.006, 0.05, True),  # in 20 s there are four of 5 s each
+        (SearchBudget(100, 200.0, 6, at_once=3), 0.006, 0.05, False),  # on three hosts, twelve
         (SearchBudget(None, 2000.0, 6), 0.004, 0.05, False),
         (SearchBudget(100, None, 6), None, 0.05, False),
         (SearchBudget(100, None, 6), 0.0, None, False),

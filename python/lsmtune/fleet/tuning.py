@@ -35,6 +35,7 @@ from lsmtune.fleet.proof import NOT_TESTED, fleet_verdict, host_pairs, pairs_by_
 from lsmtune.model.codec import encode
 from lsmtune.proof.survival import Survived
 from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.study.budget import SearchBudget
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.loop import Begun, Tuning
@@ -110,6 +111,10 @@ class FleetTuning(Tuning):
 
     def _excuse(self, seconds: float) -> None:
         self._began_s += seconds
+
+    @property
+    def _budget(self) -> SearchBudget:
+        return replace(super()._budget, at_once=max(1, len(self._members)))
 
     # --- The hosts.
 

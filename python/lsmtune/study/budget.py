@@ -63,7 +63,8 @@ class SearchBudget:
     the study, and what comes after its proof. A run of the proof takes `proof_factor` times as long
     as one of the search. While nothing is known that could be proved (`to_prove`), the search has
     half of the proof's time, too. By `longer_s` seconds a run of the proof is longer than the
-    baseline's, at the size of the search, since its finalist needs it.
+    baseline's, at the size of the search, since its finalist needs it. `at_once` trials run at a
+    time.
     """
 
     trials: int | None
@@ -76,6 +77,7 @@ class SearchBudget:
     pairs_least: int = PAIRS_KEPT_LEAST
     spent_s: float = 0.0
     run_walls_s: Sequence[float] = ()
+    at_once: int = 1
 
     @cached_property
     def _run_s(self) -> float:
@@ -125,7 +127,7 @@ class SearchBudget:
         # Trials of the next tenth of the budget; without one, of what was done.
         whole = [] if self.trials is None else [float(self.trials)]
         if self.time_s is not None:
-            whole.append(self.time_s / self._run_s)
+            whole.append(self.at_once * self.time_s / self._run_s)
         more = 0.1 * min(whole, default=trials)
         if more * promise >= math.log1p(smallest_effect):
             return ""
@@ -167,10 +169,11 @@ class SearchBudget:
     def few_trials(self) -> str:
         """What to say before a search that has no time for `TRIALS_FEW` trials; else empty."""
         run_s = self._run_s
-        trials = replace(self, to_prove=True).search_s / max(run_s, 1e-9)
+        trials = self.at_once * replace(self, to_prove=True).search_s / max(run_s, 1e-9)
         if self.time_s is None or trials >= min(TRIALS_FEW, self.trials or TRIALS_FEW):
             return ""
-        wanted_s = self.time_s + (TRIALS_FEW - trials) * run_s / (1 - SHARE_KEPT)
+        more_s = (TRIALS_FEW - trials) * run_s / self.at_once
+        wanted_s = self.time_s + more_s / (1 - SHARE_KEPT)
         return (
             f"the time budget has room for about {max(1, math.floor(trials))} trials beside the "
             f"proof, as a run takes {format_duration(run_s)}; --budget "

@@ -95,8 +95,9 @@ class Tuning(Session):
 
     A kind of it that performs them elsewhere says where they run: by its own `_refuse_other_kind`,
     `_measure_baseline`, `_search`, `_promoted` and `_proved`. And it may go about all of it in its
-    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent_s`
-    and `_excuse` (whose time counts) and `_use_baseline` (which one trials are shown against).
+    own way: `run` (what to leave behind), `_resume` (what it has to know of its rows), `_spent_s`,
+    `_excuse` and `_budget` (whose time counts, and for how many trials at once) and `_use_baseline`
+    (which one trials are shown against).
     """
 
     def run(self) -> TuneResult:
