@@ -101,13 +101,13 @@ class Plugins(Mapping[str, Kind]):
 
     def usable(self) -> Mapping[str, Kind]:
         """All that can be used, imported; the others are left out."""
-        found: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = {}
         for name in self:
             try:
-                found[name] = self[name]
+                kinds[name] = self[name]
             except FieldError:
                 continue
-        return MappingProxyType(found)
+        return MappingProxyType(kinds)
 
     def origin(self, name: str) -> Origin | None:
         """Where the plugin `name` is from; None for what is lsmtune's own, and unknown names."""
@@ -129,10 +129,10 @@ class Plugins(Mapping[str, Kind]):
                 yield name, Origin.of(entry), why
 
     def _added(self) -> Mapping[str, tuple[EntryPoint, ...]]:
-        found: dict[str, tuple[EntryPoint, ...]] = {}
+        entries: dict[str, tuple[EntryPoint, ...]] = {}
         for entry in _installed(self.group):
-            found[entry.name] = (*found.get(entry.name, ()), entry)
-        return found
+            entries[entry.name] = (*entries.get(entry.name, ()), entry)
+        return entries
 
     def _loaded(self, entry: EntryPoint) -> Kind:
         expected: type[Kind] = pkgutil.resolve_name(GROUPS[self.group])

@@ -260,11 +260,11 @@ class HostStore(MeasurementStore):
 
 def rows_by_host(rows: Iterable[StoredMeasurement]) -> dict[str, list[StoredMeasurement]]:
     """What each host measured, with its own numbers of pairs; hosts in the order of their rows."""
-    found: dict[str, list[StoredMeasurement]] = {}
+    by_host: dict[str, list[StoredMeasurement]] = {}
     for row in rows:
         own = row if row.pair is None else replace(row, pair=row.pair // HOSTS_MAX)
-        found.setdefault(row.measurement.host, []).append(own)
-    return found
+        by_host.setdefault(row.measurement.host, []).append(own)
+    return by_host
 
 
 class HostFolder(StudyFolder):

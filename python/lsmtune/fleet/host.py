@@ -147,24 +147,24 @@ def host_facts(engine: EngineIdentity, runner: Runner, directory: Path) -> HostF
 
 def refusal(host: HostFacts, reference: HostFacts) -> str:
     """Why runs of a host say nothing beside those of the `reference`, in one line; or empty."""
-    told = [
+    unlike = [
         f"{name} is {_shown(host.software.get(name))} and not {_shown(wanted)}"
         for name, wanted in reference.software.items()
         if host.software.get(name) != wanted
     ]
-    return f"is refused: {', '.join(told)}" if told else ""
+    return f"is refused: {', '.join(unlike)}" if unlike else ""
 
 
 def differences(host: HostFacts, reference: HostFacts) -> str:
     """What hardware differs, in one line; empty for nothing. It has a baseline of its own."""
     names = dict.fromkeys([*reference.hardware, *host.hardware])
-    told = [
+    unlike = [
         f"{name} {host.hardware.get(name, 'not known')} "
         f"(elsewhere {reference.hardware.get(name, 'not known')})"
         for name in names
         if host.hardware.get(name) != reference.hardware.get(name)
     ]
-    return f"differs, and is compared with its own baseline: {', '.join(told)}" if told else ""
+    return f"differs, and is compared with its own baseline: {', '.join(unlike)}" if unlike else ""
 
 
 def _shown(value: str | None) -> str:

@@ -81,19 +81,19 @@ def pairs_by_host(
     rows: Sequence[StoredMeasurement], baseline: Arm, finalist: Arm, workloads: int
 ) -> dict[str, list[Pair]]:
     """The pairs of these two arms on each host, by the method that it ended with."""
-    found = {}
+    by_host = {}
     for host, own in rows_by_host(rows).items():
         pairs = pairs_among(own, baseline, finalist, workloads)
         if pairs:
             last = pairs[-1].runs[0].measurement.paired_by
-            found[host] = [p for p in pairs if p.runs[0].measurement.paired_by == last]
-    return found
+            by_host[host] = [p for p in pairs if p.runs[0].measurement.paired_by == last]
+    return by_host
 
 
-def is_unstable(found: RandomEffects, smallest_effect: float | None) -> bool:
+def is_unstable(effects: RandomEffects, smallest_effect: float | None) -> bool:
     """Whether an effect differs from host to host beyond chance, and by as much as matters."""
     matters = math.log1p(smallest_effect or EFFECT_DEFAULT)
-    return found.p_same < UNSTABLE_P and found.between_sd > matters
+    return effects.p_same < UNSTABLE_P and effects.between_sd > matters
 
 
 def fleet_verdict(
@@ -122,15 +122,15 @@ def fleet_verdict(
     }
     notes, why, interval = [], "", None
     if len(effects) > 1:
-        found = random_effects(list(effects.values()), proof.confidence)
-        bounds = (exp_or_inf(found.mean), exp_or_inf(found.low), exp_or_inf(found.high))
+        model = random_effects(list(effects.values()), proof.confidence)
+        bounds = (exp_or_inf(model.mean), exp_or_inf(model.low), exp_or_inf(model.high))
         interval = RatioInterval(*bounds, proof.confidence, sum(map(len, effects.values())))
         means = {host: math.exp(math.fsum(v) / len(v)) for host, v in effects.items()}
         notes.append(_hosts_text(means))
-        if is_unstable(found, proof.smallest_effect):
+        if is_unstable(model, proof.smallest_effect):
             why = (
                 f"unstable: its effect differs from host to host beyond chance (p = "
-                f"{found.p_same:.2g}, standard deviation {100 * math.expm1(found.between_sd):.2g} "
+                f"{model.p_same:.2g}, standard deviation {100 * math.expm1(model.between_sd):.2g} "
                 "%); prove it on each kind of host by itself"
             )
     elif effects:

@@ -160,8 +160,8 @@ class FleetTuning(Tuning):
         member = Member(host, index, self._measurer)
 
         def warn(text: str) -> None:
-            told = f"{host.name}: {text}"
-            self._head.call(member.token, lambda: self._observer.warning(told))
+            line = f"{host.name}: {text}"
+            self._head.call(member.token, lambda: self._observer.warning(line))
 
         cache = self._measurer.databases
         databases_bytes = 0 if cache is None else self._spec.databases.size_bytes

@@ -287,13 +287,13 @@ class Session:
     def _result(
         self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
     ) -> TuneResult:
-        judgement, found = self._observations.judgement, dict[str, Any]()
+        judgement, of_best = self._observations.judgement, dict[str, Any]()
         labels = [objective.label for objective in self._spec.goal.objectives]
         if (best := judgement.best_trial) is not None:
-            found = {"best": best.config, "best_trial": best.number, "best_value": best.value}
-            found["best_values"] = dict(zip(labels, best.end.values or (), strict=False))
+            of_best = {"best": best.config, "best_trial": best.number, "best_value": best.value}
+            of_best["best_values"] = dict(zip(labels, best.end.values or (), strict=False))
         return TuneResult(
-            **found,
+            **of_best,
             baseline=self._baseline.config,
             baseline_value=self._baseline_value,
             baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),

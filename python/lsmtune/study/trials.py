@@ -141,7 +141,7 @@ def watching(report: Report, rungs: TimeRungs, metric: str) -> Callable[[Message
 # sampler chose, and one when it ends. The order of commits lets a kill at any moment neither lose a
 # completed trial nor count it twice: its measurements are stored first, under the trial's number,
 # and then the trial is told. What a kill can leave is a running trial, with some or all of its
-# measurements; `recover` finishes or puts back each of them.
+# measurements; `Trials.restore` finishes or puts back each of them.
 
 RETRY_OF = "retry_of"
 START = "start"
@@ -244,9 +244,9 @@ class Trials:
             if not self._searcher.tried(values) and values not in queued:
                 self._queue.append((values, (START, index)))
         # Another sampler, or under other limits, expects something else.
-        said = [trial for trial in trials if PROMISE in trial.system_attrs]
-        said = [t for t in said if t.user_attrs.get(ASKED, self._asked) == self._asked]
-        self._promises = [trial.system_attrs[PROMISE] for trial in said]
+        promised = [trial for trial in trials if PROMISE in trial.system_attrs]
+        promised = [t for t in promised if t.user_attrs.get(ASKED, self._asked) == self._asked]
+        self._promises = [trial.system_attrs[PROMISE] for trial in promised]
         ended = (trial for trial in trials if trial.state.is_finished())
         return {trial.number for trial in ended if trial.user_attrs.get(OUTCOME) != PUT_BACK}
 
