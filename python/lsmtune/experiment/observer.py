@@ -41,6 +41,9 @@ class Observer:
     def rounds_started(self, done: int, of: int) -> None:
         """`done` of `of` runs are stored already; the others are about to be performed."""
 
+    def calibrated(self, line: str) -> None:
+        """What the baseline against itself says of the machine, in one line."""
+
     def proof_started(self, pairs: int) -> None:
         """A proof of at most that many pairs begins."""
 

@@ -24,11 +24,11 @@ from lsmtune.driver.messages import Message
 from lsmtune.driver.pair import OnPairMessage
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.fleet.host import CANCEL_S, Answer, Host, HostLostError, Work
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import PairMethod, RunRequest
-from lsmtune.study.observer import TuneObserver
 
 T = TypeVar("T")
 
@@ -352,7 +352,7 @@ def _tell(said: Sequence[Message], on_message: Callable[[Message], None] | None)
             on_message(message)
 
 
-class HostObserver(TuneObserver):
+class HostObserver(Observer):
     """What is said of one host: lines, told by the head with the name of the host."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -363,5 +363,5 @@ class HostObserver(TuneObserver):
         self._tell(text)
 
     def calibrated(self, line: str) -> None:
-        """See `TuneObserver`."""
+        """See `Observer`."""
         self._tell(line)

@@ -245,9 +245,8 @@ class FleetTuning(Tuning):
                 if first:
                     self._head.call(member.token, lambda: self._settle_size(baseline))
 
-            observer = HostObserver(measurer.observer.warning)
             searched = bool(measurer.folder.measurements.of(Role.TRIAL))
-            return self._baseline_on(measurer, observer, settle, searched=searched)
+            return self._baseline_on(measurer, settle, searched=searched)
 
         def ended(baseline: Sequence[StoredMeasurement] | None) -> None:
             if baseline is None:

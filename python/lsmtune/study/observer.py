@@ -29,9 +29,6 @@ class TuneObserver(Observer):
     def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """The baseline was measured in an earlier session: one run per workload."""
 
-    def calibrated(self, line: str) -> None:
-        """What the baseline against itself says of the machine, in one line."""
-
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """A trial ended, all its runs together; `best`: it is the best so far."""
 

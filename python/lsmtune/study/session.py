@@ -206,7 +206,7 @@ class Session:
             self._settle_size(baseline)
 
         searched = bool(self._observations.trials)
-        if self._baseline_on(self._measurer, self._observer, settle, searched=searched) is None:
+        if self._baseline_on(self._measurer, settle, searched=searched) is None:
             return False
         self._feasibility = Feasibility(self._spec, self._remember_anchors())
         return not self._stop.is_set()
@@ -214,7 +214,6 @@ class Session:
     def _baseline_on(
         self,
         measurer: Measurer,
-        observer: TuneObserver,
         settle: Callable[[Sequence[StoredMeasurement]], None],
         *,
         searched: bool,
@@ -230,7 +229,7 @@ class Session:
         settle(baseline)
         measurer.lengths = self._lengths()
         calibrate_study(
-            *(self._spec, self._baseline, measurer, observer),
+            *(self._spec, self._baseline, measurer),
             round_s=sum(row.wall_s for row in baseline),
             searched=searched,
         )

@@ -92,7 +92,6 @@ def calibrate_study(
     spec: Spec,
     baseline: Arm,
     measurer: Measurer,
-    observer: TuneObserver,
     *,
     round_s: float,
     searched: bool,
@@ -110,7 +109,7 @@ def calibrate_study(
         pairs = wanted if left_s >= 2 * round_s else 0
     if not pairs and not rows:
         if wanted:
-            observer.warning(
+            measurer.observer.warning(
                 f"no calibration: a pair of runs takes {format_duration(2 * round_s)}, more than "
                 f"{100 * SHARE_MAX:.0f} % of the time budget"
             )
@@ -125,7 +124,7 @@ def calibrate_study(
         deadline_s=left_s,
     )
     if not measurer.stop.is_set():
-        observer.calibrated(calibration_line(calibration, spec))
+        measurer.observer.calibrated(calibration_line(calibration, spec))
 
 
 def calibration_line(calibration: Calibration, spec: Spec) -> str:
