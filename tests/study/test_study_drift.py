@@ -45,7 +45,7 @@ def test_a_value_is_seen_relative_to_the_anchors_of_its_time(halved: Drift) -> N
     assert halved.judged([80.0], 15) == pytest.approx((80.0,))
     assert halved.judged([40.0], 35) == pytest.approx((80.0,))
     assert halved.judged([40.0], 999) == pytest.approx((80.0,))
-    assert halved.factor_now() == pytest.approx(2.0)
+    assert halved.factor() == pytest.approx(2.0)
 
 
 def test_between_two_anchors_nobody_knows(halved: Drift) -> None:
@@ -105,4 +105,4 @@ def test_without_anchors_nothing_is_known_and_nothing_changed() -> None:
     found = drift_of([Round(1, 1, Outcome.CRASHED)])
     assert found.judged([3.0, 4.0], 12) == (3.0, 4.0)
     assert found.segment_of(12) == ()
-    assert found.factor_now() == 1.0
+    assert found.factor() == 1.0

@@ -115,8 +115,8 @@ class Drift:
         factors = (math.exp(series.log_factor(row)) for series in known)
         return tuple(value * factor for value, factor in zip(values, factors, strict=True))
 
-    def factor(self, row: int, host: str = "") -> float:
-        """What a value of the first objective that was measured at `row` is multiplied by."""
+    def factor(self, row: int = sys.maxsize, host: str = "") -> float:
+        """What a value of the first objective, measured at `row` or now, is multiplied by."""
         known = self.hosts.get(host)
         return math.exp(known[0].log_factor(row)) if known else 1.0
 
@@ -127,10 +127,6 @@ class Drift:
             both = zip(self.hosts[host], other.hosts[host], strict=True)
             rows[host] = min((_alike(one, another) for one, another in both), default=sys.maxsize)
         return rows
-
-    def factor_now(self, host: str = "") -> float:
-        """The factor of a run that begins now."""
-        return self.factor(sys.maxsize, host)
 
     def changes(self) -> list[Change]:
         """Every change, in the order of hosts and objectives."""

@@ -262,7 +262,7 @@ class Tuning(Session):
         self._searcher.rejudge(self._observations.for_searcher())
         number, values = self._trials.ask()
         # As if the machine were as fast as it was in the beginning.
-        scale = self._observations.judgement.drift.factor_now(host)
+        scale = self._observations.judgement.drift.factor(host=host)
 
         def report(step: int, value: float) -> bool:
             return tell(lambda: self._trials.report(number, step, value * scale))
