@@ -221,6 +221,16 @@ def test_a_host_that_joins_late_has_a_baseline_before_its_trials(tmp_path: Path)
     assert Role.TRIAL in late
 
 
+def test_a_fleet_keeps_no_time_for_tests_that_it_does_not_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to a tenth of the time was kept for the crash test and the power test of the best."""
+    monkeypatch.setattr("lsmtune.study.session.survival_s", lambda *_: 1e9)
+    spec = make_spec(tmp_path, budget="{time: 1h, trials: 4}")
+    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
+    assert result.counts == {"ok": 4}
+
+
 def test_a_study_of_one_machine_does_not_go_on_in_a_fleet(tmp_path: Path) -> None:
     spec = make_spec(tmp_path, budget="{trials: 2}")
     tuned(spec, tmp_path / "s")

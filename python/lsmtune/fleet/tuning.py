@@ -114,7 +114,9 @@ class FleetTuning(Tuning):
 
     @property
     def _budget(self) -> SearchBudget:
-        return replace(super()._budget, at_once=max(1, len(self._members)))
+        # No test of what the best survives comes after the proof.
+        other_s, at_once = 2 * self._startup_s, max(1, len(self._members))
+        return replace(super()._budget, other_s=other_s, at_once=at_once)
 
     # --- The hosts.
 
