@@ -119,6 +119,16 @@ def test_that_a_file_of_rocksdb_lacks_the_size_of_the_block_cache_is_said() -> N
     assert read("max_background_jobs=4").notes == ()
 
 
+@pytest.mark.parametrize(("level", "policy"), [(0, "ribbonfilter:10"), (2, "ribbonfilter:10:2")])
+def test_a_ribbon_filter_of_a_newer_version_is_the_filter_that_people_write(
+    level: int, policy: str
+) -> None:
+    """It came in as the text of an object: outside of every space, and no flag said it."""
+    text = f"{{id=ribbonfilter:10:{level};bloom_before_level={level};}}"
+    found = read("", "comparator=leveldb.BytewiseComparator", f"filter_policy={text}")
+    assert found.options == {f"{TABLE}.filter_policy": policy}
+
+
 FILES = [
     # file, version, an option and its value, how many options at most, what is said
     ("rocksdb/option_file_example.ini", "4.3.0", "num_levels", 6, 30, "filter_deletes"),

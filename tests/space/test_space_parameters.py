@@ -174,6 +174,7 @@ def test_a_step_is_refused_exactly_when_high_is_out_of_reach(
         [8, "8"],
         ["bloomfilter:10", "bloomfilter:10:false"],
         ["ribbonfilter:10", "ribbonfilter:10:0"],
+        ["ribbonfilter:10:2", "{id=ribbonfilter:10:2;bloom_before_level=2;}"],
     ],
 )
 def test_choices_that_an_engine_reads_alike_are_repeats(choices: list[OptionValue]) -> None:

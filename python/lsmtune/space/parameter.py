@@ -37,8 +37,10 @@ def is_option_name(name: str) -> bool:
 
 # What RocksDB adds when it writes an object: to a Bloom filter its builder, which versions before
 # 7.0 want to be told; to a Ribbon filter the level below which it is a Bloom filter, 0 where nobody
-# says it (table/block_based/filter_policy.cc); prefixes by their class names.
+# says it, and newer versions twice (table/block_based/filter_policy.cc); prefixes by their class
+# names.
 _LONG_FORMS = (
+    (re.compile(r"\{id=(ribbonfilter:[\d.]+:(-?\d+));bloom_before_level=\2;?\}"), r"\1"),
     (re.compile(r"(bloomfilter:[\d.]+):false"), r"\1"),
     (re.compile(r"(ribbonfilter:[\d.]+):0(?![\d.])"), r"\1"),
     (re.compile(r"rocksdb\.FixedPrefix\.(\d+)"), r"fixed:\1"),
