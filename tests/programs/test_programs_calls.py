@@ -422,6 +422,9 @@ def test_ekvsb_has_flags_for_some_options() -> None:
         *("--write-buffer-size=65536", "--use-fsync", "--disable-concurrent-memtable-write"),
         *("--compaction-style=universal", "--block-opt-bloom-filter-bits-per-key=10"),
     ]
+    # Without the flag there is no filter: a configuration that says so was refused.
+    no_filter = {"block_based_table_factory.filter_policy": "nullptr"}
+    assert export("ekvsb", "rocksdb", no_filter) == "\n"
     with pytest.raises(InputError, match="ekvsb has no such flag: max_background_jobs"):
         export("ekvsb", "rocksdb", {"max_background_jobs": 4})
 

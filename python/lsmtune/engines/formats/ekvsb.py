@@ -32,7 +32,7 @@ _NUMBERS = (
     *("write_buffer_size", "max_bytes_for_level_base", "max_manifest_file_size"),
     *("target_file_size_base", "num_levels", "min_write_buffer_number_to_merge"),
 )
-_ALONE, _UNSAID = "alone", "unsaid"  # of a flag without a value
+_ALONE, _UNSAID = "alone", "unsaid"  # in place of a flag's value
 
 
 def _switch(flag: str, when: bool = True) -> Spelling:
@@ -42,9 +42,9 @@ def _switch(flag: str, when: bool = True) -> Spelling:
 
 def _say_bits(option: str, text: str) -> str:
     kind, bits = filter_bits(option, text)
-    if kind != BLOOM or bits == 0:
-        raise InputError(SOURCE, option, found=text, allowed="bloomfilter:BITS in ekvsb")
-    return str(bits)
+    if kind != BLOOM:
+        raise InputError(SOURCE, option, found=text, allowed="nullptr, bloomfilter:BITS in ekvsb")
+    return str(bits) if bits else _UNSAID
 
 
 FLAGS: Mapping[str, Spelling] = {
