@@ -84,9 +84,12 @@ def test_randint_excludes_its_upper_bound(low: int, width: int) -> None:
 
 
 def test_a_log_step_of_floats_is_said() -> None:
-    found = study(json.dumps({"a": {"_type": "qloguniform", "_value": [0.1, 1, 0.1]}}), "nni-space")
-    assert found.study["space"]["a"] == {"type": "float", "low": 0.1, "high": 1.0, "log": True}
-    assert "step of 0.1 is left out" in notes_of(found)
+    """Beside it stood that a bound is a special value, which it is only with the step."""
+    text = json.dumps({"a": {"_type": "qloguniform", "_value": [0.12, 1, 0.1]}})
+    found = study(text, "nni-space")
+    assert found.study["space"]["a"] == {"type": "float", "low": 0.12, "high": 1.0, "log": True}
+    (note,) = found.notes
+    assert "step of 0.1 is left out" in note
 
 
 @pytest.mark.parametrize(("kind", "mean", "sd"), [("normal", 3, 2), ("lognormal", 1, 0.25)])
@@ -107,6 +110,12 @@ def test_rounded_distributions_lie_on_multiples_of_q(kind: str) -> None:
     assert parameter["low"] % 5 == parameter["high"] % 5 == 0
     assert parameter["high"] > parameter["low"]
     assert kind == "qnormal" or parameter["low"] > 0
+
+
+@pytest.mark.parametrize(("mean", "value"), [(2, 0), (7, 5), (8, 10)])
+def test_a_narrow_distribution_is_the_multiple_of_q_next_to_it(mean: int, value: int) -> None:
+    """It was the one above: 10 in place of 5, the only value that NNI draws."""
+    assert space_of(mean, 0.1, 5, kind="qnormal") == value
 
 
 def test_an_unbounded_option_ends_where_the_engine_may_refuse() -> None:

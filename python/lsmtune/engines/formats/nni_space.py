@@ -181,6 +181,10 @@ def _rounded(builder: SpaceBuilder, path: Path, values: list[Number], log: bool)
             return Numbers(values[0], values[0], integer=integer, specials=((values[1], 0.5),))
         only = values[1] if turn <= values[0] else values[0]
         return Numbers(only, only, integer=integer)
+    if log and not integer:
+        text = f"its step of {values[2]} is left out: a log scale of floats has no steps"
+        builder.note(path, text)
+        return Numbers(values[0], values[1], integer=False, log=True)
     width = scale(float(high)) - scale(float(low))
     specials = []
     # Below first - q/2 a value is rounded away and clipped back to the bound; likewise above.
@@ -191,10 +195,6 @@ def _rounded(builder: SpaceBuilder, path: Path, values: list[Number], log: bool)
             bound = f"its bound {plain(end)}, no multiple of {values[2]}"
             builder.note(path, f"{bound}, is a value by clipping: special")
     builder.note(path, "NNI draws its ends about half as often as the values between; not here")
-    if log and not integer:
-        text = f"its step of {values[2]} is left out: a log scale of floats has no steps"
-        builder.note(path, text)
-        return Numbers(values[0], values[1], integer=False, log=True)
     return Numbers(
         plain(first),
         plain(last),
@@ -222,7 +222,7 @@ def _distribution(builder: SpaceBuilder, path: Path, values: list[Number], log: 
     ends: tuple[Number, Number] = (float(f"{low:.6g}"), float(f"{high:.6g}"))
     if step:
         q, plain = Fraction(str(step[0])), int if integer else float
-        first, last = math.ceil(Fraction(low) / q), math.floor(Fraction(high) / q)
+        first, last = round(Fraction(low) / q), round(Fraction(high) / q)
         if log:
             first = max(first, 1)  # 0 has no logarithm
         ends = (plain(first * q), plain(max(first, last) * q))
