@@ -127,6 +127,13 @@ def test_a_number_below_zero_may_stand_behind_its_flag() -> None:
     }
 
 
+@pytest.mark.parametrize("flag", ["--use_fsync", "--nouse_fsync", "--use_ribbon_filter"])
+def test_a_word_behind_a_truth_is_not_its_value(flag: str) -> None:
+    """To gflags `--use_fsync false` is true, and `false` no flag: the import had false."""
+    with pytest.raises(InputError, match="file:1: found 'false'; allowed: --name=value"):
+        flags(f"{flag} false")
+
+
 def test_the_last_of_two_flags_counts_and_no_turns_one_off() -> None:
     assert flags("--open_files=1 --open_files=2 --nouse_fsync") == {
         "max_open_files": 2,

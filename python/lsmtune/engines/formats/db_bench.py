@@ -308,7 +308,8 @@ def read(request: ImportRequest) -> ImportedConfig:
         raise InputError(request.source, ENGINE_FLAG, found=engine, why=why, allowed=allowed)
     options: dict[str, OptionValue] = {}
     known = {**flags(engine), **(_FILTER_FLAGS if engine == "rocksdb" else {})}
-    for name, value, line in _flags(request.text, request.source):
+    truths = {name for name, each in known.items() if each.spelling and each.spelling.is_truth}
+    for name, value, line in _flags(request.text, request.source, truths):
         where, place = f"{request.source}:{line}", f"--{name}"
         option = known.get(name) or known.get(name.removeprefix("no"))
         if option is None or option.spelling is None:
@@ -329,8 +330,10 @@ def read(request: ImportRequest) -> ImportedConfig:
     return ImportedConfig(engine, _as_meant(engine, options), notes.taken())
 
 
-def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
-    """Name, value if any, and line of every flag."""
+def _flags(
+    text: str, source: str, truths: Collection[str]
+) -> Iterator[tuple[str, str | None, int]]:
+    """Name, value if any, and line of every flag; none of `truths` is followed by its value."""
     words = list(_words(text, source))
     index = 0
     while index < len(words):
@@ -341,12 +344,13 @@ def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
             if index == 1 and _is_program(word):
                 continue
             raise InputError(f"{source}:{line}", found=word, allowed="--name=value")
-        value = match["value"]
-        # The value may be the next word, `-1` too; a truth is never followed by its value.
-        if value is None and index < len(words) and not _FLAG.fullmatch(words[index][1]):
+        name, value = match["name"], match["value"]
+        has_next = index < len(words) and not _FLAG.fullmatch(words[index][1])
+        # The value may be the next word, `-1` too. To gflags `--use_fsync false` is true.
+        if value is None and has_next and name.removeprefix("no") not in truths:
             value = words[index][1]
             index += 1
-        yield match["name"], value, line
+        yield name, value, line
 
 
 def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
