@@ -67,6 +67,9 @@ def test_unsafe_values_are_told_as_they_are_spelled(lsmtune: Any) -> None:
     told = facts(lsmtune("options", "rocksdb", "compaction_style").out)
     assert told["unsafe"].startswith("kCompactionStyleFIFO: FIFO deletes")
     assert "unsafe" not in facts(lsmtune("options", "rocksdb", "num_levels").out)
+    # 1,000 was refused as well, and only -1 was told.
+    told = facts(lsmtune("options", "rocksdb", "level0_stop_writes_trigger").out)
+    assert told["unsafe"].startswith("-1 or 1,000 and more: level 0 grows")
 
 
 def test_a_nested_option_is_found_by_its_last_part_where_only_one_has_it(lsmtune: Any) -> None:

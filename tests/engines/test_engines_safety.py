@@ -56,7 +56,7 @@ def test_a_number_of_the_space_that_reaches_one_is_seen() -> None:
 
 
 # The last ones in RocksDB's own spelling: `ParseInt` of its `util/string_util.cc`.
-@pytest.mark.parametrize("value", ["1000", "1000000", "'1000'", "-1", "1k", "1M"])
+@pytest.mark.parametrize("value", ["1000", "1000000", "'1000'", "-1", "-2", "1k", "1M"])
 def test_a_level_0_without_bound_is_unsafe(value: str) -> None:
     """The tree is never put in order within the measurement, and the bill comes later."""
     with pytest.raises(InputError, match="level 0 grows without bound"):

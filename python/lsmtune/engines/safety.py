@@ -32,7 +32,8 @@ _LOGGED = (Durability.SYNC, Durability.WAL)
 class UnsafeOption:
     """`option` of `engine` is unsafe with some values, in the durability classes `under`.
 
-    These are `values`, whatever their case, and every number that is `at_least` so large.
+    These are `values`, whatever their case, every number below 0, which means no limit as -1 does,
+    and every one that is `at_least` so large.
     """
 
     option: str
@@ -46,12 +47,12 @@ class UnsafeOption:
         """Those of `values` that are unsafe."""
         unsafe, known = [], [value.lower() for value in self.values]
         for value in values:
-            text, number = option_text(value).strip().lower(), -math.inf
+            text, number = option_text(value).strip().lower(), 0.0
             if (whole := whole_size(text)) is not None:
                 text = str(whole)  # an engine's own `1k` is 1024
             with suppress(ValueError):
                 number = float(text)
-            if text in known or number >= self.at_least:
+            if text in known or number < 0 or number >= self.at_least:
                 unsafe.append(value)
         return unsafe
 

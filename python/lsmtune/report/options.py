@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from lsmtune.engines.catalogue import OptionInfo
@@ -175,7 +176,8 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> list[Block]:
 def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     """Which values a study has to allow, and why."""
     known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
-    values = " or ".join(known or sorted(unsafe.values))
+    more = [f"{value_text(unsafe.at_least, '')} and more"] if math.isfinite(unsafe.at_least) else []
+    values = " or ".join([*(known or sorted(unsafe.values)), *more])
     classes = " or ".join(sorted(durability.value for durability in unsafe.under))
     under = "" if set(unsafe.under) == set(Durability) else f" with durability {classes}"
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
