@@ -148,6 +148,9 @@ def test_compaction_buffers() -> None:
         "max_subcompactions": 2,
     }
     assert memory_model("rocksdb", direct)["compaction_reads"] == (2 * 21 + 2 * 2) * MIB
+    # RocksDB raises it to the trigger before it. -1, which `allow_unsafe` allows, was refused here.
+    raised = direct | {"level0_stop_writes_trigger": -1, "level0_slowdown_writes_trigger": 20}
+    assert memory_model("rocksdb", raised) == memory_model("rocksdb", direct)
     universal = direct | {"compaction_style": "kCompactionStyleUniversal", "num_levels": 5}
     assert memory_model("rocksdb", universal)["compaction_reads"] == 2 * 25 * MIB
     buffered = direct | {"use_direct_reads": False}

@@ -42,11 +42,11 @@ reach D (`write_buffer_manager.h`, `ShouldFlush`). It makes no write wait, so wh
 the memtables hold up to 7/8 * D + (N - 1) * D / 2 (+ A each).
 
 C and the number of flushes are as in `DBImpl::GetBGJobLimits`; S is `max_subcompactions`. A level
-compaction out of level 0 reads all of its files, `level0_stop_writes_trigger` at the most, and one
-of the next level, in each of S parts; each other compaction reads two levels. A universal one may
-read all files of level 0 and all levels. Buffers are used with `use_direct_reads`, and by versions
-before 8.5 always; later ones leave buffered reads to the kernel. FIFO compaction and
-`disable_auto_compactions` read nothing.
+compaction out of level 0 reads all of its files, `level0_stop_writes_trigger` at the most (raised
+to the other two triggers; `SanitizeCfOptions`), and one of the next level, in each of S parts; each
+other compaction reads two levels. A universal one may read all files of level 0 and all levels.
+Buffers are used with `use_direct_reads`, and by versions before 8.5 always; later ones leave
+buffered reads to the kernel. FIFO compaction and `disable_auto_compactions` read nothing.
 
 What a process takes whatever the options (code, threads, statistics) is in no part: 18 MB for the
 driver with an empty RocksDB 10.2.1, 7 MB with an empty LevelDB 1.22.
@@ -197,6 +197,11 @@ _KERNEL_READAHEAD_SINCE = "8.5"
 
 # Buckets of the hash kinds where none are given (memtablerep.h).
 _HASH_BUCKETS = {"prefix_hash": 1_000_000, "hash_linkedlist": 50_000}
+_LEVEL0_TRIGGERS = (
+    "level0_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger",
+    "level0_stop_writes_trigger",
+)
 _STYLES = (
     "kCompactionStyleLevel",
     "kCompactionStyleUniversal",
@@ -309,7 +314,7 @@ def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactio
     readahead = options.whole("compaction_readahead_size")
     if direct and readahead == 0:
         readahead = _DIRECT_READAHEAD_BYTES
-    level0 = options.whole("level0_stop_writes_trigger")
+    level0 = max(options.whole(name, -_GIB) for name in _LEVEL0_TRIGGERS)
     levels = options.whole("num_levels")
     if options.truth("disable_auto_compactions") or not (direct or buffered_too):
         return 0
