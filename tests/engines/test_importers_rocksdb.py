@@ -216,6 +216,19 @@ def test_truths_that_came_with_rocksdb_11_are_truths_in_a_log(printed: int) -> N
     assert all(type(value) is bool for value in found.values())
 
 
+def test_a_log_that_was_cut_or_has_numbers_without_end_is_read() -> None:
+    """Each of these lines was an unexpected error of Python's."""
+    digits = "9" * 5000
+    lines = [
+        f"2026/01/01-00:00:00.000000 1 RocksDB version: {digits}.1.1",
+        f"x Options.compression[{digits}]: LZ4",
+        "x Options.max_background_jobs: 7",
+        "x            table_factory options:   flush_block_policy_factory:",
+    ]
+    found = config("\n".join(lines), "rocksdb-log")
+    assert (found.options, found.version) == ({"max_background_jobs": 7}, None)
+
+
 OBJECTS: dict[str, OptionValue] = {
     "allow_concurrent_memtable_write": False,
     "memtable_factory.id": "prefix_hash",

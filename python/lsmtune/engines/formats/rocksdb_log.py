@@ -32,9 +32,9 @@ _OPTION = re.compile(
     r"(?:^|\s)Options\.(?P<name>[A-Za-z_][\w.]*)(?:\[(?P<index>\d+)\])?\s*:(?P<value>.*)"
 )
 _TABLE_BEGINS = re.compile(r"\stable_factory options:\s*(?P<rest>.*)")
-_TABLE_LINE = re.compile(r"(?P<indent>\s+)(?P<name>\w+)\s*:\s?(?P<value>.*)")
+_TABLE_LINE = re.compile(r"\s+(?P<name>\w+)\s*:\s?(?P<value>.*)")
 _FAMILY = re.compile(r"Options for column family \[(?P<name>.*)\]:")
-_VERSION = re.compile(r"RocksDB version: (?P<version>\d+\.\d+(?:\.\d+)?)")
+_VERSION = re.compile(r"RocksDB version: (?P<version>\d{1,9}(?:\.\d{1,9}){1,2})", re.ASCII)
 _CHANGES = ("SetOptions() on column family", "SetDBOptions()")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -177,7 +177,7 @@ class _Dump:
             whole = _LISTS[name]
             word = _WORDS.get(whole, {}).get(value, value)
             parts = self.stated[whole].text.split(":") if whole in self.stated else []
-            if int(match["index"]) == len(parts):
+            if match["index"] == str(len(parts)):
                 self.stated[whole] = Stated(":".join([*parts, word]), number)
 
     def _take_table_row(self, row: re.Match[str], number: int) -> None:
@@ -204,7 +204,7 @@ class _Dump:
         if name in _WORDS:
             text = _WORDS[name].get(value, value)
         elif name.endswith(".flush_block_policy_factory"):
-            text = value.split()[0]
+            text = value.partition(" ")[0]
         elif value in ("None", "Unknown"):
             text = "nullptr"
         elif value in ("0", "1") and isinstance(default_of(ENGINE, None, name), bool):
