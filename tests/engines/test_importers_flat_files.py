@@ -127,6 +127,22 @@ def test_a_number_below_zero_may_stand_behind_its_flag() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "flag",
+    [
+        *("write_buffer_size=1_000", "write_buffer_size=\uff11", "bloom_bits=1_0"),
+        *("memtable_bloom_size_ratio=0_1", "memtable_bloom_size_ratio=nan"),
+    ],
+)
+def test_a_number_of_pythons_is_none_of_db_bench_and_ycsb(flag: str) -> None:
+    """`1_000` was 1,000 here, 1 to YCSB-cpp, and none to gflags."""
+    name, _, value = flag.partition("=")
+    with pytest.raises(InputError, match=f"--{name}: found '{value}'; allowed: a (whole )?number"):
+        flags(f"--{flag}")
+    with pytest.raises(InputError, match="found '1_000'; allowed: a whole number"):
+        properties("rocksdb.write_buffer_size=1_000")
+
+
 @pytest.mark.parametrize("flag", ["--use_fsync", "--nouse_fsync", "--use_ribbon_filter"])
 def test_a_word_behind_a_truth_is_not_its_value(flag: str) -> None:
     """To gflags `--use_fsync false` is true, and `false` no flag: the import had false."""

@@ -58,7 +58,6 @@ from lsmtune.engines.option_names import (
 )
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.units import whole_number
 
 BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
 
@@ -273,15 +272,18 @@ def _as_meant(engine: str, options: Mapping[str, OptionValue]) -> dict[str, Opti
     return meant
 
 
+_BITS = number(BLOOM_FLAG)
+
+
 def _read_bits(text: str) -> int:
     with suppress(ValueError):
-        if whole_number(text) >= -1:
-            return int(text)
+        if (bits := int(_BITS.read(text))) >= -1:
+            return bits
     raise ValueError("a whole number from -1")
 
 
 _FILTER_FLAGS: Mapping[str, KnownOption] = {
-    BLOOM_FLAG: KnownOption(BLOOM_FLAG, spelling=replace(number(BLOOM_FLAG), read=_read_bits)),
+    BLOOM_FLAG: KnownOption(BLOOM_FLAG, spelling=replace(_BITS, read=_read_bits)),
     RIBBON_FLAG: KnownOption(RIBBON_FLAG, spelling=boolean(RIBBON_FLAG)),
 }
 

@@ -8,6 +8,7 @@ enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,7 +17,8 @@ from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.option_names import TRUTHS, whole_size, written_options
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.units import is_digits, option_value, whole_number
+from lsmtune.model.files import FLOAT
+from lsmtune.units import is_digits, option_value
 
 SOURCE = "export"  # of errors in what is to be written
 
@@ -122,10 +124,10 @@ def number(
         return str(whole)
 
     def read(text: str) -> int:
-        try:
-            return whole_number(text)
-        except ValueError:
-            raise ValueError("a whole number") from None
+        # `int` takes 1_000 and the digits of other scripts, which are no numbers to a program in C.
+        if not is_digits(text.removeprefix("-")):
+            raise ValueError("a whole number")
+        return int(text)
 
     return Spelling(name, say, read)
 
@@ -134,10 +136,9 @@ def decimal(name: str) -> Spelling:
     """A number with a point, passed on as it is."""
 
     def read(text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError("a number") from None
+        if FLOAT.fullmatch(text) is None or not math.isfinite(float(text)):
+            raise ValueError("a number")
+        return float(text)
 
     return Spelling(name, lambda _option, text: text, read)
 
