@@ -137,7 +137,7 @@ def test_a_number_below_zero_may_stand_behind_its_flag() -> None:
 def test_a_number_of_pythons_is_none_of_db_bench_and_ycsb(flag: str) -> None:
     """`1_000` was 1,000 here, 1 to YCSB-cpp, and none to gflags."""
     name, _, value = flag.partition("=")
-    with pytest.raises(InputError, match=f"--{name}: found '{value}'; allowed: a (whole )?number"):
+    with pytest.raises(InputError, match=rf"--{name}: found '{value}'; allowed: a (whole )?number"):
         flags(f"--{flag}")
     with pytest.raises(InputError, match="found '1_000'; allowed: a whole number"):
         properties("rocksdb.write_buffer_size=1_000")

@@ -103,6 +103,12 @@ def test_a_log_scale_from_zero_is_said() -> None:
     assert "a log scale cannot hold 0" in notes_of(found)
 
 
+def test_a_note_on_text_of_several_lines_is_one_line() -> None:
+    found = imported(**NUMBER, meta={"unit": "pages\nof 4 KiB"})
+    (note,) = found.notes
+    assert note.endswith("a.meta: left out: unit pages of 4 KiB")
+
+
 def test_defaults_are_the_baseline() -> None:
     assert imported(**NUMBER).study["baseline"] == {"a": 10, "b": 1}
 

@@ -203,6 +203,12 @@ def test_durations(duration: str, expected: str) -> None:
     assert found.study["budget"] == {"time": expected}
 
 
+def test_a_duration_without_end_is_refused() -> None:
+    """Its hundreds of digits are infinite to a float: an unexpected error."""
+    with pytest.raises(InputError, match=r"maxExperimentDuration: found .*; allowed: a number and"):
+        experiment(f"trialCommand: x\nmaxExperimentDuration: {'9' * 400}h")
+
+
 @pytest.mark.parametrize("seconds", [3600, 90])
 def test_a_duration_without_a_unit_is_seconds(seconds: int) -> None:
     """NNI 2 takes such a whole number; it was refused."""
@@ -273,6 +279,18 @@ def test_a_program_that_cannot_be_read_stays_the_trial(name: str, tmp_path: Any)
     found = import_file(path)
     assert isinstance(found, ImportedStudy)
     assert found.study["runner"]["command"] == ["python3", name]
+
+
+@pytest.mark.parametrize("name", ["1", "on", "2020-01-01", "null"])
+def test_a_name_that_is_no_text_to_yaml_is_a_name(name: str) -> None:
+    """With an engine it was an unexpected error, and so was a date in what is no parameter."""
+    text = "trialCommand: x\ntrialConcurrency: 1\nsearchSpace:\n"
+    text += f"  num_levels: {{_type: randint, _value: [3, 9]}}\n  {name}: "
+    found = study(f"{text}{{_type: randint, _value: [0, 9]}}\n", "nni-config", "rocksdb")
+    assert list(found.study["space"]) == ["num_levels"]
+    assert "left out: no option of rocksdb" in notes_of(found)
+    with pytest.raises(InputError, match=r"found '.*'; allowed: \{_type: "):
+        study(f"{text}{{{name}: x}}\n", "nni-config", "rocksdb")
 
 
 def test_what_python_warns_of_in_a_program_is_the_programs_own(tmp_path: Any) -> None:

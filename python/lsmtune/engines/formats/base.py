@@ -118,6 +118,11 @@ class _Loader(BoundedLoader):
             raise RefusedError(problem, node)
         return node
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Names are text, also where YAML takes them for numbers, truths or dates."""
+        made = super().construct_mapping(node, deep)
+        return {str(name): value for name, value in made.items()}
+
     def _size(self, node: yaml.Node) -> tuple[int, int]:
         """The values in `node`, and how many levels there are; each node is counted once."""
         if not isinstance(node, yaml.CollectionNode):
@@ -180,7 +185,7 @@ class Notes:
         `where` is the place in full, for what was put together from several files.
         """
         where = where or (self.source if line is None else f"{self.source}:{line}")
-        note = ": ".join(part for part in (where, place, text) if part)
+        note = " ".join(": ".join(filter(None, (where, place, text))).splitlines())
         self.lines.append((_AFTER_ALL_LINES if line is None else line, note))
 
     def taken(self) -> tuple[str, ...]:

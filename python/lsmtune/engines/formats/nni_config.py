@@ -83,7 +83,7 @@ _WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
 _PLACES = ("trainingServicePlatform", "trainingService", "machineList")
 # nni/algorithms/hpo/tpe_tuner.py, TpeArguments.
 _TPE_ARGUMENTS = {"n_startup_jobs": "startup_trials", "n_ei_candidates": "candidates"}
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd])", re.ASCII)
+_DURATION = re.compile(r"(?P<number>\d{1,9}(?:\.\d{1,9})?)\s*(?P<unit>[smhd])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SHELL_WORDS = re.compile(r"[A-Za-z0-9_./=:,@%+ -]+")
 _NOTHING_LIKE_IT = "left out: lsmtune has nothing of the kind"
@@ -487,7 +487,7 @@ def _note_what_is_left(reading: _Reading) -> None:
         elif name in _PLACES:
             text = "left out: trials run on this machine"
         if value not in (None, *_WITHOUT_EFFECT.get(name, ())):
-            reading.note((str(name),), text)
+            reading.note((name,), text)
 
 
 FORMAT = ImportFormat("nni-config", "an experiment's configuration of NNI", recognises, read)
