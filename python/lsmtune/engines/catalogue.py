@@ -127,8 +127,9 @@ class OptionInfo:
     other ones and those. `effect` is `layout` where the files of a loaded and settled database
     depend on the option, else `runtime`. `least` is the smallest value that the engine does not
     raise, for an option that scales with the data. `mutable`: an open database can change it, in
-    every version or from `mutable_since` on. `since` and `until` are the first and last
-    version with the option, empty when it is older than the oldest version covered, or still there.
+    every version; `mutable_since` in its place: from that version on. `since` and `until` are the
+    first and last version with the option, empty when it is older than the oldest version covered,
+    or still there.
     """
 
     __pydantic_config__ = STRICT
@@ -271,6 +272,7 @@ def _checked_catalogue(listed: Mapping[str, object], source: str) -> Mapping[str
             raise InputError(source, name, why="not an option's name")
         info = checked(OptionInfo, raw, name, source)
         _check_shape(info, source)
+        info = replace(info, mutable=info.mutable or bool(info.mutable_since))
         catalogue[name] = replace(info, choices=(False, True)) if info.type == "bool" else info
     for info in catalogue.values():
         _check_condition(info, catalogue, source)
@@ -304,8 +306,6 @@ def _check_shape(info: OptionInfo, source: str) -> None:
     choices = [str(choice) for choice in info.choices]
     for choice in info.choices_since:
         check_name(choice, choices, source, f"{info.name}.choices_since")
-    if info.mutable_since and not info.mutable:
-        raise InputError(source, f"{info.name}.mutable_since", allowed="beside mutable: true")
     for part in ("older_defaults", "older_constraint"):
         versions = [version_key(version) for version, _ in getattr(info, part)]
         if versions != sorted(versions):
