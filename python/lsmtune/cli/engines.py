@@ -12,7 +12,7 @@ from lsmtune.cli.commands import Group
 from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view, say, warn
 from lsmtune.driver.conversation import find_driver
-from lsmtune.engines.install import INSTALLABLE, RECIPES, add, install_all
+from lsmtune.engines.install import RECIPES, add, install_all
 from lsmtune.engines.libraries import Registry, find_library, library_warnings
 from lsmtune.engines.library import Library
 from lsmtune.errors import InputError
@@ -91,7 +91,7 @@ def _install(
     from lsmtune.driver.library_facts import examined, give_fast_snappy, register_fetched
 
     driver = find_driver()
-    fetched = install_all(tuple(names or INSTALLABLE), say, partial(examined, driver=driver))
+    fetched = install_all(tuple(names or ()), say, partial(examined, driver=driver))
     for each in fetched:
         if each.identity.name == "rocksdb":
             give_fast_snappy(each.path, driver)

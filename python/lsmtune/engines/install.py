@@ -409,25 +409,25 @@ RECIPES = {
     ),
     **{f"rocksdb-{version}": _rocksdb(version) for version in _ROCKSDB_JARS},
 }
-INSTALLABLE = tuple(ENGINE_KINDS)  # what is installed unless names are given
 _WAKE_S = 0.05
 
 
 def install_all(
     names: tuple[str, ...], progress: Progress, accept: Accept = lambda _fetched: None
 ) -> list[Library]:
-    """Install several engines side by side: one waits for the network while another compiles.
+    """Install `names`, else all engines, side by side: one waits for the network, another compiles.
 
     For the main thread. Raises InputError for a name that is none, before any is installed; what
     the first of them raises that failed; and InterruptedByUserError, when a signal asked for it and
     their programs have ended.
     """
+    names = names or ENGINE_KINDS
     for name in names:
         by_name(RECIPES, name, "engines install")
     with (
         # No KeyboardInterrupt: within `submit` it leaves an installation that nobody knows.
         stop_on_interrupt(lambda _line: progress("stopping"), second_raises=False) as stop,
-        ThreadPoolExecutor(max_workers=max(1, len(names))) as pool,
+        ThreadPoolExecutor(max_workers=len(names)) as pool,
     ):
         installs = [pool.submit(install, name, progress, accept) for name in names]
         # A signal that comes just before this thread goes to sleep, or that another thread
@@ -443,9 +443,9 @@ def install_all(
 
 
 def main(arguments: list[str]) -> int:
-    """Fetch the engines named by `arguments`; returns the exit status."""
+    """Fetch the engines named by `arguments`, or all; returns the exit status."""
     try:
-        install_all(tuple(arguments) or INSTALLABLE, lambda line: print(line, file=sys.stderr))
+        install_all(tuple(arguments), lambda line: print(line, file=sys.stderr))
     except LsmtuneError as error:
         print(f"lsmtune: {error}", file=sys.stderr)
         return error.exit_status

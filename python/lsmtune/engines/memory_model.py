@@ -93,11 +93,6 @@ from lsmtune.units import UnitError, is_digits, option_value
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
 
 
-def clipped(number: int, low: int, high: int) -> int:
-    """`number` as the engines themselves bring options into bounds (`ClipToRange`)."""
-    return min(max(number, low), high)
-
-
 # --- options
 
 
@@ -181,7 +176,7 @@ _FILE_BUFFER_BYTES = 64 * _KIB
 
 def leveldb_memory(options: ModelOptions) -> dict[str, int]:
     """Bytes of each part. Raises `InputError` as `ModelOptions` does."""
-    write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, _GIB)
+    write_buffer = min(max(options.whole("write_buffer_size"), 64 * _KIB), _GIB)
     return {
         "memtables": 2 * (write_buffer + _ARENA_BLOCK_BYTES),
         "block_cache": options.whole("cache_size"),
@@ -232,7 +227,7 @@ def rocksdb_memory(options: ModelOptions) -> dict[str, int]:
 
 def _memtable_bytes(options: ModelOptions) -> tuple[int, int]:
     """Bytes of all memtables that are in use, and of those kept beyond that."""
-    write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, 64 * _GIB)
+    write_buffer = min(max(options.whole("write_buffer_size"), 64 * _KIB), 64 * _GIB)
     count = max(options.whole("max_write_buffer_number"), 2)
     given = options.whole("arena_block_size") if "arena_block_size" in options.given else 0
     own = math.ceil(min(_MIB, write_buffer // 8) / (4 * _KIB)) * 4 * _KIB
