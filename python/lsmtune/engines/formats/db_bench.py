@@ -78,15 +78,8 @@ _BOUNDS = {
 _AS_A_FLAG = " as a flag of db_bench"
 _COMPRESSION_NUMBERS = ("max_dict_bytes", "zstd_max_train_bytes", "parallel_threads", "level")
 
-
-def _say_filter(option: str, text: str) -> str:
-    kind, bits = filter_bits(option, text)
-    return f"{kind} {bits}"
-
-
-# One option that is two flags: its kind and its bits, until both are known.
-_FILTER_FLAG = "filter"
-_FILTER = Spelling(_FILTER_FLAG, _say_filter, str)
+# One option that is two flags: `flags_of` adds the other one, of its kind.
+_FILTER = Spelling(BLOOM_FLAG, lambda option, text: str(filter_bits(option, text)[1]), str)
 
 # Where the flag's name or the value's spelling differs from the option's.
 ROCKSDB_FLAGS: Mapping[str, Spelling] = {
@@ -178,9 +171,8 @@ def flags_of(request: ExportRequest) -> tuple[dict[str, str], tuple[LeftOut, ...
     engine = request.engine_name
     lacks = f"db_bench of {engine} has no such flag"
     said, left_out = spelled(request, partial(_flag_of, engine), lacks)
-    kind, _, bits = said.pop(_FILTER_FLAG, "").partition(" ")
-    if bits:
-        said |= {BLOOM_FLAG: bits} | ({RIBBON_FLAG: "true"} if kind == RIBBON else {})
+    if BLOOM_FLAG in said and request.values().get(FILTER_POLICY, "").startswith(RIBBON):
+        said[RIBBON_FLAG] = "true"
     if said.get("unordered_write") == "true":
         # On by db_bench's own default, and beside it RocksDB opens no database.
         said.setdefault("enable_pipelined_write", "false")
