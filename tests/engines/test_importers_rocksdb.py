@@ -119,6 +119,16 @@ def test_that_a_file_of_rocksdb_lacks_the_size_of_the_block_cache_is_said() -> N
     assert read("max_background_jobs=4").notes == ()
 
 
+def test_the_lookahead_of_a_skip_list_is_an_option_of_its_own() -> None:
+    """RocksDB writes it into the name, which was a kind of memtable that no space has."""
+    found = read("", "memtable_factory=SkipListFactory:16")
+    expected = {"memtable_factory.id": "skip_list", "memtable_factory.lookahead": 16}
+    assert found.options == expected
+    assert read("", "memtable_factory=prefix_hash:9").options == {
+        "memtable_factory.id": "prefix_hash:9"
+    }
+
+
 @pytest.mark.parametrize(("level", "policy"), [(0, "ribbonfilter:10"), (2, "ribbonfilter:10:2")])
 def test_a_ribbon_filter_of_a_newer_version_is_the_filter_that_people_write(
     level: int, policy: str

@@ -145,6 +145,9 @@ def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
     for name, value in stated.items():
         text, line = value.text, value.line
         if name == kind_of_memtable or (name == _MEMTABLE and not text.startswith("{")):
+            kind, _, lookahead = text.partition(":")
+            if lookahead and kind == "SkipListFactory":  # the one part that is in the name
+                flat[f"{_MEMTABLE}.lookahead"], text = Stated(lookahead, line), kind
             flat[kind_of_memtable] = Stated(MEMTABLES.get(text, text), line)
             continue
         try:
