@@ -83,6 +83,23 @@ def test_a_run_directory_is_fresh_marked_and_gone_afterwards(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_run_directory_of_a_folder_that_is_named_from_here_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since Python 3.12 `mkdtemp` returns absolute paths, which ended `tune study.yaml`."""
+    mkdtemp = tempfile.mkdtemp
+    monkeypatch.setattr(
+        tempfile, "mkdtemp", lambda *of, **named: str(Path(mkdtemp(*of, **named)).absolute())
+    )
+    monkeypatch.chdir(tmp_path)
+    study = Path("study")
+    claim(study, "study")
+    (study / "runs").mkdir()
+    with run_directory(study / "runs", study) as directory:
+        assert is_owned(directory)
+    assert not directory.exists()
+
+
 def test_a_run_directory_is_gone_after_an_error(tmp_path: Path) -> None:
     def fail() -> None:
         with run_directory(tmp_path) as directory:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ from lsmtune.experiment.database_files import (
 )
 from lsmtune.experiment.database_key import LEDGER, Order, order_of
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
-from lsmtune.experiment.files import GOLDEN, claim, explained, remove_owned, why_kept
+from lsmtune.experiment.files import GOLDEN, claim, explained, new_folder, remove_owned, why_kept
 from lsmtune.experiment.observer import Observer
 from lsmtune.machine.cgroup import memory_limit
 from lsmtune.machine.files import MARKER, Clock, write_whole
@@ -256,8 +255,7 @@ class DatabaseCache:
         def attempt() -> tuple[Measurement, RunRequest | None]:
             # A name that was never used before: the driver of a tuner that was killed may write on
             # for a moment, by the names of its files.
-            made = tempfile.mkdtemp(prefix=f"{path.name}.", suffix=BUILDING, dir=path.parent)
-            building = Path(made)
+            building = new_folder(path.parent, f"{path.name}.", BUILDING)
             try:
                 claim(building, GOLDEN, path.parent)
                 measurement = self.runner.run(

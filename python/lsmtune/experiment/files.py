@@ -326,7 +326,7 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
     if alone:
         _sweep_unlocked(parent)
     with explained(parent):
-        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        directory = new_folder(parent, PREFIX)
     with ExitStack() as stack:
         if alone:
             stack.enter_context(folder_in_use(directory, refusable=False))
@@ -334,6 +334,12 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
         with explained(parent):
             claim(directory, RUN, owner)
         yield directory
+
+
+def new_folder(parent: Path, prefix: str, suffix: str = "") -> Path:
+    """A new folder in `parent`, of a name that was never used before."""
+    # Since Python 3.12 mkdtemp's path is absolute, whatever `parent` is.
+    return parent / Path(tempfile.mkdtemp(suffix, prefix, parent)).name
 
 
 def _sweep_unlocked(parent: Path) -> None:
