@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from storage_parts import measurement
 
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.experiment import store as store_module
 from lsmtune.experiment.files import explained
 from lsmtune.experiment.store import VERSION, MeasurementStore, Role, StoredMeasurement, _crc
+from lsmtune.model.codec import decode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -48,6 +51,31 @@ def test_what_is_added_is_there_after_reopening(store: MeasurementStore, tmp_pat
     with pytest.raises(LsmtuneError):
         reader.set_verdict(None)
     reader.close()
+
+
+def test_who_reads_a_large_study_lets_its_tuner_store_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some 10,000 runs took longer to decode than a tuner waits, and a report ended it."""
+    monkeypatch.setattr(store_module, "BUSY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(store_module, "_ROWS_AT_ONCE", 2)
+    path, added = tmp_path / "measurements.db", list[int]()
+    with closing(MeasurementStore(path)) as tuner:
+
+        def add(role: Role, trial: int | None = None) -> None:
+            added.append(add_run(tuner, role, measurement(), config=CONFIG, trial=trial))
+
+        def decode_slowly(kind: Any, stored: object) -> Any:
+            if len(added) == 3:
+                add(Role.TRIAL, 0)
+            return decode(kind, stored)
+
+        for _ in range(3):
+            add(Role.BENCH)
+        with closing(MeasurementStore(path, read_only=True)) as reader:
+            monkeypatch.setattr(store_module, "decode", decode_slowly)
+            assert [row.id for row in reader.all()] == added == [1, 2, 3, 4]
+            assert [row.id for row in reader.of(Role.BENCH)] == [1, 2, 3]
 
 
 def test_a_verdict_is_kept_and_can_be_taken_back(store: MeasurementStore) -> None:

@@ -75,11 +75,14 @@ _OF_SERVER = {
     "REAL": "DOUBLE PRECISION",
 }
 # Columns that are in the measurement, too.
-_AGAIN = ("seed", "outcome")
+_COPIED = ("seed", "outcome")
 # A checksum of the other columns. SQLite has none of its own, and a flipped bit in a figure is a
 # figure.
 _CRC = "crc"
 _ID = "id"
+# A tuner cannot store a run while another program's query goes on, and to decode all rows of a
+# large study takes longer than it waits: so many are read at once, and decoded then.
+_ROWS_AT_ONCE = 100
 
 
 class Role(StrEnum):
@@ -261,11 +264,11 @@ class MeasurementStore:
 
     def all(self) -> list[StoredMeasurement]:
         """Every row, in the order in which they were stored."""
-        return list(self._select("ORDER BY id"))
+        return list(self._select(None, 0))
 
     def of(self, role: Role, after: int = 0) -> list[StoredMeasurement]:
         """The rows of one role, in the order in which they were stored: those `after` a row."""
-        return list(self._select("WHERE role = ? AND id > ? ORDER BY id", (role.value, after)))
+        return list(self._select(role.value, after))
 
     def last_pair(self) -> int | None:
         """The largest number of a proof's pair, of which any run is stored; None without one."""
@@ -355,20 +358,21 @@ class MeasurementStore:
         with readable(self._path, "the verdict"):
             return None if stored is None else decode(Verdict, stored)
 
-    def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
-        aside = int(self.fact(_ASIDE) or 0)
-        for row in self._rows(f"SELECT * FROM runs {where}", values):
-            if row[_ID] <= aside:
-                continue
-            with readable(self._path, f"measurement {row[_ID]}"):
-                parts: dict[str, Any] = {"role": Role(row["role"])}
-                for name, kind in (("config", Config), ("measurement", Measurement)):
-                    parts[name] = decode(kind, json.loads(row[name]))
-                fields = {name: value for name, value in row.items() if name not in _AGAIN}
-                stored = StoredMeasurement(**fields | parts)
-            yield stored
+    def _select(self, role: str | None, after: int) -> Iterator[StoredMeasurement]:
+        after = max(after, int(self.fact(_ASIDE) or 0))
+        query = "SELECT * FROM runs WHERE id > ? AND role = coalesce(?, role) ORDER BY id LIMIT ?"
+        while rows := list(self._rows(query, (after, role, _ROWS_AT_ONCE))):
+            for row in rows:
+                with readable(self._path, f"measurement {row[_ID]}"):
+                    parts: dict[str, Any] = {"role": Role(row["role"])}
+                    for name, kind in (("config", Config), ("measurement", Measurement)):
+                        parts[name] = decode(kind, json.loads(row[name]))
+                    fields = {name: value for name, value in row.items() if name not in _COPIED}
+                    stored = StoredMeasurement(**fields | parts)
+                yield stored
+            after = rows[-1][_ID]
 
-    def _rows(self, query: str, values: tuple[object, ...] = ()) -> Iterator[dict[str, Any]]:
+    def _rows(self, query: str, values: tuple[object, ...]) -> Iterator[dict[str, Any]]:
         """The rows by column, without their checksums, which are as they should be."""
         with readable(self._path), closing(self._connection.execute(query, values)) as rows:
             if isinstance(rows, sqlite3.Cursor):
