@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lsmtune.cli.rounds_progress import SweepProgress
+from lsmtune.experiment import sweep_grid
+from lsmtune.experiment.files import run_directory
 from lsmtune.experiment.rounds import read_rounds
 from lsmtune.experiment.store import StoredMeasurement
 
@@ -126,6 +129,23 @@ def test_an_option_that_the_engine_refuses_is_said_before_anything_runs(
     assert "unknown option; did you mean write_buffer_size?" in refusal
     assert not (home / "sweep.lsmtune").exists()
     assert list(home.iterdir()) == []
+
+
+def test_options_are_tried_on_the_disk_that_the_runs_will_have(
+    lsmtune: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were tried beside the folder: not possible in a volume below a read-only root."""
+    tried: list[Path] = []
+
+    def noting(parent: Path) -> AbstractContextManager[Path]:
+        tried.append(parent)
+        return run_directory(parent)
+
+    monkeypatch.setattr(sweep_grid, "run_directory", noting)
+    (home / "volume").mkdir()
+    for folder in ("volume", "new"):
+        assert lsmtune(*SWEEP, *AXES, "--repeat", "1", "--dir", folder).status == 0
+    assert [path.name for path in tried] == ["volume", "volume", home.name, home.name]
 
 
 @pytest.mark.parametrize(

@@ -268,8 +268,10 @@ def _perform(
     before = stored_runs(folder, {cell.name for cell in cells})
     progress = SweepProgress(cells, sweep.repeats, before, quiet=quiet)
     databases = loaded_databases(folder, runner, sweep.databases, progress)
+    # On the disk of the runs, where that is there: what is above may be read-only, or in memory.
+    parent = folder if folder.is_dir() else folder.absolute().parent
     with stop_on_interrupt(print_text) as stop:
-        known, parent = {run.arm for run in before}, folder.absolute().parent
+        known = {run.arm for run in before}
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:
             raise _refusal(sweep, *refused)
