@@ -38,7 +38,8 @@ class _Filling(_Fake):
         measurement = run("lose")
         assert measurement.outcome is Outcome.DATA_LOSS
         assert measurement.error is not None
-        assert measurement.error.message.endswith("keys that were put not found in readrandom")
+        message = measurement.error.message
+        assert message.endswith("lookups in readrandom did not find a key that was put")
         assert len(measurement.phases) == 2
 
 

@@ -56,9 +56,10 @@ def with_lost_reads(measurement: Measurement, workload: Workload) -> Measurement
             continue
         reads = measured.get(phase.name)
         if reads is not None and reads.keys_missing and _reads_alone(phase, num, sure):
+            lookups = reads.keys_missing + (reads.keys_found or 0)
             message = (
-                f"{reads.keys_missing} of {reads.operations} keys that were put not found in "
-                f"{phase.name}"
+                f"{reads.keys_missing} of {lookups} lookups in {phase.name} did not find a key "
+                "that was put"
             )
             error = RunError(Outcome.DATA_LOSS.value, message)
             return replace(measurement, outcome=Outcome.DATA_LOSS, error=error)
