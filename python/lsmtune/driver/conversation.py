@@ -134,6 +134,7 @@ class Conversation(Closing):
         self._disturbance = ""
         self._running_time = Stopwatch(self._awake)
         self._running_time.start()
+        self.started_unix_s = time.time()  # and then when it got its request
         self._child = ChildProcess([*wrapper, str(driver)], directory / ENGINE_LOG, cpus)
         self.group, self.group_refused = group, ""
         try:
@@ -184,6 +185,7 @@ class Conversation(Closing):
         if self._state is _State.FROZEN:
             self._child.resume()
         else:
+            self.started_unix_s = time.time()
             self._child.send(json.dumps(self._document, allow_nan=False))
         self._state = _State.RUNNING
 

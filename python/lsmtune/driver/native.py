@@ -68,8 +68,6 @@ class NativeRun(Conversation):
         check_free_space(request.directory)
         self.measurement: Measurement | None = None
         self._request = request
-        self._started_unix_s = time.time()
-        self._begun = False
         with ExitStack() as stack:
             group = runner.make_memory_group(request.limits.memory_bytes)
             if group is not None:
@@ -103,12 +101,6 @@ class NativeRun(Conversation):
         """Whether the driver stands still until `proceed`."""
         return self.measurement is None and super().frozen
 
-    def proceed(self) -> None:
-        """Lets a frozen driver run. Raises ValueError for one that is not frozen."""
-        if not self._begun:
-            self._begun, self._started_unix_s = True, time.time()
-        super().proceed()
-
     def ended(self, judgement: Judgement) -> Judgement:
         """Puts `measurement` together."""
         warnings, asked_bytes = [], self._request.limits.memory_bytes
@@ -120,7 +112,7 @@ class NativeRun(Conversation):
         measurement = self._collector.measurement(
             self._request,
             judgement,
-            started_unix_s=self._started_unix_s,
+            started_unix_s=self.started_unix_s,
             elapsed_s=self.elapsed_s,
             warnings=(*judgement.warnings, *warnings),
             memory_limited_by="watch" if self.group is None else "cgroup",
