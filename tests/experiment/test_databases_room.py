@@ -96,12 +96,24 @@ def test_a_cache_leaves_the_disk_room_for_a_run(
     cache = DatabaseCache(tmp_path / "databases", FakeRunner(), 1 << 40)
     for size in LAYOUTS[:2]:
         cache.prepare(make_request(write_buffer_size=size))
-    free_bytes = iter([3000, 5000, 4096, 4096])
+    free_bytes = iter([3000, 3000, 5000, 4096, 4096, 4096])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free_bytes)))
     assert make_room(cache.directory, 2500, 1 << 40) == ""
     assert layouts(cache) == {LAYOUTS[1]}
     why = make_room(cache.directory, 2500, 1 << 40)
     assert why == "the disk has only 4KiB free"
+
+
+def test_no_database_is_removed_where_all_of_them_would_not_make_room(
+    tmp_path: Path, make_request: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk each load removed the databases of all others, and was not kept itself."""
+    cache = DatabaseCache(tmp_path / "databases", FakeRunner(), 1 << 40)
+    for size in LAYOUTS[:2]:
+        cache.prepare(make_request(write_buffer_size=size))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert make_room(cache.directory, 1 << 20, 1 << 40) == "the disk has only 1000B free"
+    assert layouts(cache) == set(LAYOUTS[:2])
 
 
 def test_leftovers_are_swept_and_all_else_stays(tmp_path: Path, make_request: Requests) -> None:

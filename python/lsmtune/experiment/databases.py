@@ -114,8 +114,9 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     """Make `new_bytes`, on the disk already, fit into the cache `directory` of `size_bytes`.
 
     Returns why they do not fit, empty when they do. For that, twice as much must stay free on
-    the disk. Golden databases are removed, the one whose last use is longest ago first. Copies that
-    runs made keep their tables until those runs end. Raises OSError and LsmtuneError.
+    the disk. Golden databases are removed, the one whose last use is longest ago first, and none
+    where all of them would not do. Copies that runs made keep their tables until those runs end.
+    Raises OSError and LsmtuneError.
     """
     room = f"the {format_bytes(size_bytes)} for loaded databases"
     if new_bytes > size_bytes:
@@ -123,14 +124,16 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     goldens = sorted(goldens_in(directory), key=Golden.used_unix_ns)
     taken_bytes = sum(golden.facts.disk_bytes for golden in goldens)
 
-    def lacking() -> str:
-        if taken_bytes + new_bytes > size_bytes:
+    def lacking(removable_bytes: int = 0) -> str:
+        if taken_bytes - removable_bytes + new_bytes > size_bytes:
             return f"{room} are in use"
         free_bytes = shutil.disk_usage(directory).free
-        if free_bytes < _FREE_FACTOR * new_bytes:
+        if free_bytes + removable_bytes < _FREE_FACTOR * new_bytes:
             return f"the disk has only {format_bytes(free_bytes)} free"
         return ""
 
+    if why := lacking(taken_bytes):
+        return why
     for golden in goldens:
         if not lacking():
             return ""
