@@ -130,8 +130,7 @@ def test_leftovers_are_swept_and_all_else_stays(tmp_path: Path, make_request: Re
     strange.mkdir()
     (strange / "thesis.tex").touch()
     (directory / "notes.txt").touch()
-    swept = sweep(directory)
-    assert {path.name[0] for path in swept} == {"a", "b", "c"}
+    sweep(directory)
     assert {entry.name for entry in directory.iterdir()} == {
         MARKER,
         "notes.txt",

@@ -142,18 +142,15 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     return lacking()
 
 
-def sweep(directory: Path) -> list[Path]:
-    """Remove from `directory` what was never finished, or half removed; returns their places.
+def sweep(directory: Path) -> None:
+    """Remove from `directory` what was never finished, or half removed.
 
     Nothing is touched that is whole, or that is not ours. Raises OSError and LsmtuneError.
     """
-    swept = []
     for path in sorted(directory.iterdir()):
         is_whole = path.suffix != BUILDING and find_golden(path) is not None
         if not is_whole and not why_kept(path, GOLDEN, directory):
             remove_golden(path)
-            swept.append(path)
-    return swept
 
 
 # --- The cache: load a database once, then start every run that can from a copy of it.

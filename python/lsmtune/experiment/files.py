@@ -360,14 +360,11 @@ def check_within(folder: Path, owner: Path) -> None:
         raise InputError(str(folder), why=why, allowed="another folder for all of it (--dir DIR)")
 
 
-def sweep_leftovers(parent: Path, owner: Path) -> list[Path]:
-    """Remove what killed runs of `owner` left under `parent`; returns the directories removed."""
-    removed = []
+def sweep_leftovers(parent: Path, owner: Path) -> None:
+    """Remove what killed runs of `owner` left under `parent`."""
     for entry in sorted(parent.iterdir()):
         if not why_kept(entry, RUN, owner):
             remove_owned(entry, RUN, owner)
-            removed.append(entry)
-    return removed
 
 
 def remove_owned(directory: Path, purpose: str, owner: Path) -> None:

@@ -378,9 +378,9 @@ class StudyFolder:
         """A fresh marked directory for one run, removed on leaving the context."""
         return scratch.run_directory(self.runs_path, self.path)
 
-    def sweep_leftovers(self) -> list[Path]:
-        """Remove what killed runs left behind; returns the directories removed."""
-        return scratch.sweep_leftovers(self.runs_path, self.path)
+    def sweep_leftovers(self) -> None:
+        """Remove what killed runs left behind."""
+        scratch.sweep_leftovers(self.runs_path, self.path)
 
     def write_result(self, name: str, content: str | Mapping[str, object]) -> Path:
         """Write `result/<name>`, whole or not at all; a mapping is written as JSON."""
