@@ -14,7 +14,7 @@ from rounds_parts import CELLS, WORKLOAD, Recorder, cell, run_rounds
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import MARKER, claim
 from lsmtune.experiment.rounds import measure_repeats, read_rounds, settled_bytes
-from lsmtune.experiment.schedule import LOADS, Arm, shuffled
+from lsmtune.experiment.schedule import Arm, shuffled
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
@@ -199,7 +199,7 @@ def test_rounds_do_not_go_on_with_a_library_at_another_place(tmp_path: Path) -> 
     assert len(read_rounds(tmp_path / "r")) == 8
 
 
-def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> None:
+def test_runs_start_from_the_loaded_databases_of_their_round(tmp_path: Path) -> None:
     class Loaded:
         seeds: list[int | None]
 
@@ -212,7 +212,7 @@ def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> Non
 
     runner, loaded = FakeRunner(), Loaded()
     run_rounds(tmp_path / "r", 4, runner=runner, databases=loaded.prepare, seed=5)
-    assert loaded.seeds == [5 + number % LOADS for number in range(4) for _ in CELLS]
+    assert loaded.seeds == [5 + number for number in range(4) for _ in CELLS]
     assert {request.verify_keys for request in runner.requests} == {7}
     assert [request.load_seed for request in runner.requests] == loaded.seeds
 

@@ -16,8 +16,9 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.workload import Workload
 
-# Where runs start from copies of loaded databases, so many of them take turns. Of two loads of the
-# same keys one may leave a tree that is read much slower, by the chance of when compactions ran.
+# Where both sides of a pair start from copies of one loaded database, so many take turns. Of two
+# loads of the same keys one may leave a tree that is read much slower, by the chance of when
+# compactions ran.
 LOADS = 3
 
 
@@ -137,6 +138,7 @@ def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
     a search runs. Where both sides of a pair start from one database (`shared`), three take turns,
     so that a proof rests on more than one tree, and a lucky tree is nobody's gain. Else each pair
     has new ones: a tree that served several pairs would be taken for what the configuration does.
+    So has each round, whose cells may differ in layout.
     """
     if slot.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) and slot.pair is not None:
         index = slot.pair % LOADS if shared else LOADS + slot.pair
@@ -144,6 +146,4 @@ def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
     if slot.role is Role.TRIAL and slot.repeat:
         # On the tree of its first run a trial would have the same luck once more.
         return derive_seed(0, Stream.LOAD_OF_REPEAT, slot.repeat)
-    if slot.role is Role.ROUND:
-        return seed - slot.round + slot.round % LOADS
-    return None
+    return seed if slot.role is Role.ROUND else None
