@@ -63,6 +63,9 @@ def test_a_link_to_a_marked_folder_is_not_ours(tmp_path: Path) -> None:
     real = leftover(tmp_path)
     (tmp_path / "run-link").symlink_to(real)
     assert not is_owned(tmp_path / "run-link")
+    # It was said to have content and no marker.
+    with pytest.raises(InputError, match=f"ours: it is a link; .*; allowed: {real} itself"):
+        claim(tmp_path / "run-link", "run")
     with pytest.raises(LsmtuneError, match="not deleted"):
         remove_owned(tmp_path / "run-link", "run", tmp_path)
     assert (real / "db" / "000004.log").exists()

@@ -258,12 +258,13 @@ def marker_of(directory: Path) -> dict[str, object]:
 
 
 def not_ours(directory: Path) -> InputError:
-    """The error for a folder that lsmtune did not make."""
-    return InputError(
-        str(directory),
-        why=f"this folder is not ours: it has content but no {MARKER} file; nothing was changed",
-        allowed="a new or empty folder, or one that lsmtune made (--dir DIR)",
-    )
+    """The error for a folder that lsmtune did not make, and for a link to any."""
+    how = f"it has content but no {MARKER} file"
+    allowed = "a new or empty folder, or one that lsmtune made (--dir DIR)"
+    if directory.is_symlink():
+        how, allowed = "it is a link", f"{os.path.realpath(directory)} itself (--dir DIR)"
+    why = f"this folder is not ours: {how}; nothing was changed"
+    return InputError(str(directory), why=why, allowed=allowed)
 
 
 # --- What of an experiment, or of its loaded databases, may be deleted is decided here.
