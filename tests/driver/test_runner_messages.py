@@ -228,6 +228,20 @@ def test_no_bytes_raise_anything_else(line: bytes) -> None:
         parse_message(line)
 
 
+def test_a_run_between_two_phases_is_after_the_one_that_is_done() -> None:
+    """It was after its last phase, whichever were to come."""
+    collector, places = Collector(), list[str]()
+    for line in (GOLDEN / "messages-run.jsonl").read_text().splitlines():
+        collector.take(parse_message(line))
+        places.append(collector.where)
+    assert list(dict.fromkeys(places)) == [
+        "while opening the engine",
+        "before its first phase",
+        "in phase fillrandom",
+        "after phase fillrandom",
+    ]
+
+
 def test_a_pause_in_a_phase_that_was_never_announced_is_refused() -> None:
     collector = Collector()
     collector.take(Hello(PROTOCOL_VERSION, "0"))

@@ -253,7 +253,8 @@ class Collector:
             return f"in phase {self._running.name}"
         if self._opened is None:
             return "while opening the engine"
-        return "after its last phase" if self._phases else "before its first phase"
+        done = self._phases.get(self.phase)
+        return "before its first phase" if done is None else f"after phase {done.name}"
 
     def measurement(
         self,
