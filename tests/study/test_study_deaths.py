@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,11 +22,11 @@ from lsmtune.model.request import RunRequest
 
 @dataclass
 class Disturbed(FakeRunner):
-    """The first `times` runs of which `which` is true are disturbed; `kind` says how."""
+    """The first `times` runs of which `which` is true are disturbed; `kinds` say how each is."""
 
     which: Callable[[RunRequest], bool] = lambda _request: True
     times: int = 1
-    kind: str = KILLED
+    kinds: Sequence[str] = (KILLED,) * TRIES
     seeds: list[int] = field(default_factory=list)
 
     def run(
@@ -39,7 +39,8 @@ class Disturbed(FakeRunner):
         if not self.which(request) or len(self.seeds) >= self.times:
             return found
         self.seeds.append(request.seed)
-        error = RunError(self.kind, "killed by SIGKILL, by whom is not known")
+        kind = self.kinds[len(self.seeds) - 1]
+        error = RunError(kind, "killed by SIGKILL, by whom is not known")
         return replace(found, outcome=Outcome.DISTURBED, error=error, phases=())
 
 
@@ -87,8 +88,12 @@ def test_a_baseline_that_was_killed_is_measured_again_before_the_study_gives_up(
     assert tuned(spec, tmp_path / "other").counts == {"ok": 8}
 
 
-def test_a_trial_that_is_stopped_every_time_is_not_to_blame(tmp_path: Path) -> None:
-    spec, runner = make_spec(tmp_path), Disturbed(which=of_trial(3), times=TRIES, kind="disturbed")
+@pytest.mark.parametrize("kinds", [["disturbed"] * TRIES, ["disturbed", "disturbed", KILLED]])
+def test_a_trial_that_is_stopped_every_time_is_not_to_blame(
+    tmp_path: Path, kinds: Sequence[str]
+) -> None:
+    """Nor is one that was killed once, after it was stopped: it counted as killed every time."""
+    spec, runner = make_spec(tmp_path), Disturbed(which=of_trial(3), times=TRIES, kinds=kinds)
     with pytest.raises(LsmtuneError, match="3 times, one after the other: what was stored"):
         tuned(spec, tmp_path / "s", runner)
     assert not [row for row in stored(tmp_path / "s") if row.trial == 3]

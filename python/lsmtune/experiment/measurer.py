@@ -142,6 +142,7 @@ class Measurer:
         sized = workload or self.workloads[slot.workload]
         limits = replace(self.limits, deadline_s=min(self.limits.deadline_s, deadline_s))
         stored: Sequence[StoredMeasurement] = ()
+        tried: list[Measurement] = []
 
         def attempt() -> list[Measurement]:
             nonlocal stored
@@ -169,15 +170,17 @@ class Measurer:
                 # After the directory is removed, because a run that filled the disk left no room
                 # for its row; and even when it cannot be removed, which must not cost the run.
                 stored = self._store([(arm, slot)], measured) if measured else ()
+            tried.extend(measured)
             return measured
 
         (measurement,) = tried_again(attempt, self._disturbance, self.observer.warning)
         if self._disturbance([measurement]):
-            if measurement.error is None or measurement.error.kind != KILLED:
+            killed = [each.error for each in tried if each.error and each.error.kind == KILLED]
+            if len(killed) < TRIES:
                 raise self._always_disturbed([measurement])
             # A configuration may be what makes somebody kill it, such as a watcher of memory.
-            why = f"{measurement.error.message}; so it ended {TRIES} times, one after the other"
-            error = replace(measurement.error, message=why)
+            why = f"{killed[-1].message}; so it ended {TRIES} times, one after the other"
+            error = replace(killed[-1], message=why)
             crashed = replace(measurement, outcome=Outcome.CRASHED, error=error)
             stored = self._store([(arm, slot)], [crashed])
         return stored[0] if stored else None
@@ -301,8 +304,9 @@ class Measurer:
 
     def _always_disturbed(self, measured: Sequence[Measurement]) -> LsmtuneError:
         return LsmtuneError(
-            f"{self._disturbance(measured)}; so it ended {TRIES} times, one after the other: what "
-            "was stored before is kept; see what does that on this machine, and repeat the command"
+            f"{self._disturbance(measured)}; it was disturbed {TRIES} times, one after the other: "
+            "what was stored before is kept; see what does that on this machine, and repeat the "
+            "command"
         )
 
     def request(
@@ -345,7 +349,7 @@ class Measurer:
     ) -> Sequence[StoredMeasurement]:
         """Store runs that ended together, each charged the same.
 
-        None when one was cancelled or disturbed: what that took is noted, unless the user ends it.
+        Empty when one was cancelled or disturbed: what that took is noted, unless the user ends it.
         """
         if any(m.outcome in (Outcome.CANCELLED, Outcome.DISTURBED) for m in measurements):
             self._note_lost()
