@@ -117,7 +117,7 @@ def test_a_tuner_that_slept_does_not_blame_the_run(tmp_path: Path) -> None:
     awake = AwakeClock(clocks.clock, clocks.cpu)
     child = Child(clocks, [lambda: None, sleep])
     limits = Limits(10.0, 1 << 30, 1 << 30)
-    ending = watch.watch(child, tmp_path, limits, lambda _line: False, None, awake)
+    ending = watch.Watch(*(child, tmp_path, limits, lambda _line: False, None, awake)).until_ended()
     assert ending.outcome is Outcome.TIMEOUT
     assert 3610.0 <= clocks.now_s < 3611.0
 

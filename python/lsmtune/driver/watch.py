@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic
 
 from lsmtune.driver.process import Line, WatchedProcess
-from lsmtune.machine.awake import AwakeClock, suspended_s
+from lsmtune.machine.awake import suspended_s
 from lsmtune.machine.cgroup import machine_oom_kills
 from lsmtune.machine.files import Clock
 from lsmtune.model.measurement import Outcome
@@ -48,30 +48,9 @@ class Ending:
     oom_killed: bool = False
 
 
-def watch(
-    child: WatchedProcess[Line],
-    directory: Path,
-    limits: Limits,
-    on_line: Callable[[Line], bool],
-    cancel: threading.Event | None,
-    clock: Clock,
-    spent_s: float = 0.0,
-) -> Ending:
-    """Passes each line of `child` to `on_line` until the child has ended, and reaps it.
-
-    Others had `spent_s` of the deadline before. Time of `clock` in which this process slept does
-    not count for it.
-    """
-    awake = AwakeClock(clock)
-    watching = Watch(child, directory, limits, on_line, cancel, awake, spent_s=spent_s)
-    while (ending := watching.step(TICK_S)) is None:
-        pass
-    return ending
-
-
 @dataclass(eq=False)
 class Watch(Generic[Line]):
-    """The same in steps, for those who watch several children at once.
+    """Passes each line of `child` to `on_line` until the child has ended, and reaps it.
 
     `on_line` returns True for a last message; from then on the child has EXIT_GRACE_S seconds to
     exit, and no limit applies. What `on_line` raises is raised; the owner of `child` kills it.
@@ -100,6 +79,12 @@ class Watch(Generic[Line]):
         self._cancelled_at: float | None = None
         self._suspended_before_s = self.suspended()
         self._oom_kills_before = machine_oom_kills()
+
+    def until_ended(self) -> Ending:
+        """How it ended. Who watches several children takes a `step` of each at a time."""
+        while (ending := self.step(TICK_S)) is None:
+            pass
+        return ending
 
     def step(self, timeout_s: float) -> Ending | None:
         """Takes what the child says within `timeout_s`; how it ended, once it has been reaped."""

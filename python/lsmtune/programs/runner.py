@@ -13,7 +13,7 @@ from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
-from lsmtune.driver.watch import Ending, watch
+from lsmtune.driver.watch import Ending, Watch
 from lsmtune.errors import InputError
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.machine.files import Clock
@@ -150,9 +150,10 @@ class _Run:
 
         try:
             with process:
-                ending = watch(
-                    process, request.directory, limits, take, self.cancel, time.monotonic, spent_s
-                )
+                ending = Watch(
+                    *(process, request.directory, limits, take, self.cancel, self.clock),
+                    spent_s=spent_s,
+                ).until_ended()
         except (InputError, ResultError) as error:
             return _invalid(error, "output", tail_of(stderr, stdout))
         finally:
