@@ -97,6 +97,7 @@ class _State(Enum):
     RUNNING = "running"
     PAUSING = "pausing"
     FROZEN = "frozen"
+    OVER = "over"
 
 
 class Conversation(Closing):
@@ -257,7 +258,8 @@ class Conversation(Closing):
         return self.ended(judgement)
 
     def ended(self, judgement: Judgement) -> Judgement:
-        """For those who keep more of a conversation than its `judgement`: it is over."""
+        """It is over; for those who keep more of it than its `judgement`."""
+        self._state = _State.OVER
         return judgement
 
 

@@ -96,11 +96,6 @@ class NativeRun(Conversation):
         """Number of the phase that began last; -1 before the first."""
         return self._collector.phase
 
-    @property
-    def frozen(self) -> bool:
-        """Whether the driver stands still until `proceed`."""
-        return self.measurement is None and super().frozen
-
     def ended(self, judgement: Judgement) -> Judgement:
         """Puts `measurement` together."""
         warnings, asked_bytes = [], self._request.limits.memory_bytes
@@ -118,7 +113,7 @@ class NativeRun(Conversation):
             memory_limited_by="watch" if self.group is None else "cgroup",
         )
         self.measurement = with_lost_reads(measurement, self._request.workload)
-        return judgement
+        return super().ended(judgement)
 
 
 @dataclass(eq=False)

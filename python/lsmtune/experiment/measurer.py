@@ -360,18 +360,12 @@ class Measurer:
             refuse_other(self.folder, arm.engine, measurement.engine)
             row = StoredMeasurement(
                 id=0,
-                role=slot.role,
-                trial=slot.trial,
-                pair=slot.pair,
                 config=arm.config,
                 measurement=measurement,
                 wall_s=wall_s / len(runs),
-                workload=slot.workload,
-                rung=slot.rung,
-                repeat=slot.repeat,
-                round=slot.round,
                 arm=arm.label,
                 library=arm.engine.library,
+                **{name: value for name, value in vars(slot).items() if name != "index"},
             )
             stored.append(self.folder.measurements.insert(row))
         self._charged_until += wall_s
