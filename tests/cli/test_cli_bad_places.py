@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -159,6 +160,16 @@ def test_streams_that_take_nothing(
     out, err = (process := start(arguments, home, shell)).communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (status, "", line)
     assert list(home.iterdir()) == []
+
+
+def test_a_study_goes_on_where_nobody_takes_what_it_says(study: Path) -> None:
+    """A log on a full disk, or a reader of it that ended, was its end; an error lost its status."""
+    process = start(["tune", study.name, "--json"], study.parent, "2> /dev/full")
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, json.loads(out)["trials"]) == (0, 2)
+    refused = start(["tune", "none.yaml"], study.parent, "2> /dev/full")
+    refused.communicate(timeout=PATIENCE_S)
+    assert refused.returncode == 2
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,8 @@ _IN_ASCII = {
 def _open_streams() -> None:
     """Stand-ins for streams that the caller closed: what goes to them is lost, and no more.
 
-    Characters that the terminal's encoding lacks are spelt in ASCII.
+    Characters that the terminal's encoding lacks are spelt in ASCII. Standard error loses what it
+    cannot take: a study goes on where nobody reads its progress any more.
     """
     codecs.register_error(_SPELL, _spelt)
     for name, number in (("stdout", 1), ("stderr", 2)):
@@ -174,6 +175,21 @@ def _open_streams() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors=_SPELL)
+    ours = sys.__stderr__
+    if ours is not None and sys.stderr is ours:
+        taken = io.BufferedWriter(_Lossy(2, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(taken, ours.encoding, ours.errors, line_buffering=True)
+
+
+class _Lossy(io.FileIO):
+    """A stream that loses what it cannot take: its disk is full, or nobody reads it."""
+
+    def write(self, part: Any, /) -> int:
+        """As in the base class; what is lost counts as written, as it is not tried again."""
+        try:
+            return super().write(part)
+        except OSError:
+            return len(part)
 
 
 def _spelt(error: UnicodeError) -> tuple[str, int]:
