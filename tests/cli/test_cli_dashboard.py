@@ -78,6 +78,20 @@ def test_it_ends_quietly_while_a_browser_is_connected(
     assert (status, err) == (0, "")
 
 
+def test_what_is_here_are_the_studies_wherever_they_are_kept(
+    finished: Path, lsmtune: Any, dashboards: list[Dashboard]
+) -> None:
+    """A sweep's folder was a study that cannot be read, and that of `tune --dir` was none."""
+    sweep = ("sweep", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+    assert lsmtune(*sweep, "--axis", "value_bytes=100,200", "--repeat", "1").status == 0
+    assert (finished.parent / "sweep.lsmtune").is_dir()
+    finished.rename(finished.with_name("elsewhere"))
+    dashboards.append(dashboard := Dashboard(finished.parent))
+    with urllib.request.urlopen(dashboard.address, timeout=PATIENCE_S) as page:
+        assert page.url == f"{dashboard.address}study/0"
+        assert b"smoke" in page.read()
+
+
 def test_beyond_this_machine_it_prints_a_token(finished: Path, dashboards: list[Dashboard]) -> None:
     dashboards.append(dashboard := Dashboard(finished.parent, "--host", "0.0.0.0"))
     place, token = dashboard.address.split("?token=")

@@ -200,14 +200,26 @@ def test_a_stored_study_that_cannot_be_read_is_named_by_its_copy(lsmtune: Any, s
 def test_a_folder_that_cannot_be_looked_into_hides_no_other_study(
     lsmtune: Any, study: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`lsmtune ls` ended with `Permission denied` where one folder was another user's."""
+    """`lsmtune ls` ended with `Permission denied` where one folder was another user's.
+
+    So it did at a link into such a folder, though no link is a study.
+    """
     (home / "theirs").mkdir()
+    (home / "link").symlink_to("theirs/inner")
 
     def refused(path: Path) -> bool:
         if path.name == "theirs":
             raise PermissionError(errno.EACCES, "Permission denied", str(path / ".lsmtune-owned"))
         return is_owned(path)
 
+    is_dir = Path.is_dir
+
+    def refused_link(path: Path) -> bool:
+        if path.name == "link":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", refused_link)
     monkeypatch.setattr(ls, "is_owned", refused)
     said = lsmtune("ls", "--json")
     assert said.status == 0, said.err

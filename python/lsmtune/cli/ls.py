@@ -45,8 +45,8 @@ def _ls(
     """List the studies here: engine, workload, trials, verdict, when."""
     if not directory.is_dir():
         raise InputError("ls", "DIR", found=str(directory), why="no such folder")
-    folders = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
-    listed = [line for each in folders if (line := _listed(each)) is not None]
+    places = [directory, *sorted(directory.iterdir())]
+    listed = [line for each in places if (line := _listed(each)) is not None]
     if as_json:
         print_json({"studies": [asdict(each) for each in listed]})
     elif not listed:
