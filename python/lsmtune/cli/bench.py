@@ -190,7 +190,7 @@ def all_runners(
 # --- the runs, and what is said of them
 
 
-def measure_one(bench: Bench, choice: RunnerChoice, *, quiet: bool = False, as_json: bool) -> None:
+def measure_one(bench: Bench, choice: RunnerChoice, *, quiet: bool, as_json: bool) -> None:
     """Measure with one runner, and print what it found. Raises where a run did not end well."""
     from lsmtune.cli.bench_result import bench_document, bench_view
 

@@ -18,6 +18,7 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     LimitFlags,
+    QuietOption,
     RepeatFlags,
     SeedOption,
     TextOutputOption,
@@ -395,6 +396,7 @@ def _replay(
     library: LibraryOption = None,
     repeats: RepeatFlags,
     limits: LimitFlags,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Load a database, settle it, and perform the operations of a trace on it."""
@@ -407,7 +409,7 @@ def _replay(
     config = config_of(repeats.option)
     config = with_page_cache(config, engine, workload.page_cache, WORKLOAD_FLAG)
     bench = Bench(config, workload, {}, limits.limits, repeats)
-    measure_one(bench, native_runner(engine, library), as_json=as_json)
+    measure_one(bench, native_runner(engine, library), quiet=quiet, as_json=as_json)
 
 
 def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -> None:
