@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import signal
 import socket
 import subprocess
 import sys
@@ -89,7 +88,6 @@ def _worker(
         typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
         typer.echo("  here:    lsmtune tune STUDY --fleet auto")
     address = begin or own_address(join or "")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with subprocess.Popen(
         [sys.executable, "-m", "ray.scripts.scripts", *ray_arguments(join, address, port, name)],
         env=environment,
