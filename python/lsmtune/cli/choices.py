@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.config import Config, EngineIdentity, option_text
 from lsmtune.model.text import is_file, is_there, read_text
 from lsmtune.units import is_digits
 from lsmtune.workloads.choice import options_of, pieces_of
@@ -120,29 +120,27 @@ def config_of_result(text: str, result: dict[str, Any], part: str, source: str) 
     sides = {name: result.get(name) for name in ("candidate", "best", "baseline")}
     if isinstance(result.get("configuration"), dict):  # of minimise: the least of its candidate
         sides["candidate"] = {"options": result["configuration"]}
-    known = {name: side for name, side in sides.items() if _options_in(side) is not None}
+    known = {name: side for name, side in sides.items() if _has_options(side)}
     verdict = result.get("verdict") or result.get("gain")
     better = isinstance(verdict, dict) and verdict.get("outcome") == "better"
     name = part or next((name for name in known if better or name == "baseline"), "")
     side = known.get(name)
-    options = _options_in(side)
-    if side is None or options is None:
+    if side is None:
         allowed = ", ".join(f"#{name}" for name in known) or ALLOWED
         raise InputError(source, found=text, why="this result has none of it", allowed=allowed)
     engine, identity = side.get("engine"), None
     if isinstance(engine, dict) and isinstance(engine.get("name"), str):
         version = engine.get("version")
         identity = EngineIdentity(engine["name"], version if isinstance(version, str) else None)
-    return NamedConfig(Config(options, label=text), identity)
+    return NamedConfig(Config(side["options"], label=text), identity)
 
 
-def _options_in(side: Any) -> dict[str, OptionValue] | None:
-    """The options of a configuration in a result; None for what is none."""
+def _has_options(side: Any) -> bool:
+    """Whether `side` of a result is a configuration."""
     options = side.get("options") if isinstance(side, dict) else None
-    plain = isinstance(options, dict) and all(
+    return isinstance(options, dict) and all(
         isinstance(value, bool | int | float | str) for value in options.values()
     )
-    return options if plain else None
 
 
 def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
@@ -230,3 +228,17 @@ def _best_trial(folder: StudyFolder, source: str) -> int:
     if number is None:
         raise InputError(source, found=str(folder.path), why=why, allowed=allowed)
     return number
+
+
+# --- The other way: a configuration as commands take it, and as their JSON has it
+
+
+def config_text(config: Config) -> str:
+    """The options as every command takes them: `name=value,name=value`."""
+    pairs = (f"{name}={option_text(value)}" for name, value in config.options.items())
+    return ",".join(pairs) or "default"
+
+
+def config_document(config: Config) -> dict[str, object]:
+    """A configuration as the commands' JSON has it."""
+    return {"label": config.label, "options": dict(config.options)}

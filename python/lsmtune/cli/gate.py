@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from lsmtune.cli.choices import config_text
 from lsmtune.cli.flags import ForceOption, flag
 from lsmtune.cli.output import check_outputs, note
 from lsmtune.errors import InputError, check_name
@@ -137,8 +138,6 @@ def parse_history(text: str, source: str) -> list[Entry]:
 
 def entry_of(asked: Verification, verdict: Verdict, commit: str, unix_s: float) -> Entry | None:
     """What is kept of a result; None where there is no ratio to keep."""
-    from lsmtune.cli.config_text import config_text
-
     if verdict.ratio is None or verdict.ratio <= 0:
         return None
     baseline = dict(sorted(asked.baseline.config.options.items()))

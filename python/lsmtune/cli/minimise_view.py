@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from lsmtune.cli.config_text import config_document, config_text
+from lsmtune.cli.choices import config_document, config_text
 from lsmtune.cli.verify_result import OPT_IN
 from lsmtune.engines.differences import differences, known_defaults
 from lsmtune.engines.formats import export, own_format

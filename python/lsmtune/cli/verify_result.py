@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lsmtune.cli.config_text import config_document
+from lsmtune.cli.choices import config_document
 from lsmtune.cli.gate import History
 from lsmtune.engines.differences import differences, known_defaults
 from lsmtune.experiment.schedule import Arm
