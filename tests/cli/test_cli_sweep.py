@@ -68,6 +68,16 @@ def test_another_plan_in_the_same_folder_is_refused(lsmtune: Any) -> None:
     assert "--dir DIR" in refusal
 
 
+def test_a_library_that_the_file_names_is_refused_by_its_line(lsmtune: Any, home: Path) -> None:
+    """It was a wrong --library, which nobody had given."""
+    text = FILE.replace("{name: memory}", "{name: leveldb, library: gone.so}")
+    (home / "s.yaml").write_text(text)
+    refusal = lsmtune("sweep", "s.yaml").refusal
+    assert refusal.startswith("lsmtune: s.yaml:2: engine.library: no such file; found ")
+    refusal = lsmtune("sweep", "s.yaml", "--library", "other.so").refusal
+    assert refusal.startswith("lsmtune: --library: no such file; found ")
+
+
 def test_tables_for_people(lsmtune: Any) -> None:
     out = lsmtune(*SWEEP, *AXES, "--repeat", "2").out
     for text in (

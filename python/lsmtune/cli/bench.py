@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -134,14 +134,26 @@ def _bench(
 # --- what performs the runs
 
 
-def native_runner(engine: str, library: Path | None) -> RunnerChoice:
-    """lsmtune's driver. Raises InputError when there is none, or no library of `engine`."""
+def native_runner(
+    engine: str, library: Path | None, place: Callable[[str], tuple[str, str]] | None = None
+) -> RunnerChoice:
+    """lsmtune's driver. Raises InputError when there is none, or no library of `engine`.
+
+    `place` says where a file has the field that states the library, in place of the flag.
+    """
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.driver.native import NativeRunner
 
     driver = find_driver()
-    identity, warnings = chosen_engine(engine, library, driver)
+    try:
+        identity, warnings = chosen_engine(engine, library, driver)
+    except InputError as error:
+        if place is None or error.source != "--library":
+            raise
+        source, field = place("engine.library")
+        allowed = error.allowed.replace("--engine ", "engine.name: ")
+        raise error.but(source=source, field=field, allowed=allowed) from None
     return RunnerChoice(NATIVE, NativeRunner(driver), identity, warnings)
 
 

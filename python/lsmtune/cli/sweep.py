@@ -100,7 +100,8 @@ def _sweep(
     sweep = sweep_of(given, limits)
     # Beside the file; without one in sweep.lsmtune, here.
     folder = given.directory or default_folder(Path(given.file or "sweep"))
-    by = native_runner(sweep.engine.name, sweep.library)
+    of_file = given.library is None and sweep.library is not None
+    by = native_runner(sweep.engine.name, sweep.library, sweep.place if of_file else None)
     cells = grid(sweep, by.engine)
     if given.plan:
         planned = sweep, cells, stored_runs(folder, {cell.name for cell in cells}), folder

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from lsmtune.study.loop import Tuning
     from lsmtune.study.observer import TuneResult
 
-_LIBRARY = "engine.library"
 _METHOD = "proof.method"
 EXAMPLES = (
     "lsmtune tune study.yaml",
@@ -175,15 +174,9 @@ def tune_runner(spec: Spec) -> RunnerChoice:
     if spec.command is not None:
         engine = EngineIdentity(spec.engine_name)
         return RunnerChoice("command", CommandRunner(spec.command), engine)
-    try:
-        return native_runner(spec.engine_name, spec.engine_library)
-    except InputError as error:
-        if error.source != "--library":
-            raise
-        # The field of the study file in the place of the flag that says the same.
-        allowed = error.allowed.replace("--engine ", "engine.name: ")
-        source = place_of(spec, _LIBRARY)
-        raise error.but(source=source, field=_LIBRARY, allowed=allowed) from None
+    return native_runner(
+        spec.engine_name, spec.engine_library, lambda field: (place_of(spec, field), field)
+    )
 
 
 @contextmanager
