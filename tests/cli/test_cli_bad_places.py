@@ -299,6 +299,16 @@ def test_a_device_stays_a_device_a_link_a_link_and_a_dash_is_stdout(
     assert not (tuned_home / "-").exists()
 
 
+def test_a_text_of_any_length_that_standard_output_does_not_take_blames_that(
+    tuned_home: Path,
+) -> None:
+    """Of a page it was said that the disk of `the operating system` is full."""
+    process = start(["report", "study.yaml", "--output", "-"], tuned_home, "> /dev/full")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == "lsmtune: standard output: No space left on device"
+
+
 @pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda arguments: arguments[0])
 def test_no_folder_is_made_for_a_result(
     lsmtune: Callable[..., Any], tuned_home: Path, arguments: tuple[str, ...]

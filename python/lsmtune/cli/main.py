@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -88,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = get_command(app).main(args=given, prog_name=PROGRAM, standalone_mode=False)
         if status == ExitStatus.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
             raise InterruptedByUserError("interrupted")
-        _flush()
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
     except LsmtuneError as error:
         failure = error
     except (typer.Abort, KeyboardInterrupt):
@@ -139,14 +140,11 @@ def _fail(failure: LsmtuneError, *, as_json: bool) -> ExitStatus:
         # The next evaluation of a text takes the note away.
         eval("0")
     if as_json and not failure.in_document:
-        try:
+        with suppress(OSError, LsmtuneError):
             print(json.dumps({"error": failure.document()}, indent=2), flush=True)
-        except OSError:
-            _give_up_stdout()
     return failure.exit_status
 
 
-_PRINTERS = frozenset({"click", "typer", "rich"})
 _SPELL = "lsmtune.spell"
 _IN_ASCII = {
     "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+/-", "\N{MICRO SIGN}": "u",
@@ -158,38 +156,44 @@ _IN_ASCII = {
 
 
 def _open_streams() -> None:
-    """Stand-ins for streams that the caller closed: what goes to them is lost, and no more.
+    """Stand-ins for streams that the caller closed, and for those that may not take what is said.
 
-    Characters that the terminal's encoding lacks are spelt in ASCII. Standard error loses what it
-    cannot take: a study goes on where nobody reads its progress any more.
+    What goes to closed ones is lost, and no more. Characters that the terminal's encoding lacks are
+    spelt in ASCII.
     """
     codecs.register_error(_SPELL, _spelt)
     for name, number in (("stdout", 1), ("stderr", 2)):
-        if getattr(sys, name) is None:
+        stream = getattr(sys, name)
+        if stream is None:
             descriptor = os.open(os.devnull, os.O_WRONLY)
             # On their own numbers, so that no database file is opened there.
             if descriptor != number:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
-            setattr(sys, name, os.fdopen(number, "w"))
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors=_SPELL)
-    ours = sys.__stderr__
-    if ours is not None and sys.stderr is ours:
-        taken = io.BufferedWriter(_Lossy(2, "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(taken, ours.encoding, ours.errors, line_buffering=True)
+            setattr(sys, name, os.fdopen(number, "w", errors=_SPELL))
+        elif stream is getattr(sys, f"__{name}__"):
+            taken = io.BufferedWriter(_Stream(number, "w", closefd=False))
+            errors = _SPELL if stream.errors == "strict" else stream.errors
+            lines = stream.line_buffering
+            made = io.TextIOWrapper(taken, stream.encoding, errors, line_buffering=lines)
+            setattr(sys, name, made)
 
 
-class _Lossy(io.FileIO):
-    """A stream that loses what it cannot take: its disk is full, or nobody reads it."""
+class _Stream(io.FileIO):
+    """Standard output, or standard error, which loses what a full disk or nobody takes of it."""
 
     def write(self, part: Any, /) -> int:
-        """As in the base class; what is lost counts as written, as it is not tried again."""
+        """As in the base class. Raises LsmtuneError for what standard output does not take."""
         try:
             return super().write(part)
-        except OSError:
-            return len(part)
+        except OSError as error:
+            if self.fileno() == 2:  # a study goes on where nobody reads its progress any more
+                return len(part)
+            # At its end Python writes what is left once more, would fail again, and exit with 120.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if isinstance(error, BrokenPipeError):  # its reader has what it wants
+                raise
+            raise LsmtuneError(f"standard output: {error.strerror}") from error
 
 
 def _spelt(error: UnicodeError) -> tuple[str, int]:
@@ -202,36 +206,8 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
     return "".join(shown), error.end
 
 
-def _flush() -> None:
-    """Write what is left of the result while there is still someone to tell that it is lost."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _give_up_stdout()
-    except OSError as error:
-        raise LsmtuneError(_stdout_refused(error)) from error
-
-
-def _stdout_refused(error: OSError) -> str:
-    _give_up_stdout()
-    return f"standard output: {error.strerror}"
-
-
-def _came_of_printing(error: OSError) -> bool:
-    """Whether a library that prints raised it, or our own last flush."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and not _PRINTERS.isdisjoint(Path(frames[-1].filename).parts)
-
-
-def _give_up_stdout() -> None:
-    """At its end Python writes what is left once more, would fail again, and exit with 120."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _unexpected(error: Exception) -> LsmtuneError:
-    """What the disk or standard output refused, or a mistake of ours, in one line."""
-    if isinstance(error, OSError) and _came_of_printing(error):
-        return LsmtuneError(_stdout_refused(error))
+    """What the disk refused, or a mistake of ours, in one line."""
     if isinstance(error, OSError) and error.errno is not None:
         return disk_trouble(error)
     name, message = type(error).__name__, " ".join(str(error).split())
