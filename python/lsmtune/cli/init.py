@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -24,7 +25,6 @@ from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import known_spaces, ready_space
 from lsmtune.errors import InputError, by_name, check_name
 from lsmtune.machine.files import STDOUT, write_output
-from lsmtune.model.setting import Setting
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import study_text
@@ -108,14 +108,11 @@ def _ask_workload() -> tuple[str, list[str]]:
         DEFAULT_WORKLOAD,
         lambda text: by_name(FAMILIES, text, "workload", "name"),
     )
-    family = by_name(FAMILIES, name, "workload", "name")
+    family = FAMILIES[name]
     said: list[str] = []
     for parameter in family.parameters.values():
         if parameter.name in (*family.sizes, *ASKED) and parameter.default is not None:
-
-            def check(text: str, parameter: Setting = parameter) -> object:
-                return parameter.domain.parse(text, name, parameter.name)
-
+            check = partial(parameter.domain.parse, source=name, field=parameter.name)
             default = str(parameter.default)
             answer = _ask(parameter.name, f"{parameter.description}.", default, check)
             if answer != default:

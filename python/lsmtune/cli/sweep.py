@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lsmtune.experiment.store import StoredMeasurement
     from lsmtune.experiment.sweep import Axis, Sweep
     from lsmtune.experiment.sweep_grid import GridCell
-    from lsmtune.experiment.sweep_tables import SweepResult
     from lsmtune.model.config import EngineIdentity
     from lsmtune.model.measurement import Measurement
 
@@ -96,6 +95,7 @@ def _sweep(
     from lsmtune.experiment.folder import default_folder
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
+    from lsmtune.report.sweep import document, sweep_document, write_sweep
 
     sweep = sweep_of(given, limits)
     # Beside the file; without one in sweep.lsmtune, here.
@@ -118,7 +118,13 @@ def _sweep(
     elif result.failures:
         bad = len(result.failures)
         failure = LsmtuneError(f"sweep: {bad} of {result.runs} runs did not end well")
-    _tell(result, folder, failure, as_json=as_json)
+    if result.runs:
+        files = [str(file) for file in write_sweep(result, folder / "result")]
+        if as_json:
+            print_json(document(result) | {"files": files}, failure)
+        else:
+            print_view(sweep_document(result))
+            typer.echo(f"written: {', '.join(files)}")
     if failure is not None:
         raise failure
 
@@ -299,19 +305,3 @@ def _refusal(sweep: Sweep, cell: GridCell, measurement: Measurement) -> LsmtuneE
         return failure(measurement, f"sweep: {cell.name}")
     on_axis = f"axes.options.{option}" in [axis.field for axis in sweep.axes]
     return error.input_error(*sweep.place(f"{'axes.' if on_axis else ''}options.{option}"))
-
-
-def _tell(
-    result: SweepResult, folder: Path, failure: LsmtuneError | None, *, as_json: bool
-) -> None:
-    """Write the files of the result and print it, with the `failure` that it ends with."""
-    from lsmtune.report.sweep import document, sweep_document, write_sweep
-
-    if not result.runs:
-        return
-    files = [str(file) for file in write_sweep(result, folder / "result")]
-    if as_json:
-        print_json(document(result) | {"files": files}, failure)
-        return
-    print_view(sweep_document(result))
-    typer.echo(f"written: {', '.join(files)}")
