@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.worker import submit_jobs, token_path, token_told
+from lsmtune.cli.worker import fleet_environment, submit_jobs, token_path, token_told
+from lsmtune.errors import InputError
 
 ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "300", "--dir", "/scratch")
 # In the place of Slurm's: keeps what it was given, and says what Slurm says.
@@ -140,3 +141,21 @@ def test_the_token_that_is_to_be_copied_is_the_one_that_is_used(
     assert token_told() == "copy /etc/fleet-token to"
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
     assert token_told() == "set RAY_AUTH_TOKEN on"
+
+
+def test_an_empty_token_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk left one behind, with which the next `--begin` began a fleet."""
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = token_path()
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(InputError, match="there is no token: copy it from the machine"):
+        fleet_environment(begin=False)
+    fleet_environment(begin=True)
+    made = path.read_text()
+    assert (len(made), path.stat().st_mode & 0o777) == (64, 0o600)
+    fleet_environment(begin=True)
+    fleet_environment(begin=False)
+    assert path.read_text() == made

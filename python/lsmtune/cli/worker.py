@@ -217,13 +217,15 @@ def fleet_environment(*, begin: bool) -> dict[str, str]:
     known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     mode = os.environ.get("RAY_AUTH_MODE", "token")
     path = token_path()
-    if mode == "token" and not known and not path.exists():
+    # A full disk, or a kill, may have left an empty one.
+    if mode == "token" and not known and not (path.is_file() and path.stat().st_size):
         if not begin:
             why = "there is no token: copy it from the machine where the fleet began"
             raise InputError(str(path), why=why)
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_hex(32))
+        path.touch()
+        path.chmod(0o600)  # before there is something to read in it
+        write_whole(path, secrets.token_hex(32))
     return {"RAY_AUTH_MODE": mode, "RAY_USAGE_STATS_ENABLED": "0"}
 
 
