@@ -128,8 +128,8 @@ def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Any) -> Non
             ["--candidate", "a=1", "--pairs", "4"],
             "--pairs: found 4; allowed: at least 6, without which nothing is proved at 0.95",
         ),
-        (["--candidate", "fake=fail,line=1"], "--candidate: -o write_bufer_size: unknown option"),
-        (["--baseline", "fake=fail,line=1", "--candidate", "a=1"], "--baseline: -o write_bufer"),
+        (["--candidate", "fake=fail,line=1"], "--candidate: write_bufer_size: unknown option"),
+        (["--baseline", "fake=fail,line=1", "--candidate", "a=1"], "--baseline: write_bufer"),
         ([], "--candidate: is missing: name what is to be proved better, or BASELINE CANDIDATE"),
     ],
 )

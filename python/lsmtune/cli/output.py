@@ -156,7 +156,9 @@ def failure(measurement: Measurement, source: str) -> LsmtuneError:
         return LsmtuneError(f"{source}: {failure_line(measurement)}")
     field = error.field or ""
     if field.startswith("options."):
-        field = f"-o {field.removeprefix('options.')}"
+        # A flag that names a configuration is in a command without `-o`.
+        flag = "" if source.startswith("-") else "-o "
+        field = f"{flag}{field.removeprefix('options.')}"
     elif field == "engine.library":
         field = "--library"
     return error.input_error(source, field)
