@@ -59,13 +59,13 @@ def _worker(
 ) -> None:
     """Measure for a fleet on this machine, or begin one. Runs until Ctrl-C."""
     if (begin is None) == (join is None):
-        raise InputError("lsmtune worker", allowed="--begin ADDRESS or --join HOST:PORT")
+        raise InputError("worker", allowed="--begin ADDRESS or --join HOST:PORT")
     if join is not None and port != PORT:
         raise InputError("--port", found=port, why="has no effect beside --join HOST:PORT")
     if begin is not None and (name is not None or directory is not None):
         why = "has no effect beside --begin ADDRESS: this machine does not measure"
         raise InputError("--dir" if name is None else "--name", why=why)
-    need_package("ray", "lsmtune worker")
+    need_package("ray", "worker")
     if join is not None and not _ADDRESS.fullmatch(join):
         raise InputError("--join", found=join, allowed="HOST:PORT, as `lsmtune worker` prints it")
     if begin is not None and not _HOST.fullmatch(begin):
@@ -150,7 +150,7 @@ def submit_jobs(
 
     Raises InputError where submitit or Slurm is not installed, LsmtuneError where Slurm refuses.
     """
-    need_package("submitit", "lsmtune worker", "--slurm", found=jobs)
+    need_package("submitit", "worker", "--slurm", found=jobs)
     import submitit
     from submitit.core.utils import FailedJobError, FailedSubmissionError
 
@@ -158,7 +158,7 @@ def submit_jobs(
         executor = submitit.AutoExecutor(folder, cluster="slurm")
     except RuntimeError:
         why = "there is no srun here: run this where jobs of Slurm are submitted"
-        raise InputError("lsmtune worker --slurm", why=why) from None
+        raise InputError("worker", "--slurm", why=why) from None
     executor.update_parameters(
         name="lsmtune-worker",
         timeout_min=minutes,
