@@ -203,6 +203,8 @@ def test_replay_loads_settles_and_replays(lsmtune: Any, home: Path) -> None:
     assert said.status == 0, said.err
     assert said.json()["measurements"][0]["workload"] == "replay-t.trace"
     assert lsmtune(*command, "--quiet").status == 0  # all else is as in `bench`
+    crashed = lsmtune(*command, "-o", "fake=crash", "-o", "signal=11")
+    assert crashed.err.splitlines()[-1].startswith("lsmtune: workload replay: run with seed 1 ")
     assert lsmtune(*command, "--speed", "0").status == 2
     assert "--speed" in lsmtune(*command, "--speed", "-1").err
     assert "no such file" in lsmtune("workload", "replay", "no", "--engine", "memory").err

@@ -202,13 +202,18 @@ def all_runners(
 # --- the runs, and what is said of them
 
 
-def measure_one(bench: Bench, choice: RunnerChoice, *, quiet: bool, as_json: bool) -> None:
-    """Measure with one runner, and print what it found. Raises where a run did not end well."""
+def measure_one(
+    bench: Bench, choice: RunnerChoice, *, quiet: bool, as_json: bool, source: str = COMMAND
+) -> None:
+    """Measure with one runner, and print what it found.
+
+    Raises where a run did not end well, and names the command `source`.
+    """
     from lsmtune.cli.bench_result import bench_document, bench_view
 
     warnings = [*choice.warnings, *_doubtful(bench, choice)]
     measurements = measure(bench, [choice], quiet=quiet)[choice.name]
-    failed = _failed(measurements)
+    failed = _failed(measurements, source)
     if as_json:
         document = bench_document(measurements, bench.workload, bench.parameters)
         print_json(document | {"warnings": warnings}, failed)
@@ -259,16 +264,15 @@ def _compare(
             missing[name] = error.message
             del measured[name]
     choices = [each for each in choices if each.name in measured]
-    failed = _failed([run for runs in measured.values() for run in runs])
+    failed = _failed([run for runs in measured.values() for run in runs], COMMAND)
     found = choices, measured, settled, warnings, missing
     print_result(compare_document(*found), compare_view(*found), failed, as_json=as_json)
 
 
-def _failed(measurements: Sequence[Measurement]) -> LsmtuneError | None:
+def _failed(measurements: Sequence[Measurement], source: str) -> LsmtuneError | None:
     """The error for the first run that did not end well."""
     bad = (each for each in measurements if each.outcome is not Outcome.OK)
-    first = next(bad, None)
-    return None if first is None else failure(first, COMMAND)
+    return next((failure(each, source) for each in bad), None)
 
 
 def _doubtful(bench: Bench, choice: RunnerChoice) -> list[str]:

@@ -409,7 +409,8 @@ def _replay(
     config = config_of(repeats.option)
     config = with_page_cache(config, engine, workload.page_cache, WORKLOAD_FLAG)
     bench = Bench(config, workload, {}, limits.limits, repeats)
-    measure_one(bench, native_runner(engine, library), quiet=quiet, as_json=as_json)
+    by = native_runner(engine, library)
+    measure_one(bench, by, quiet=quiet, as_json=as_json, source="workload replay")
 
 
 def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -> None:
