@@ -69,7 +69,7 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.minimise_view import Minimising, document, exported, format_for, view
+    from lsmtune.cli.minimise_view import document, exported, format_for, view
     from lsmtune.machine.interrupts import interrupted
     from lsmtune.proof.minimise import Minimisation, differing_options, told_apart
 
@@ -86,7 +86,7 @@ def _minimise(
     allowed = proof.allow_unsafe or ()
     refused, warnings = judged(asked, allowed)
     warn((*by.warnings, *warnings))
-    minimising = Minimising(asked, same, tuple(refused), tuple(warnings), tuple(phase_notes(asked)))
+    notes = phase_notes(asked)
     if refused:
         why = f"refused, not run: {'; '.join(refused)}"
         result = Minimisation(asked.candidate.config, why=why)
@@ -96,11 +96,12 @@ def _minimise(
     failure: LsmtuneError | None = None if result.complete else interrupted(proof.directory)
     if output is not None and failure is None and result.is_proven:
         try:
-            write_output(output, exported(minimising, result))
+            write_output(output, exported(by.engine, result.config))
         except LsmtuneError as error:  # what hours went to is told all the same
             failure = error
-    shown = document(minimising, result), view(minimising, result)
-    print_result(*shown, failure, as_json=as_json, soft_wrap=True, err=err)
+    shown = view(asked, result, same, refused, warnings)
+    told = document(asked, result, same, refused, warnings, notes)
+    print_result(told, shown, failure, as_json=as_json, soft_wrap=True, err=err)
     if not result.is_proven:
         raise typer.Exit(status_of(result.gain or result.first))
     if output is not None and not err:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from lsmtune.cli.choices import config_document, config_text
 from lsmtune.cli.verify_result import OPT_IN
@@ -12,6 +12,7 @@ from lsmtune.engines.formats import export, own_format
 from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
+from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.minimise import Minimisation, OptionEffect
 from lsmtune.proof.standalone import Verification
@@ -31,38 +32,35 @@ from lsmtune.report.words import direction_words, interval, plain_ratio
 from lsmtune.study.observer import verdict_document
 
 
-@dataclass(frozen=True)
-class Minimising:
-    """What was asked: the candidate is without the options in `same`, which change nothing.
+def document(
+    asked: Verification,
+    result: Minimisation,
+    same: Sequence[str],
+    refused: Sequence[str],
+    warnings: Sequence[str],
+    notes: Sequence[str],
+) -> dict[str, object]:
+    """What `minimise --json` prints.
 
-    `refused` says why the candidate was not run, `warnings` what must be known of either one,
-    `notes` what was chosen because the user did not say.
+    The candidate is without the options in `same`, which change nothing. `refused` says why it was
+    not run, `warnings` what must be known of either one, `notes` what was chosen because the user
+    did not say.
     """
-
-    verification: Verification
-    same: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def document(asked: Minimising, result: Minimisation) -> dict[str, object]:
-    """What `minimise --json` prints."""
     verdicts = {"first": result.first, "gain": result.gain, "loss": result.loss}
     return {
-        "baseline": config_document(asked.verification.baseline.config),
-        "candidate": config_document(asked.verification.candidate.config),
+        "baseline": config_document(asked.baseline.config),
+        "candidate": config_document(asked.candidate.config),
         "kept": [_effect_document(effect) for effect in result.kept],
         "gone": [_effect_document(effect) for effect in result.gone],
-        "same": list(asked.same),
+        "same": list(same),
         **{name: None if v is None else verdict_document(v) for name, v in verdicts.items()},
         **result.survival.document(),
         "configuration": dict(result.config.options),
         "complete": result.complete,
         "why": result.why,
-        "refused": list(asked.refused),
-        "warnings": list(asked.warnings),
-        "notes": list(asked.notes),
+        "refused": list(refused),
+        "warnings": list(warnings),
+        "notes": list(notes),
     }
 
 
@@ -77,34 +75,37 @@ def _effect_document(effect: OptionEffect) -> dict[str, object]:
     }
 
 
-def view(asked: Minimising, result: Minimisation) -> list[Block]:
+def view(
+    asked: Verification,
+    result: Minimisation,
+    same: Sequence[str],
+    refused: Sequence[str],
+    warnings: Sequence[str],
+) -> list[Block]:
     """What became of each option, the result, and what must be known of it."""
-    warnings = Notices([Notice(warning) for warning in asked.warnings])
-    return [*_options(asked, result), *_result(asked, result), warnings]
+    notices = Notices([Notice(warning) for warning in warnings])
+    return [*_options(asked, result), *_result(asked, result, same, refused), notices]
 
 
-def _options(asked: Minimising, result: Minimisation) -> list[Block]:
+def _options(asked: Verification, result: Minimisation) -> list[Block]:
     """What became of each option; empty where none was tried."""
-    effects, verification = result.effects, asked.verification
+    effects, engine = result.effects, asked.engine
     if not effects:
         return []
-    engine = verification.engine
-    before, after = verification.baseline.config.options, verification.candidate.config.options
+    before, after = asked.baseline.config.options, asked.candidate.config.options
     differ = differences(engine.name, after, before, known_defaults(engine))
     found = {each.option: each for each in differ}
-    level, together = effects[0].verdict.confidence, verification.plan.confidence
+    level, together = effects[0].verdict.confidence, asked.plan.confidence
     about = (
-        f"with the option over without it, {direction_words(verification.objective.direction)}; "
+        f"with the option over without it, {direction_words(asked.objective.direction)}; "
         f"each interval at {100 * level:.4g} %, so that all hold at {100 * together:.4g} %"
     )
     columns = (
         Column("option", key="option", number=False),
         Column("value", lambda effect: here_cell(found[effect.option]), number=False),
         Column("baseline", lambda effect: there_cell(found[effect.option]), number=False),
-        *(
-            Column(f"effect on {verification.objective.metric}", _effect, "verdict", number=False),
-            Column("result", _became, number=False),
-        ),
+        Column(f"effect on {asked.objective.metric}", _effect, "verdict", number=False),
+        Column("result", _became, number=False),
     )
     gone = {number: "same" for number, effect in enumerate(effects) if not effect.kept}
     return [Table.of(columns, effects, marks=gone), Paragraph(about, "quiet")]
@@ -124,16 +125,17 @@ def _became(effect: OptionEffect) -> str:
     return f"{what}: {effect.why}" if effect.why else what
 
 
-def _result(asked: Minimising, result: Minimisation) -> list[Block]:
+def _result(
+    asked: Verification, result: Minimisation, same: Sequence[str], refused: Sequence[str]
+) -> list[Block]:
     """What is left of the options, what that gains and loses, and how to have it."""
-    name = asked.verification.candidate.label
-    if asked.refused:
-        reasons = [f"  - {reason}" for reason in asked.refused]
+    name = asked.candidate.label
+    if refused:
+        reasons = [f"  - {reason}" for reason in refused]
         return paragraphs([f"{name}: refused as a recommendation, and not run:", *reasons, OPT_IN])
     blocks: list[Block] = []
-    if asked.same:
-        same = ", ".join(asked.same)
-        blocks.append(Paragraph(f"not tried, since they change nothing: {same}"))
+    if same:
+        blocks.append(Paragraph(f"not tried, since they change nothing: {', '.join(same)}"))
     if not result.complete:
         return [*blocks, Paragraph("what is known so far; the rest was not tried")]
     if result.gain is None:
@@ -147,7 +149,7 @@ def _result(asked: Minimising, result: Minimisation) -> list[Block]:
     blocks += verdict_blocks(result.gain, "gain     ")
     lines = [f"loss     {loss}", *result.survival.lines()]
     if result.is_proven:
-        text, engine = config_text(result.config), asked.verification.engine.name
+        text, engine = config_text(result.config), asked.engine.name
         lines.append(f"minimal configuration: {text}")
         own = own_format(engine)
         if own is not None:
@@ -170,8 +172,7 @@ def format_for(engine_name: str) -> ExportFormat:
     return own
 
 
-def exported(asked: Minimising, result: Minimisation) -> str:
-    """The result as the engine's file of options. Raises InputError where it cannot be one."""
-    engine, config = asked.verification.engine, result.config
+def exported(engine: EngineIdentity, config: Config) -> str:
+    """`config` as the engine's file of options. Raises InputError where it cannot be one."""
     own = format_for(engine.name).name
     return export(own, engine.name, config.options, version=engine.version, label=config.label)
