@@ -82,6 +82,9 @@ def test_what_is_here_are_the_studies_wherever_they_are_kept(
     finished: Path, lsmtune: Any, dashboards: list[Dashboard]
 ) -> None:
     """A sweep's folder was a study that cannot be read, and that of `tune --dir` was none."""
+    proof = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+    lsmtune(*proof, "default", "a=1", "--pairs", "6", "--dir", "proofs.lsmtune")
+    assert (finished.parent / "proofs.lsmtune").is_dir()
     sweep = ("sweep", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
     assert lsmtune(*sweep, "--axis", "value_bytes=100,200", "--repeat", "1").status == 0
     assert (finished.parent / "sweep.lsmtune").is_dir()

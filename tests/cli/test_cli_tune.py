@@ -117,6 +117,8 @@ def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Any) -> Non
     other = lsmtune(*VERIFY, "-w", "value_bytes=10", *arguments[len(VERIFY) :])
     assert other.status == 2
     assert "cannot be compared" in other.err
+    # It stood there as a study whose file has a wrong field.
+    assert lsmtune("ls", "--json").json() == {"studies": []}
 
 
 @pytest.mark.parametrize(

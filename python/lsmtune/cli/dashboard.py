@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.flags import command, option
+from lsmtune.cli.ls import listed
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import default_folder
-from lsmtune.machine.files import is_owned
 
 EXAMPLES = (
     "lsmtune dashboard study.yaml",
@@ -38,7 +39,9 @@ def _dashboard(
 
     from lsmtune.dashboard.server import LOOPBACK, make_app
 
-    paths = [_folder(path) for path in studies or filter(_is_study, sorted(Path().iterdir()))]
+    paths = [_folder(path) for path in studies or ()] or [
+        path for path in sorted(Path().iterdir()) if os.access(path, os.X_OK) and listed(path)
+    ]
     if not paths:
         why = "there is no study here"
         raise InputError("dashboard", why=why, allowed="a study file, or its folder")
@@ -77,14 +80,6 @@ def _listening(host: str, port: int) -> socket.socket:
         reason = (error.strerror or str(error)).partition(" (")[0]
         why, allowed = f"cannot listen there: {reason}", "another --host, another --port"
         raise InputError("dashboard", f"{host}, port {port}", why=why, allowed=allowed) from None
-
-
-def _is_study(path: Path) -> bool:
-    """Whether it is the folder of a study, and not of a sweep or a proof."""
-    try:
-        return is_owned(path) and (path / "study.yaml").is_file()
-    except PermissionError:  # another user's
-        return False
 
 
 def _folder(path: Path) -> Path:

@@ -46,16 +46,16 @@ def _ls(
     if not directory.is_dir():
         raise InputError("ls", "DIR", found=str(directory), why="no such folder")
     places = [directory, *sorted(directory.iterdir())]
-    listed = [line for each in places if (line := _listed(each)) is not None]
+    studies = [study for each in places if (study := listed(each)) is not None]
     if as_json:
-        print_json({"studies": [asdict(each) for each in listed]})
-    elif not listed:
+        print_json({"studies": [asdict(each) for each in studies]})
+    elif not studies:
         typer.echo(f"no study in {directory}; next step: lsmtune init")
     else:
-        _print(listed)
+        _print(studies)
 
 
-def _listed(path: Path) -> Listed | None:
+def listed(path: Path) -> Listed | None:
     """A line for the study in `path`; None where there is none."""
     try:
         return _read(path) if is_owned(path) and (path / STUDY_FILE).is_file() else None
@@ -65,12 +65,14 @@ def _listed(path: Path) -> Listed | None:
         return Listed(str(path), error=str(error))
 
 
-def _read(path: Path) -> Listed:
-    """A line for the study in `path`, which a tuner may be working on."""
+def _read(path: Path) -> Listed | None:
+    """The same of a folder that somebody may be working on; None for a proof or a `Search`."""
     from lsmtune.experiment.folder import StudyFolder
     from lsmtune.study.build import stored_spec
 
     with StudyFolder.open(path) as folder:
+        if not folder.was_tuned:
+            return None
         spec = stored_spec(folder)
         store, verdict = folder.measurements, folder.measurements.verdict()
         return Listed(
@@ -85,12 +87,12 @@ def _read(path: Path) -> Listed:
         )
 
 
-def _print(listed: list[Listed]) -> None:
+def _print(studies: list[Listed]) -> None:
     from lsmtune.report.document import Table, numbers, words
     from lsmtune.report.words import moment, outcome
 
     rows = []
-    for each in listed:
+    for each in studies:
         verdict = each.error or (_NONE_YET if each.verdict is None else outcome(each.verdict))
         ratio = "" if each.ratio is None else f" {format_ratio(each.ratio)}x"
         facts = (each.engine, each.workload, f"{each.trials:,}", f"{verdict}{ratio}")
