@@ -39,9 +39,10 @@ def _dashboard(
 
     from lsmtune.dashboard.server import LOOPBACK, make_app
 
-    paths = [_folder(path) for path in studies or ()] or [
-        path for path in sorted(Path().iterdir()) if os.access(path, os.X_OK) and listed(path)
-    ]
+    paths = [_folder(path) for path in studies or ()]
+    if not studies:
+        here = sorted(Path().iterdir())
+        paths = [path for path in here if os.access(path, os.X_OK) and listed(path)]
     if not paths:
         why = "there is no study here"
         raise InputError("dashboard", why=why, allowed="a study file, or its folder")
