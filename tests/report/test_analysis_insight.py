@@ -304,3 +304,15 @@ def test_importance_may_be_left_out_and_comes_from_the_studys_seed(make: Make) -
     told: list[tuple[int, int]] = []
     StudyAnalysis(records, Method.FANOVA, lambda done, of: told.append((done, of)))
     assert told[-1] == (20, 20)
+
+
+def test_a_configuration_that_filled_its_disk_counts_as_one_that_failed(make: Make) -> None:
+    """Trials over `limits.disk` were left out: what fills the disk did not matter."""
+    study = make(STUDY)
+    study.add_baseline()
+    for number in range(40):
+        options, why = study.draw(), "9GiB in the run's folder are over the limit of 8GiB"
+        full = study.failed(Outcome.DISK_FULL, why, options)
+        study.add_trial(number, options, full if number % 4 == 0 else study.measured(options))
+    (table,) = analysed(study).importances
+    assert (table.trials, table.trials_without_value) == (30, 10)

@@ -44,7 +44,6 @@ from scipy.stats import rankdata
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
-from lsmtune.model.measurement import Outcome
 from lsmtune.report.source import StudyRecords
 from lsmtune.report.tables import Importance, ImportanceRow
 from lsmtune.search.unit_space import (
@@ -369,9 +368,6 @@ def _variable(dimension: Dimension, coordinates: FloatArray) -> tuple[BaseDistri
 
 # --- The importance of a study's parameters, for each of its objectives
 
-# They say nothing of the options: the user stopped the run, or the disk was full of something.
-_NO_OBSERVATION = (Outcome.CANCELLED, Outcome.DISK_FULL)
-
 
 def importances(
     records: StudyRecords,
@@ -379,19 +375,18 @@ def importances(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Importance, ...]:
     """One table per objective; the draws follow from the study's seed."""
-    several = len(records.spec.goal.objectives)
-    trials = [trial for trial in records.trials if trial.outcome not in _NO_OBSERVATION]
-    tables = []
-    for index, objective in enumerate(records.spec.goal.objectives):
+    objectives, tables = records.spec.goal.objectives, []
+    for index, objective in enumerate(objectives):
 
         def told(done: int, of: int, before: int = index * RESAMPLES[method]) -> None:
             if on_progress is not None:
-                on_progress(before + done, several * of)
+                on_progress(before + done, len(objectives) * of)
 
+        ends = ((trial.config.options, trial.values) for trial in records.trials)
         tables.append(
             importance(
                 records.spec.space,
-                [(t.config.options, None if t.values is None else t.values[index]) for t in trials],
+                [(options, values[index] if values else None) for options, values in ends],
                 metric=objective.label,
                 maximize=objective.direction is Direction.MAXIMIZE,
                 method=method,
