@@ -79,6 +79,20 @@ def test_a_pruned_trial_is_a_bound_and_no_failure(make: Make) -> None:
     assert failed == "1 of 6 runs failed"
 
 
+def test_where_a_pruned_trial_was_is_seen_by_the_anchors_as_values_are(make: Make) -> None:
+    """On a machine that had become half as fast it stood at half of its height."""
+    study = make(IN_TIME)
+    study.add_baseline()
+    for number in range(16):
+        speed = 1.0 if number < 8 else 0.5
+        study.add_trial(number, BEST, study.pruned(BEST, 2.0, 90_000.0 * speed))
+        study.add_anchor(number, speed)
+    stopped = [row.censored for row in analysed(study).history.trials]
+    values = [each.value for each in stopped if each is not None]
+    del values[8]  # it ran while the machine changed
+    assert values == pytest.approx([90_000.0] * 15, rel=0.05)
+
+
 def test_a_program_is_stopped_at_a_step_of_its_own(make: Make) -> None:
     study = make(IN_TIME)
     steps = tuple(

@@ -29,9 +29,9 @@ from lsmtune.report.tables import (
 from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of
-from lsmtune.study.spec import DataRungs, TimeRungs
+from lsmtune.study.spec import DataRungs
 from lsmtune.study.start import baseline_config
-from lsmtune.study.stored import Round, time_reports
+from lsmtune.study.stored import Round
 
 
 def history(records: StudyRecords) -> History:
@@ -164,25 +164,21 @@ def _is_placed(records: StudyRecords, each: Round) -> bool:
 
 def censored(records: StudyRecords, trial: Trial) -> Censored | None:
     """Where `trial` was stopped; None for one that was not pruned, or of which nothing is known."""
-    spec = records.spec
-    if trial.outcome is not Outcome.PRUNED or spec.pruner is None:
+    if trial.outcome is not Outcome.PRUNED or records.spec.pruner is None:
         return None
-    match spec.pruner.rungs:
-        case TimeRungs() as rungs:
-            metric, runs = spec.objective.metric, [run.measurement for run in trial.ran.runs]
-            reports = [report for run in runs for report in time_reports(rungs, run, metric)]
-            if not reports:
-                return None
-            step, reached = reports[-1]
-            # A program of the user's own says how it does at steps of its own, which are no times.
-            own = any(run.intermediate for run in runs)
-            reached_s = None if own else step * rungs.every_s
-            return Censored(step, reached_s=reached_s, value=reached)
-        case DataRungs() as sizes if trial.ran.rungs:
-            rung = max(trial.ran.rungs)
-            value = spec.goal.value([run.measurement for run in trial.ran.rungs[rung]])
-            return Censored(rung, reached_keys=sizes.num[rung], value=value)
-    return None
+    rungs, reports = records.spec.pruner.rungs, records.judgement.trials[trial.number].reports
+    if isinstance(rungs, DataRungs):
+        if not trial.ran.rungs:
+            return None
+        last = max(trial.ran.rungs)
+        value = reports.get(rungs.step(last))
+        return Censored(last, reached_keys=rungs.num[last], value=value)
+    if not reports:
+        return None
+    step, value = list(reports.items())[-1]
+    # A program of the user's own says how it does at steps of its own, which are no times.
+    own = any(run.measurement.intermediate for run in trial.ran.runs)
+    return Censored(step, reached_s=None if own else step * rungs.every_s, value=value)
 
 
 # --- How the trials of a study ended, and where its time went

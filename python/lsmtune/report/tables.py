@@ -34,7 +34,8 @@ class Censored:
 
     The rung is a time (`reached_s`, seconds of the measure phase; the value is the rate so far, in
     operations per second), a size (`reached_keys`; the value is that of the smaller run), or, with
-    neither, a step at which a program of the user's own reported the objective.
+    neither, a step at which a program of the user's own reported the objective. All values are as
+    the machine was in the beginning.
     """
 
     rung: int
