@@ -24,6 +24,7 @@ from lsmtune.report.tables import Arm, Ended, NoiseSource
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least
+from lsmtune.study.session import FLEET_HOSTS
 from lsmtune.workloads.stated import size_advice, state_workload
 
 COLD = STUDY.replace("value_bytes: 100}", "value_bytes: 100, page_cache: cold}")
@@ -424,6 +425,31 @@ def test_stolen_time_is_a_share_of_all_processors(study: SampleStudy) -> None:
         study.add_trial(number, BEST, disturbed)
     ((severity, _),) = notices(analysed(study), "steal")
     assert severity is Severity.WARNING
+
+
+def test_a_fleet_was_measured_on_its_hosts_and_not_on_its_head(study: SampleStudy) -> None:
+    """The report told the processor of the head, and took what was stolen for shares of its 64."""
+    store, kernel = study.folder.measurements, "6.12"
+    head = {"processors": "64", "load average at the start": "9.00", "plugin: sampler": "smac 1"}
+    store.set_fact("machine", head)
+    hardware = {
+        "a": {"processors": "2", "kernel": kernel},
+        "b": {"processors": "8", "kernel": kernel},
+    }
+    hosts = {name: {"index": 0, "software": {}, "hardware": hardware[name]} for name in hardware}
+    store.set_fact(FLEET_HOSTS, hosts)
+    stolen = with_phase(study.measured({}), elapsed_s=3.0, drain_s=1.0, steal_s=0.8)
+    for host in hardware:
+        study.add(Role.BASELINE, replace(stolen, host=host), study.baseline)
+    found = analysed(study)
+    assert found.machine == {
+        "plugin: sampler": "smac 1",
+        "processors of a": "2",
+        "processors of b": "8",
+        "kernel": kernel,
+    }
+    assert found.conditions.steal_share_max == pytest.approx(0.1)
+    assert found.conditions.steal_share_median == pytest.approx((0.1 + 0.025) / 2)
 
 
 def test_no_steal_is_told_where_nobody_knows_the_processors(study: SampleStudy) -> None:

@@ -174,7 +174,7 @@ def records(draw: st.DrawFn) -> StudyRecords:
         made,
         verdict=draw(st.none() | verdicts()),
         refused=draw(st.dictionaries(TEXT, st.integers(0, 9), max_size=2)),
-        machine={"processors": draw(st.sampled_from(["", "2", "0", "many"]))},
+        machines={"": {"processors": draw(st.sampled_from(["", "2", "0", "many"]))}},
     )
 
 

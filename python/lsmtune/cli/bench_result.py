@@ -136,7 +136,7 @@ def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:
     cache = workload.page_cache
     runs = [(measurement, cache) for measurement in measurements]
-    return conditions_of(runs, {workload.name: cache}, os.cpu_count())
+    return conditions_of(runs, {workload.name: cache}, {"": os.cpu_count() or 0})
 
 
 def _notices(

@@ -254,7 +254,8 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
 
     caches = {cell.name: cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
-    notices = condition_notices(conditions_of(performed, caches, os.cpu_count()))
+    processors = {"": os.cpu_count() or 0}
+    notices = condition_notices(conditions_of(performed, caches, processors))
     return [notice.line for notice in notices]
 
 

@@ -52,7 +52,7 @@ class StudyAnalysis:
         self.arms_from_proof = bool(counted_pairs(records))
         self.started_unix_s = min((run.started_unix_s for run in runs), default=None)
         self.measured_s = sum(run.elapsed_s for run in runs)
-        self.machine = records.machine
+        self.machine = trust.machine_facts(records)
         self.options = history.option_rows(records)
         self.result_files = records.result_files
         self.history = history.history(records)

@@ -30,7 +30,7 @@ from lsmtune.study.build import stored_spec
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import Judgement, judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
-from lsmtune.study.session import FLEET_ELAPSED, REFUSED
+from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS, REFUSED
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
@@ -81,9 +81,10 @@ class StudyRecords:
     `put_back` counts the trials that an interruption cut off, `refused` the configurations that
     were refused before they cost a run, by reason. `result_files` are those of the study's
     `result/` folder that an engine or a program reads. `finalist` is the trial that the `verdict`
-    is about, where that was noted. `machine` is what the tuner noted of the machine it ran on, if
-    it did. `elapsed_s` is how long a fleet worked by the clock, and `spent_s` what all runs cost,
-    those among them that no longer count or were lost; 0 where nobody said.
+    is about, where that was noted. `machines` is what was noted of the machines that the runs were
+    made on: of each host of a fleet by its name, else of the tuner's own. `elapsed_s` is how long a
+    fleet worked by the clock, and `spent_s` what all runs cost, those among them that no longer
+    count or were lost; 0 where nobody said.
     """
 
     spec: Spec
@@ -98,7 +99,7 @@ class StudyRecords:
     verdict: Verdict | None = None
     finalist: int | None = None
     result_files: tuple[Path, ...] = ()
-    machine: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     elapsed_s: float | None = None
     spent_s: float = 0.0
     crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
@@ -132,7 +133,12 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     folder.refuse_changed(trials, ran, spec.space)
     believed = stored_beliefs(store)
     records = study_records(spec, folder.path.absolute(), measurements, trials, believed)
-    machine: Mapping[str, object] = store.fact("machine") or {}
+    noted: Mapping[str, object] = store.fact("machine") or {}
+    machine = {name: str(value) for name, value in noted.items() if value is not None}
+    # The head of a fleet measures nothing: what is noted of it are the plugins that all use.
+    used = {name: value for name, value in machine.items() if name.startswith("plugin: ")}
+    hosts: Mapping[str, Mapping[str, Any]] = store.fact(FLEET_HOSTS) or {}
+    machines = {name: {**used, **host["hardware"]} for name, host in hosts.items()}
     files = [path for path in results.iterdir() if path.is_file()] if results.is_dir() else []
     return replace(
         records,
@@ -142,7 +148,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         result_files=tuple(
             sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
         ),
-        machine={name: str(value) for name, value in machine.items() if value is not None},
+        machines=machines or {"": machine},
         elapsed_s=store.fact(FLEET_ELAPSED),
         spent_s=spent_s,
         crash_tests=tuple(kept_tests(store, CRASH_TESTS, CrashTest)),

@@ -17,6 +17,7 @@ from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
 from lsmtune.report import words as text
+from lsmtune.report.document import NOT_KNOWN
 from lsmtune.report.source import StudyRecords, cached_shares, middle
 from lsmtune.report.tables import (
     AnchorPoint,
@@ -162,7 +163,7 @@ def _proof_noise(verdict: Verdict | None) -> list[NoiseRow]:
     ]
 
 
-# --- Under what the runs were made: page cache, what held their memory, and time taken by the host
+# --- Under what the runs were made: machines, page cache, what held their memory, stolen time
 
 # Above this share of the processors' time, what the host took is felt in the figures.
 STEAL_SHARE_MAX = 0.02
@@ -170,30 +171,40 @@ STEAL_SHARE_MAX = 0.02
 CACHED_SHARE_MAX = 0.05
 
 
+def machine_facts(records: StudyRecords) -> dict[str, str]:
+    """What the runs were made on, as name and value; of each host where those of a fleet differ."""
+    facts: dict[str, str] = {}
+    for name in dict.fromkeys(name for known in records.machines.values() for name in known):
+        values = {host: known.get(name, NOT_KNOWN) for host, known in records.machines.items()}
+        alike = len(set(values.values())) == 1
+        facts |= {name if alike else f"{name} of {host}": told for host, told in values.items()}
+    return facts
+
+
 def conditions(records: StudyRecords) -> Conditions:
     """The conditions of all runs of a study that ended well."""
     declared = [weighted.workload.page_cache for weighted in records.spec.workloads]
-    processors = records.machine.get("processors", "")
+    processors = {host: known.get("processors", "") for host, known in records.machines.items()}
     return conditions_of(
         [(stored.measurement, declared[stored.workload]) for stored in records.measurements],
         {each.label: each.workload.page_cache for each in records.spec.workloads},
-        int(processors) if processors.isdecimal() else None,
+        {host: int(number) for host, number in processors.items() if number.isdecimal()},
     )
 
 
 def conditions_of(
     runs: Sequence[tuple[Measurement, PageCache]],
     declared: Mapping[str, PageCache],
-    processors: int | None,
+    processors: Mapping[str, int],
 ) -> Conditions:
     """The conditions of those `runs` that ended well, each with what its workload declares.
 
-    `declared` is by the workloads' labels; `processors` are those of the machine, None where nobody
+    `declared` is by the workloads' labels; `processors` are those of each host of which somebody
     knows.
     """
     ok = [(run, cache) for run, cache in runs if run.outcome is Outcome.OK]
     cached = [share for run, _ in ok for share in cached_shares(run)]
-    shares = [steal_share(run, processors) for run, _ in ok]
+    shares = [steal_share(run, processors.get(run.host)) for run, _ in ok]
     stolen = [share for share in shares if share is not None]
     return Conditions(
         page_cache={label: cache.value for label, cache in declared.items()},
