@@ -167,6 +167,20 @@ def test_the_noise_of_a_calibration_is_told_of_each_host_by_itself(study: Sample
     assert noise_source(runs[0]) == "calibration: the baseline against itself on a, 6 runs"
 
 
+def test_a_fleet_is_not_told_what_pairs_on_one_machine_would_show(study: SampleStudy) -> None:
+    """Its interval is one over hosts: much wider, and of as many pairs as each host has."""
+    for pair in range(4):
+        for repeat in range(2):
+            run = replace(study.measured({}), paired_by="whole", host="a")
+            study.add(Role.CALIBRATION, run, study.baseline, pair=pair, repeat=repeat)
+    study.folder.measurements.set_verdict(verdict())
+    rows = [row for row in analysed(study).noise if row.of_pairs]
+    assert [(row.source, row.pairs, row.smallest_effect) for row in rows] == [
+        (NoiseSource.CALIBRATION, None, None),
+        (NoiseSource.PROOF, None, None),
+    ]
+
+
 def verdict(**changes: object) -> Verdict:
     base = Verdict(
         VerdictOutcome.NOT_PROVEN,
@@ -282,6 +296,15 @@ def test_burst_sustained_and_drain_are_medians_of_both_arms(study: SampleStudy) 
     assert found["drain_s"]["ratio"] == pytest.approx(1 / 1.5, rel=0.1)
     assert "flushes" not in found  # nobody said
     assert {(row["workload"], row["phase"]) for row in found.values()} == {("", "fillrandom")}
+
+
+def test_before_a_proof_the_best_trial_is_compared_on_its_own_host(study: SampleStudy) -> None:
+    """On the slow one of two hosts it was no faster than the baseline of both."""
+    for host, speed in (("a", 1.0), ("b", 0.5)):
+        study.add(Role.BASELINE, replace(study.measured({}, speed), host=host), study.baseline)
+    study.add_trial(0, BEST, replace(study.measured(BEST, 0.75), host="b"))
+    ratios = {row["metric"]: row["ratio"] for row in analysed(study).performance}
+    assert ratios["sustained_throughput_ops_s"] == pytest.approx(1.5, rel=0.1)
 
 
 def test_levels_have_what_is_in_them_and_what_was_written_there(study: SampleStudy) -> None:

@@ -189,8 +189,7 @@ def proof_facts(records: StudyRecords) -> ProofFacts | None:
         return None
     low, high = verdict.ratio_low, verdict.ratio_high
     ended = None
-    of_fleet = any(stored.measurement.host for stored in records.measurements)
-    if verdict.method and not of_fleet:
+    if verdict.method and not records.of_fleet:
         ended = Ended.PAIRS if verdict.pairs >= plan.pairs else Ended.OTHER
         # A bound that is None lies far off.
         if (low is not None and low > 1.0) or (high is not None and high < 1.0):

@@ -105,6 +105,11 @@ class StudyRecords:
     crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
     power_tests: tuple[tuple[Mapping[str, Any], PowerTest], ...] = ()
 
+    @property
+    def of_fleet(self) -> bool:
+        """Whether hosts of a fleet measured."""
+        return any(stored.measurement.host for stored in self.measurements)
+
     @cached_property
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
         """The values of the objectives in each anchor, as they would be in the beginning."""
@@ -303,7 +308,10 @@ def counted_pairs(records: StudyRecords) -> list[Pair]:
 
 
 def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
-    """The runs that stand for each arm: those of the proof; before any, those of the search."""
+    """The runs that stand for each arm: those of the proof; before any, those of the search.
+
+    Of a fleet those of the search are of the hosts alone that ran the best trial.
+    """
     pairs = counted_pairs(records)
     if pairs:
         return {
@@ -311,11 +319,13 @@ def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
             Arm.TUNED: [run for pair in pairs for run in pair.candidate],
         }
     best = best_trial(records)
-    ran = [] if best is None else best.ran.all
-    alone = (Role.BASELINE, Role.ANCHOR)
+    alone = [s for s in records.measurements if s.role in (Role.BASELINE, Role.ANCHOR)]
+    if best is None:
+        return {Arm.BASELINE: alone, Arm.TUNED: []}
+    hosts = {run.measurement.host for run in best.ran.all}
     return {
-        Arm.BASELINE: [s for s in records.measurements if s.role in alone],
-        Arm.TUNED: [run for run in ran if run.role is not Role.RUNG],
+        Arm.BASELINE: [run for run in alone if run.measurement.host in hosts],
+        Arm.TUNED: [run for run in best.ran.all if run.role is not Role.RUNG],
     }
 
 

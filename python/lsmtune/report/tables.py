@@ -292,8 +292,9 @@ class NoiseRow:
     `log_sd` is the standard deviation of the logarithm of a run's value, or of a pair's ratio, with
     an interval at 95 % where one can be had; `count` says of how many runs or pairs. In `pairs`
     pairs of this noise a proof shows a difference of `smallest_effect` (0.05 is 5 %) with a
-    probability of 80 %; None where it is not known, or nothing can be proved with so few. `host` is
-    that of a fleet, empty for the runs of all.
+    probability of 80 %; None where it is not known, or nothing can be proved with so few, and both
+    for a fleet, whose interval is one over hosts. `host` is one of a fleet, empty for the runs of
+    all.
     """
 
     source: NoiseSource

@@ -10,10 +10,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
 from lsmtune.report import words as text
@@ -133,8 +133,8 @@ def noise_rows(records: StudyRecords) -> list[NoiseRow]:
             NoiseRow(source, False, metric, 2 * pairs, *run, noise.autocorrelation, host=host),
             NoiseRow(
                 *(source, True, metric, pairs, *pair),
-                pairs=proof.pairs,
-                smallest_effect=effect,
+                pairs=None if host else proof.pairs,
+                smallest_effect=None if host else effect,
                 host=host,
             ),
         ]
@@ -143,11 +143,12 @@ def noise_rows(records: StudyRecords) -> list[NoiseRow]:
     if again or len(records.anchors) > 1:
         log_sd = records.judgement.log_sd
         rows.append(NoiseRow(NoiseSource.SEARCH, False, metric, None, log_sd))
-    return rows + _proof_noise(records.verdict)
+    return rows + _proof_noise(records)
 
 
-def _proof_noise(verdict: Verdict | None) -> list[NoiseRow]:
+def _proof_noise(records: StudyRecords) -> list[NoiseRow]:
     """The scatter of the verdict's own pairs."""
+    verdict = records.verdict
     if verdict is None or len(verdict.baseline_values) < MINIMUM_PAIRS:
         return []
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
@@ -155,12 +156,13 @@ def _proof_noise(verdict: Verdict | None) -> list[NoiseRow]:
     if len(ratios) < verdict.pairs or not all(r > 0 and math.isfinite(r) for r in ratios):
         return []
     noise, pairs, effect = noise_of(ratios), verdict.pairs, None
+    scatter = (noise.log_sd, noise.log_sd_low, noise.log_sd_high, noise.autocorrelation)
+    row = NoiseRow(NoiseSource.PROOF, True, verdict.metric, pairs, *scatter)
+    if records.of_fleet:
+        return [row]
     if pairs >= pairs_at_least(verdict.confidence):
         effect = detectable_effect(pairs, noise.log_sd, verdict.confidence)
-    scatter = (noise.log_sd, noise.log_sd_low, noise.log_sd_high, noise.autocorrelation)
-    return [
-        NoiseRow(NoiseSource.PROOF, True, verdict.metric, pairs, *scatter, pairs, effect),
-    ]
+    return [replace(row, pairs=pairs, smallest_effect=effect)]
 
 
 # --- Under what the runs were made: machines, page cache, what held their memory, stolen time
