@@ -20,7 +20,7 @@ from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
 from lsmtune.report.study_proof import deploy_section, headline
 from lsmtune.report.study_search import statistics_facts
-from lsmtune.report.tables import GAIN
+from lsmtune.report.tables import GAIN, Arm
 from lsmtune.search.searcher import PUT_BACK
 from lsmtune.study.session import FLEET_ELAPSED, REFUSED
 from made_up import add_run
@@ -234,6 +234,22 @@ def test_a_front_and_the_point_that_the_weights_pick(make: Make) -> None:
         "sustained_throughput_ops_s",
         "rss_bytes_max",
     ]
+
+
+def test_the_gain_of_a_pair_is_over_the_baseline_of_the_proof(make: Make) -> None:
+    """On more data than the search had, the baseline had a gain of 0.4 over itself."""
+    study = make(SEVERAL)
+    config = Config({**study.spec.fixed, **BEST}, "study.yaml#0")
+    study.add(Role.BASELINE, study.measured({}), study.baseline)
+    study.add_trial(0, BEST, study.measured(BEST, 1.5))
+    for pair in range(5):
+        study.add(Role.PROOF_BASELINE, study.measured({}, 0.3), study.baseline, pair=pair)
+        study.add(Role.PROOF_CANDIDATE, study.measured(BEST, 0.45), config, pair=pair)
+    found = analysed(study)
+    assert found.metric == GAIN
+    assert found.medians[Arm.BASELINE] == 1.0
+    assert found.medians[Arm.TUNED] == pytest.approx(1.5**0.75, rel=0.05)
+    assert all(row.ratio == pytest.approx(1.5**0.75, rel=0.1) for row in found.pairs)
 
 
 def test_a_broken_constraint_keeps_a_trial_from_being_best_and_off_the_front(make: Make) -> None:

@@ -125,13 +125,17 @@ TREE = (
 
 
 def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
-    """Every pair of the latest proof, those with a failed run included."""
-    rows = []
-    for pair in proof_pairs(records):
+    """Every pair of the latest proof, those with a failed run included.
+
+    A gain is over the median baseline of these pairs: runs of the search may be of another size.
+    """
+    rows, goal, found = [], records.spec.goal, proof_pairs(records)
+    base = middle(goal.value(measurements(pair.baseline)) for pair in found)
+    for pair in found:
         first = pair.runs[0]
         # A side has a run under each workload.
         sides = [measurements(side) for side in (pair.baseline, pair.candidate)]
-        baseline, tuned = (value_of(records, records.spec.goal.values(side)) for side in sides)
+        baseline, tuned = (value_of(records, goal.values(side), base) for side in sides)
         one, other = map(outcome_of, sides)
         number, method = first.pair or 0, first.measurement.paired_by
         quotient, counted = ratio(tuned, baseline), counts(records, pair)

@@ -242,17 +242,20 @@ def metric_of(records: StudyRecords) -> str:
     return chosen_ones[0].metric if len(chosen_ones) == 1 else GAIN
 
 
-def value_of(records: StudyRecords, values: Sequence[float] | None) -> float | None:
+def value_of(
+    records: StudyRecords, values: Sequence[float] | None, baseline: float | None = None
+) -> float | None:
     """The one number by which trials are compared: the value of the objective that counts.
 
     Where several count it is the weighted geometric mean of the ratios to the baseline, each
     turned over where less is better, with the weights of the study's `pick`: what `Goal.number`
-    gives, over that of the baseline. None where that is not known.
+    gives, over that of the `baseline`, by default of the anchors. None where that is not known.
     """
     number = None if values is None else records.spec.goal.number(values)
     if number is None or len(records.spec.goal.chosen) == 1:
         return number
-    return number / records.baseline_number if records.baseline_number else None
+    base = records.baseline_number if baseline is None else baseline
+    return number / base if base else None
 
 
 def best_trial(records: StudyRecords) -> Trial | None:
