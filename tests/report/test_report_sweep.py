@@ -8,6 +8,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 from page import read
@@ -60,6 +61,22 @@ def test_the_text_says_why_where_sizes_differ_and_only_there() -> None:
     sweep = sweep_of(axes=(axis("write_buffer_size", 1, 2, kind=AxisKind.OPTION),))
     cells = cells_of(sweep)
     assert not any("MB/s" in line for line in how_to_read(summarise(sweep, cells, [])))
+
+
+def test_the_text_says_of_which_figures_the_mean_is_geometric() -> None:
+    """It said so of all latencies and times: of the median and of the operations' time as well."""
+    found = result()
+    cell = found.tables[0].cells[4]
+    runs = [row.metrics for row in found.rows if row.cell.name == cell.cell.name]
+
+    def is_geometric(metric: str) -> bool:
+        return cell.value(metric) == pytest.approx(geometric_mean(run[metric] for run in runs))
+
+    (line,) = (line for line in how_to_read(found) if "geometric" in line)
+    assert line.startswith("Rates, p99 latencies and times with drain are geometric means over the")
+    assert is_geometric("throughput_ops_s")
+    assert is_geometric("latency_us_p99")
+    assert not is_geometric("elapsed_s")
 
 
 def test_the_page_is_whole_and_needs_nothing_else() -> None:

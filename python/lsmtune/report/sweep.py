@@ -128,11 +128,12 @@ def how_to_read(result: SweepResult) -> list[str]:
     if result.repeats > 1:
         level = text.percent(result.confidence)
         lines.append(
-            "Rates, latencies and times are geometric means over the rounds. Intervals are at "
-            f"{level}: Student's t of the logarithms, for ratios of those of each round's ratio to "
-            "the first cell. They hold one by one, for a number of rounds that was decided "
-            "beforehand; of many cells some will look different by chance. To decide between two, "
-            "use lsmtune verify."
+            "Rates, p99 latencies and times with drain are geometric means over the rounds, all "
+            f"others arithmetic ones. Intervals are at {level}: Student's t, of the logarithms "
+            "where the mean is geometric, for ratios of those of each round's ratio to the first "
+            "cell. They hold one by one, for a number of rounds that was decided beforehand; of "
+            "many cells some will look different by chance. To decide between two, use lsmtune "
+            "verify."
         )
     else:
         lines.append("There is one round, and nothing says how much its figures scatter.")
