@@ -117,6 +117,7 @@ def test_the_price_stands_beside_the_verdict(study: SampleStudy) -> None:
     html = html_of(study)
     page = checked(html)
     assert html.count('<p class="figure') == 2  # of one size
+    assert "Intervals of guards are at 95 % each" in page.text
     held = "(the guard allows 1.50\u00d7): the dearest of 2 guards, and all hold"
     assert f"1.40\u00d7 the baseline's peak resident memory {held}" in page.text
     study.folder.measurements.set_verdict(

@@ -176,6 +176,7 @@ def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
     assert "PED-ANOVA: how much each parameter tells the best trials from all trials" in page.text
     assert "and 7 without a value" in page.text
     (chart,) = importance_chart(pruned.importances[0])
+    assert chart.x.title == "importance"  # of all parameters' for PED-ANOVA alone
     bars = [each for each in chart.series if each.form is Form.BAR]
     rows = pruned.importances[0].rows
     assert len(bars) == len(rows) == len(pruned.parameters) == len(chart.y.names)

@@ -21,7 +21,7 @@ from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.chart import Span
 from lsmtune.report.document import Paragraph
-from lsmtune.report.figures import anchor_chart
+from lsmtune.report.figures import anchor_chart, forest_chart
 from lsmtune.report.study import FORMATS
 from lsmtune.report.study_proof import pairs_note, proof_lines
 from lsmtune.report.study_search import runs_told
@@ -268,6 +268,13 @@ def test_the_correction_is_said_only_where_there_is_one() -> None:
     assert said(pairs=least).endswith("finds one that differs by chance.")
     alone = "Each interval holds at 95 % by itself, not all of them together."
     assert said(confidence_each=None) == alone
+
+
+def test_the_plot_of_every_metric_has_every_metric() -> None:
+    """The fifteenth and those after it were left out without a word."""
+    others = tuple(MetricRatio(f"own_{number}", "", 1.1, 1.0, 1.2) for number in range(20))
+    (chart,) = forest_chart(replace(PROVEN, others=others))
+    assert len(chart.y.names) == 21
 
 
 def test_a_guard_that_nothing_observed_is_not_said_to_hold() -> None:

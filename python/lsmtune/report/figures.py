@@ -84,9 +84,8 @@ def forest_chart(verdict: Verdict) -> Sequence[Chart]:
         if name in limits:
             limit_point = Point(limits[name], name, f"the guard allows {text.ratio(limits[name])}")
             series[name].append(Series(Form.TICK, "bad", [limit_point]))
-    names = list(series)[:_FOREST_ROWS_MAX]
-    shown = [p.x for name in names for each in series[name] for p in each.points]
-    ratios = [x for x in (1.0, *shown) if isinstance(x, float)]
+    drawn = [each for of_metric in series.values() for each in of_metric]
+    ratios = [1.0, *(p.x for each in drawn for p in each.points if isinstance(p.x, float))]
     # Wide intervals, which say little, end at the edge.
     axis = replace(
         ratio_axis("tuned over baseline, log scale"),
@@ -96,14 +95,13 @@ def forest_chart(verdict: Verdict) -> Sequence[Chart]:
     return chart_of(
         "Every metric, tuned over baseline",
         axis,
-        Axis(names=names),
-        [each for name in names for each in series[name]],
+        Axis(names=list(series)),
+        drawn,
         rules=[Rule(1.0, upright=True)],
-        height=30 + 34 * len(names),
+        height=30 + 34 * len(series),
     )
 
 
-_FOREST_ROWS_MAX = 14
 _FOREST_ROOM = 1.3  # beyond the outermost ratios
 
 
@@ -306,7 +304,7 @@ def importance_chart(importance: Importance) -> Sequence[Chart]:
             Series(Form.WHISKER, "ink", [point], style="thin"),
         ]
     names = [row.parameter for row in importance.rows]
-    share = Axis("share of the importance of all", zero=True, told=text.percent)
+    share = Axis("importance", zero=True, told=text.percent)
     label, rows = "Importance of each parameter", Axis(names=names)
     return chart_of(label, share, rows, series, height=40 + 36 * len(names))
 

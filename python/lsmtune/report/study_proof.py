@@ -104,7 +104,11 @@ def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
 def price_section(verdict: Verdict) -> Section:
     """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
     head = price_answer(verdict)
-    blocks: list[Block] = [head, *figures.forest_chart(verdict), *price_blocks(verdict)]
+    blocks: list[Block] = [head, *figures.forest_chart(verdict)]
+    if verdict.guards:
+        line = "Intervals of guards are at 95 % each, those of other metrics as is said below."
+        blocks.append(Paragraph(line, "quiet"))
+    blocks += price_blocks(verdict)
     return Section("price", head.label, blocks, "Price", head.tone, top=True)
 
 
@@ -129,7 +133,7 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
         note = f"{of}: no option differs from the baseline's."
     shares = analysis.importances[0].rows if len(analysis.importances) == 1 else ()
     by_name = {row.parameter: row for row in shares}
-    mattered = Column("share of the effect", lambda name: _mattered(by_name.get(name)), "name")
+    mattered = Column("importance", lambda name: _mattered(by_name.get(name)), "name")
     columns = (*_OPTIONS, *([mattered] if by_name else []))
     blocks: list[Block] = [Paragraph(note, "note")]
     if differ:
