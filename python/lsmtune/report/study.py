@@ -74,18 +74,17 @@ def _runs(analysis: StudyAnalysis) -> tuple[list[str], list[list[object]]]:
     own measured, `option.*` what was set.
     """
     options = sorted({name for run in analysis.runs for name in run["options"]})
-    metrics = [name for name in METRICS if name != "elapsed_s"]
     reported = sorted({name for run in analysis.runs for name in run["reported"]})
     columns = [
         *_RUN_COLUMNS,
-        *(f"metric.{name}" for name in metrics),
+        *(f"metric.{name}" for name in METRICS),
         *(f"reported.{name}" for name in reported),
         *(f"option.{name}" for name in options),
     ]
     rows = [
         [
             *(run[column] for column in _RUN_COLUMNS),
-            *(run["metrics"].get(name) for name in metrics),
+            *(run["metrics"][name] for name in METRICS),
             *(run["reported"].get(name) for name in reported),
             *(option_text(run["options"][n]) if n in run["options"] else "" for n in options),
         ]
