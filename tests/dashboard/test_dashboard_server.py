@@ -19,7 +19,7 @@ from lsmtune.dashboard.watch import Watched
 from lsmtune.errors import InputError
 from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import Outcome
-from lsmtune.report.document import Notices
+from lsmtune.report.document import Notices, Paragraph
 from lsmtune.study.live import REQUESTS_FILE, LiveRun, Requests, begin_live, read_requests
 from lsmtune.study.spec import Budget
 
@@ -125,6 +125,17 @@ def test_two_studies_of_one_metric_in_two_phases_ask_different_questions(done: P
     for both, told in (((one, one), False), ((one, other), True)):
         blocks = compared_document(*both).sections[-1].blocks
         assert any(isinstance(block, Notices) for block in blocks) is told
+
+
+def test_a_study_with_nothing_to_deploy_is_not_said_to_deploy_the_defaults(
+    done: Path, tmp_path: Path
+) -> None:
+    sample = SampleStudy(tmp_path)
+    sample.add_baseline()
+    sample.close()
+    both = Watched("0", done).shown(), Watched("1", sample.path).shown()
+    (block,) = (b for b in compared_document(*both).sections[-1].blocks if isinstance(b, Paragraph))
+    assert block.text == f"Nothing to deploy yet: {sample.spec.name}."
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,19 @@ def test_a_study_that_cannot_be_read_is_not_tried_all_the_time(
     assert now_s == [2.0]
 
 
+def test_a_study_that_could_not_be_read_once_is_read_when_it_can_be(
+    study: SampleStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As no row came any more, the page showed the error until it was started anew."""
+    monkeypatch.setattr(watch, "SHARE_MAX", 1e9)
+    watched = Watched("0", study.path)
+    kept = (study.path / "study.yaml").rename(study.path / "kept.yaml")
+    with pytest.raises(LsmtuneError):
+        watched.shown()
+    kept.rename(study.path / "study.yaml")
+    assert len(watched.shown().analysis.history.trials) == 8
+
+
 # --- The stream of what changed
 
 

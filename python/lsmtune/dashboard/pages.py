@@ -138,7 +138,7 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
 
 
 def compared_document(one: Shown, other: Shown) -> Document:
-    """Two studies: their verdicts, prices, and the options that they would deploy."""
+    """Two studies: their verdicts, and the options that they would deploy."""
     sections, both = [], (one.analysis, other.analysis)
     for place, analysis in zip(("one", "other"), both, strict=True):
         section = study_proof.verdict_section(analysis, study_proof.headline(analysis))
@@ -150,6 +150,9 @@ def compared_document(one: Shown, other: Shown) -> Document:
     ]
     names = [analysis.name for analysis in both]
     blocks: list[Block] = [_options_table(both, sides, names)]
+    without = [analysis.name for analysis in both if not analysis.options]
+    if without:
+        blocks = [Paragraph(f"Nothing to deploy yet: {' and '.join(without)}.", "quiet")]
     asked = [(each.metric, each.objectives, each.workloads) for each in both]
     if asked[0] != asked[1]:
         line = "These studies ask different questions: another workload, size or objective."

@@ -52,10 +52,12 @@ class Watched:
     def shown(self) -> Shown:
         """The study as it was when it was last read, and what its tuner says now.
 
-        Raises InputError when it cannot be read.
+        Raises InputError when it cannot be read. That is tried again, too: not all that may be in
+        the way is seen in the time of a file.
         """
         changed, began_s = _changed_at(self.path / MEASUREMENTS_DB), self._clock()
-        if self._known is None or (changed != self._changed and began_s >= self._not_before_s):
+        is_old = changed != self._changed or isinstance(self._known, LsmtuneError)
+        if self._known is None or (is_old and began_s >= self._not_before_s):
             self._changed, self._known = changed, self._read()
             self._not_before_s = self._clock() + (self._clock() - began_s) / SHARE_MAX
         if isinstance(self._known, LsmtuneError):
