@@ -51,8 +51,8 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
     free_best = records.trials[free.best_trial or 0]
-    assert free_best.broken == ("write_buffer_size <= 4MiB",)
-    assert not records.judgement.trials[free_best.number].end.eligible
+    assert free_best.end.broken == ("write_buffer_size <= 4MiB",)
+    assert not free_best.end.eligible
     again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
     assert again.best == free.best
 
@@ -66,7 +66,7 @@ def test_a_new_constraint_that_a_stored_trial_breaks_spares_those_after_it(tmp_p
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
     assert records.trials[0].config.options["write_buffer_size"] == 2 * MIB
-    assert records.trials[0].broken == ("write_buffer_size >= 3MiB",)
+    assert records.trials[0].end.broken == ("write_buffer_size >= 3MiB",)
 
 
 def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Pa
         records = read_study(folder)
     assert result.best is not None
     assert records.judgement.best == result.best_trial
-    assert [trial.broken for trial in records.trials] == [()] * 3
+    assert [trial.end.broken for trial in records.trials] == [()] * 3
 
 
 def test_what_is_put_forward_is_what_the_verdict_is_about(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import PairMethod, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import Calibration, MetricNoise
-from lsmtune.report.source import best_trial, read_study
+from lsmtune.report.source import read_study
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import calibration_line
@@ -118,12 +118,10 @@ def test_a_machine_that_slows_down_makes_no_trial_bad_and_those_beside_are_run_a
     speeds = {}
     for trial in records.trials:
         speeds.setdefault(trial.config.options["write_buffer_size"], set()).add(
-            round(trial.values[0]) if trial.values else None
+            round(trial.end.values[0]) if trial.end.values else None
         )
     assert all(len(found) == 1 for found in speeds.values()), "the same size, the same speed"
-    best = best_trial(records)
-    assert best is not None
-    assert best.number == result.best_trial
+    assert records.judgement.best == result.best_trial
     assert result.best is not None
     assert result.best.options["write_buffer_size"] == 8 * MIB
 
@@ -275,4 +273,4 @@ def test_changes_are_the_same_after_a_stop(tmp_path: Path) -> None:
 def _values(folder: Path) -> dict[str, object]:
     with StudyFolder.open(folder) as opened:
         records = read_study(opened)
-    return {str(dict(trial.config.options)): trial.values for trial in records.trials}
+    return {str(dict(trial.config.options)): trial.end.values for trial in records.trials}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,16 +208,14 @@ def shortest(path: Path) -> str:
 
 def _best_trial(folder: StudyFolder, source: str) -> int:
     """The trial that is best by all that is known; of several objectives, the one picked."""
-    from lsmtune.report.source import best_trial, read_study
+    from lsmtune.report.source import read_study
 
     number: int | None = None
     why, allowed = "the study has no finished trial yet", ""
     if folder.was_tuned:
         records = read_study(folder)
-        best = best_trial(records)
-        number = None if best is None else best.number
+        number, broken = records.judgement.best, records.judgement.broken
         if records.trials:
-            broken = Counter(text for trial in records.trials for text in trial.broken)
             most = "".join(f"; {count} broke {text}" for text, count in broken.most_common(1))
             why = f"none of its {len(records.trials)} trials is to be recommended{most}"
             allowed = f"a trial by its number, such as {folder.path}#{records.trials[-1].number}"

@@ -111,7 +111,7 @@ def _budget(of: Overview) -> str:
     budget, trials = of.records.spec.budget, len(of.records.trials)
     bounds = [] if budget.time_s is None else [seconds(budget.time_s)]
     bounds += [] if budget.trials is None else [count(budget.trials, "trial")]
-    bad = sum(trial.values is None for trial in of.records.trials)
+    bad = sum(trial.end.values is None for trial in of.records.trials)
     without = f", {bad:,} of them without a value" if bad else ""
     used = f"{seconds(round(of.spent_s))} and {count(trials, 'trial')} so far{without}"
     return f"{' or '.join(bounds) or 'none'}; {used}"
@@ -125,7 +125,7 @@ def _best(of: Overview) -> Iterator[tuple[str, str]]:
     from lsmtune.study.start import baseline_config
 
     if of.tuned is None:
-        valued = any(trial.values is not None for trial in of.records.trials)
+        valued = any(trial.end.values is not None for trial in of.records.trials)
         yield "best", f"no trial {none_best(valued=valued)}"
         return
     told, row = "a configuration of no trial", of.row

@@ -15,7 +15,7 @@ from lsmtune.engines.differences import differences, option_unit
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
-from lsmtune.report.source import StudyRecords, Trial, best_trial, chosen, metric_of, value_of
+from lsmtune.report.source import StudyRecords, chosen, metric_of, value_of
 from lsmtune.report.tables import (
     GAIN,
     Censored,
@@ -29,6 +29,7 @@ from lsmtune.report.tables import (
 from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of
+from lsmtune.study.judging import JudgedTrial
 from lsmtune.study.spec import DataRungs
 from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import Round
@@ -42,8 +43,8 @@ def history(records: StudyRecords) -> History:
     tuned, rows = chosen(records), []
     so_far: float | None = None
     for trial in records.trials:
-        value = value_of(records, trial.values)
-        if value is not None and records.judgement.trials[trial.number].end.eligible:
+        value = value_of(records, trial.end.values)
+        if value is not None and trial.end.eligible:
             best_yet = so_far is None or records.spec.goal.direction.better(value, so_far)
             so_far = value if best_yet else so_far
         is_tuned = tuned is not None and trial.number == tuned.trial
@@ -71,30 +72,30 @@ def ratio(value: float | None, baseline: float | None) -> float | None:
 
 def _trial_row(
     records: StudyRecords,
-    trial: Trial,
+    trial: JudgedTrial,
     baseline: float | None,
     so_far: float | None,
     *,
     is_tuned: bool,
 ) -> TrialRow:
-    value = value_of(records, trial.values)
+    value, ran = value_of(records, trial.end.values), records.ran[trial.number].all
     runs = tuple(_trial_run(records, trial, each) for each in trial.rounds)
     counted = [run.judged for run in runs if run.counts and run.judged is not None]
     level = median(counted) if len(counted) > 1 else 0.0
-    errors = (run.measurement.error for run in trial.ran.all)
+    errors = (run.measurement.error for run in ran)
     return TrialRow(
         trial=trial.number,
-        outcome=trial.outcome,
+        outcome=trial.end.outcome,
         value=value,
         best_so_far=so_far,
         ratio_to_baseline=ratio(value, baseline),
         is_best=trial.number == records.judgement.best,
         is_tuned=is_tuned,
-        elapsed_s=sum(run.measurement.elapsed_s for run in trial.ran.all),
+        elapsed_s=sum(run.measurement.elapsed_s for run in ran),
         options=dict(trial.config.options),
         error=next((error.message for error in errors if error), ""),
-        values=trial.values,
-        broken=trial.broken,
+        values=trial.end.values,
+        broken=trial.end.broken,
         censored=censored(records, trial),
         runs=runs,
         spread=(max(counted) - min(counted)) / 2 / level if level > 0 else None,
@@ -113,16 +114,16 @@ def front(records: StudyRecords) -> Front | None:
     goal, rounds = records.spec.goal, records.baseline_values
     if not goal.several:
         return None
-    ended = [(trial, trial.values) for trial in records.trials if trial.values]
-    valued = [(trial, values) for trial, values in ended if all(map(math.isfinite, values))]
-    allowed = [(trial, values) for trial, values in valued if not trial.broken]
+    ended = ((trial, trial.end.values) for trial in records.trials)
+    valued = [(trial, v) for trial, v in ended if v and all(map(math.isfinite, v))]
+    allowed = [(trial, values) for trial, values in valued if not trial.end.broken]
     maximize = [direction is Direction.MAXIMIZE for direction in goal.directions]
     on = [allowed[k] for k in front_of([values for _, values in allowed], maximize)]
     on.sort(key=lambda entry: entry[1][0], reverse=maximize[0])
     kept = {trial.number for trial, _ in on}
     baseline = tuple(median(column) for column in zip(*rounds, strict=True)) if rounds else None
     known = baseline or (None,) * len(goal.objectives)
-    tuned, picked = chosen(records), best_trial(records)
+    tuned = chosen(records)
     return Front(
         objectives=tuple(objective.label for objective in goal.objectives),
         metrics=tuple(objective.metric for objective in goal.objectives),
@@ -135,7 +136,7 @@ def front(records: StudyRecords) -> Front | None:
                 values=values,
                 ratios=tuple(map(ratio, values, known)),
                 gain=value_of(records, values) if metric_of(records) == GAIN else None,
-                is_picked=picked is not None and trial.number == picked.number,
+                is_picked=trial.number == records.judgement.best,
                 is_tuned=tuned is not None and trial.number == tuned.trial,
                 options=dict(trial.config.options),
             )
@@ -145,12 +146,11 @@ def front(records: StudyRecords) -> Front | None:
     )
 
 
-def _trial_run(records: StudyRecords, trial: Trial, each: Round) -> TrialRun:
+def _trial_run(records: StudyRecords, trial: JudgedTrial, each: Round) -> TrialRun:
     if each.values is None:
         return TrialRun(None, None, False)
-    of_trial = records.judgement.trials[trial.number]
     judged = records.judgement.drift.judged(each.values, each.first, each.host)
-    counts = trial.values is not None and (of_trial.unplaced or _is_placed(records, each))
+    counts = trial.end.values is not None and (trial.unplaced or _is_placed(records, each))
     return TrialRun(value_of(records, each.values), value_of(records, judged), counts)
 
 
@@ -162,22 +162,22 @@ def _is_placed(records: StudyRecords, each: Round) -> bool:
 # --- Pruned trials: how far each came, and what it had shown by then. A bound, not a value
 
 
-def censored(records: StudyRecords, trial: Trial) -> Censored | None:
+def censored(records: StudyRecords, trial: JudgedTrial) -> Censored | None:
     """Where `trial` was stopped; None for one that was not pruned, or of which nothing is known."""
-    if trial.outcome is not Outcome.PRUNED or records.spec.pruner is None:
+    if trial.end.outcome is not Outcome.PRUNED or records.spec.pruner is None:
         return None
-    rungs, reports = records.spec.pruner.rungs, records.judgement.trials[trial.number].reports
+    rungs, ran = records.spec.pruner.rungs, records.ran[trial.number]
     if isinstance(rungs, DataRungs):
-        if not trial.ran.rungs:
+        if not ran.rungs:
             return None
-        last = max(trial.ran.rungs)
-        value = reports.get(rungs.step(last))
+        last = max(ran.rungs)
+        value = trial.reports.get(rungs.step(last))
         return Censored(last, reached_keys=rungs.num[last], value=value)
-    if not reports:
+    if not trial.reports:
         return None
-    step, value = list(reports.items())[-1]
+    step, value = list(trial.reports.items())[-1]
     # A program of the user's own says how it does at steps of its own, which are no times.
-    own = any(run.measurement.intermediate for run in trial.ran.runs)
+    own = any(run.measurement.intermediate for run in ran.runs)
     return Censored(step, reached_s=None if own else step * rungs.every_s, value=value)
 
 
@@ -201,8 +201,8 @@ def statistics(records: StudyRecords) -> Row:
     trials = records.trials
     counted_s = sum(stored.wall_s for stored in records.measurements)
     spent_s = max(records.spent_s, counted_s)
-    complete = sum(trial.values is not None for trial in trials)
-    pruned = sum(trial.outcome is Outcome.PRUNED for trial in trials)
+    complete = sum(trial.end.values is not None for trial in trials)
+    pruned = sum(trial.end.outcome is Outcome.PRUNED for trial in trials)
     # By reason, the most frequent first; those of the memory model, each with its size, as one.
     refused: Counter[str] = Counter()
     for reason, count in records.refused.items():
@@ -210,10 +210,11 @@ def statistics(records: StudyRecords) -> Row:
     kinds: dict[Outcome, list[float]] = {}
     rungs: dict[Censored, list[float]] = {}
     for trial in trials:
-        kinds.setdefault(trial.outcome, []).append(trial.wall_s)
+        wall_s = sum(run.wall_s for run in records.ran[trial.number].all)
+        kinds.setdefault(trial.end.outcome, []).append(wall_s)
         at = censored(records, trial)
         if at is not None:
-            rungs.setdefault(replace(at, value=None), []).append(trial.wall_s)
+            rungs.setdefault(replace(at, value=None), []).append(wall_s)
     roles: dict[str, list[float]] = {}
     for stored in records.measurements:
         roles.setdefault(stored.role.value, []).append(stored.wall_s)
@@ -232,7 +233,7 @@ def statistics(records: StudyRecords) -> Row:
         "without_pruning": len(trials) - pruned,
         "put_back": records.put_back,
         "refused": dict(refused.most_common()),
-        "broken": dict(Counter(text for trial in trials for text in trial.broken)),
+        "broken": dict(records.judgement.broken),
         # The most frequent outcome first, the lowest rung first, roles in the order of the study.
         "kinds": [
             {"outcome": outcome, "trials": len(walls), **cost(walls), **share(walls)}

@@ -382,7 +382,7 @@ def importances(
             if on_progress is not None:
                 on_progress(before + done, len(objectives) * of)
 
-        ends = ((trial.config.options, trial.values) for trial in records.trials)
+        ends = ((trial.config.options, trial.end.values) for trial in records.trials)
         tables.append(
             importance(
                 records.spec.space,

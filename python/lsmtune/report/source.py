@@ -28,7 +28,7 @@ from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.study.build import stored_spec
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import Judgement, judge
+from lsmtune.study.judging import JudgedTrial, Judgement, judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
 from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS, REFUSED
 from lsmtune.study.size import at_length
@@ -47,34 +47,11 @@ _NOT_DEPLOYABLE = ("report.", "result.json")
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One trial that ended: `ran` has its stored runs, `rounds` what they came to as measured.
-
-    `values` has one value per objective, a mean over all rounds that count, as the machine was in
-    the beginning; None unless the trial ended `ok`. `broken` are the constraints on outcomes that
-    it broke.
-    """
-
-    number: int
-    config: Config
-    outcome: Outcome
-    ran: TrialRuns
-    rounds: tuple[Round, ...]
-    values: tuple[float, ...] | None
-    broken: tuple[str, ...]
-
-    @property
-    def wall_s(self) -> float:
-        """Seconds that it cost, preparation and clean-up included."""
-        return sum(run.wall_s for run in self.ran.all)
-
-
-@dataclass(frozen=True)
 class StudyRecords:
     """A study as stored; everything else in a report is a pure function of it.
 
-    `measurements` are in the order in which they were stored, `trials` in that of their numbers.
-    `judgement` is what the study itself makes of them. `anchors` are the runs of the baseline by
+    `measurements` are in the order in which they were stored. `judgement` is what the study itself
+    makes of them, and `ran` has those of each trial. `anchors` are the runs of the baseline by
     which it was seen whether the machine changed. `calibrations` are by host, empty where there are
     no pairs of any.
     `crash_tests` and `power_tests` are what configurations survived, each with what it holds for.
@@ -91,7 +68,7 @@ class StudyRecords:
     path: Path
     measurements: tuple[StoredMeasurement, ...]
     judgement: Judgement
-    trials: tuple[Trial, ...] = ()
+    ran: Mapping[int, TrialRuns]
     anchors: tuple[Round, ...] = ()
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     put_back: int = 0
@@ -104,6 +81,11 @@ class StudyRecords:
     spent_s: float = 0.0
     crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
     power_tests: tuple[tuple[Mapping[str, Any], PowerTest], ...] = ()
+
+    @property
+    def trials(self) -> tuple[JudgedTrial, ...]:
+        """The trials that ended, by their numbers."""
+        return tuple(self.judgement.trials.values())
 
     @property
     def of_fleet(self) -> bool:
@@ -187,19 +169,6 @@ def study_records(
             ended.append(rounds)
     anchors = anchor_rounds(measurements, spec.goal)
     promotion = promotion_of(measurements, spec, believed)
-    judgement = judge(ended, anchors, spec.goal, promotion)
-    trials = tuple(
-        Trial(
-            number=number,
-            config=runs[number].config,
-            outcome=judged.end.outcome,
-            ran=runs[number],
-            rounds=judged.rounds,
-            values=judged.end.values,
-            broken=tuple(text for text, over in judged.end.violations.items() if over > 0),
-        )
-        for number, judged in judgement.trials.items()
-    )
     # Of the calibration, what the pairs of each host by the method that it ended with say.
     pairs: dict[str, list[Pair]] = {}
     for pair in calibration_pairs(measurements, baseline_config(spec), len(spec.workloads)):
@@ -209,8 +178,8 @@ def study_records(
         spec=spec,
         path=path,
         measurements=measurements,
-        judgement=judgement,
-        trials=trials,
+        judgement=judge(ended, anchors, spec.goal, promotion),
+        ran=runs,
         anchors=tuple(anchor for anchor in anchors if not anchor.in_turns),
         calibrations={host: each for host, each in found.items() if each is not None},
         put_back=sum(outcome == PUT_BACK for outcome in outcomes.values()),
@@ -258,12 +227,6 @@ def value_of(
     return number / base if base else None
 
 
-def best_trial(records: StudyRecords) -> Trial | None:
-    """The trial that is best by all that is known, as the study itself would say."""
-    best = records.judgement.best
-    return next((trial for trial in records.trials if trial.number == best), None)
-
-
 def chosen(records: StudyRecords) -> Chosen | None:
     """The Config of the verdict, or else of the latest proof; before any, that of the best trial.
 
@@ -279,7 +242,7 @@ def chosen(records: StudyRecords) -> Chosen | None:
             same = (t.number for t in records.trials if t.config.options == config.options)
             trial = next(same, None)
         return Chosen(config, trial)
-    best = best_trial(records)
+    best = records.judgement.best_trial
     return None if best is None else Chosen(best.config, best.number)
 
 
@@ -321,14 +284,15 @@ def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
             Arm.BASELINE: [run for pair in pairs for run in pair.baseline],
             Arm.TUNED: [run for pair in pairs for run in pair.candidate],
         }
-    best = best_trial(records)
+    best = records.judgement.best
     alone = [s for s in records.measurements if s.role in (Role.BASELINE, Role.ANCHOR)]
     if best is None:
         return {Arm.BASELINE: alone, Arm.TUNED: []}
-    hosts = {run.measurement.host for run in best.ran.all}
+    ran = records.ran[best].all
+    hosts = {run.measurement.host for run in ran}
     return {
         Arm.BASELINE: [run for run in alone if run.measurement.host in hosts],
-        Arm.TUNED: [run for run in best.ran.all if run.role is not Role.RUNG],
+        Arm.TUNED: [run for run in ran if run.role is not Role.RUNG],
     }
 
 

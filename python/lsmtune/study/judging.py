@@ -123,8 +123,7 @@ class Judgement:
     @cached_property
     def broken(self) -> Counter[str]:
         """Trials that broke each constraint on outcomes, by its text."""
-        ends = (trial.end for trial in self.trials.values())
-        return Counter(text for end in ends for text, by in end.violations.items() if by > 0)
+        return Counter(text for trial in self.trials.values() for text in trial.end.broken)
 
     @cached_property
     def walls_s(self) -> list[float]:

@@ -172,6 +172,11 @@ class TrialEnd:
         return self.values is not None and kept and self.pickable
 
     @property
+    def broken(self) -> tuple[str, ...]:
+        """The constraints on outcomes that it broke."""
+        return tuple(text for text, by in self.violations.items() if by > 0)
+
+    @property
     def state(self) -> TrialState:
         """Optuna's word for it."""
         if self.outcome is Outcome.OK:
