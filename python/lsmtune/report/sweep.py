@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,8 @@ def how_to_read(result: SweepResult) -> list[str]:
 def columns_of(table: Table) -> list[Column]:
     """What is shown of each cell, without columns of which nothing is known."""
 
-    def mean(label: str, metric: str, told: Callable[[Any], str], *, wide: bool = False) -> Column:
+    def mean(label: str, metric: str, *, wide: bool = False) -> Column:
+        told = partial(text.quantity, metric)
         return Column(label, told, methodcaller("value", metric), terminal=not wide)
 
     sustained, *rates = _rate_columns(table, "metrics", interval)
@@ -153,13 +155,13 @@ def columns_of(table: Table) -> list[Column]:
         sustained,
         Column("median", _median, ("metrics", table.metric)),
         *rates,
-        mean("p99", "latency_us_p99", text.duration_us),
-        mean("time with drain", PHASE_TOTAL_S, _time),
-        mean("compactions", "compactions", text.number),
-        mean("compacted (read)", "compaction_read_bytes", text.size, wide=True),
-        mean("compacted (written)", "compaction_write_bytes", text.size),
-        mean("write amplification", "write_amplification", _factor),
-        mean("database", "database_bytes", text.size, wide=True),
+        mean("p99", "latency_us_p99"),
+        mean("time with drain", PHASE_TOTAL_S),
+        mean("compactions", "compactions"),
+        mean("compacted (read)", "compaction_read_bytes", wide=True),
+        mean("compacted (written)", "compaction_write_bytes"),
+        mean("write amplification", "write_amplification"),
+        mean("database", "database_bytes", wide=True),
         Column("runs", _runs),
     ]
     return _known(columns, table.cells)
@@ -222,16 +224,6 @@ def _median(mean: MeanInterval | None) -> str:
     if mean is None or mean.runs < _RUNS_WITH_A_MEDIAN:
         return NOT_KNOWN
     return text.number(mean.median)
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None or seconds >= 60:
-        return text.seconds(None if seconds is None else round(seconds))
-    return f"{seconds:.3g} s"
-
-
-def _factor(value: float | None) -> str:
-    return NOT_KNOWN if value is None else f"{value:.2f}"
 
 
 def _runs(cell: CellSummary) -> str:
