@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -138,14 +137,9 @@ def _highest_equivalent(indices: NDArray[np.int64], digits: int, lowest: int) ->
 # --- Latency percentile curves of both arms, from the whole histograms that the runs stored
 
 _NS_PER_US = 1000.0
-_POINTS_PER_DECADE = 12
-
-
-def percentile_grid() -> tuple[float, ...]:
-    """Percentiles from 50 to 99.99, even on the scale of -log10(1 - p), the named ones included."""
-    points = 1 + round((4 - math.log10(2)) * _POINTS_PER_DECADE)
-    grid = {round(100.0 - 100.0 * above, 6) for above in np.geomspace(0.5, 1e-4, points).tolist()}
-    return tuple(sorted(grid | {90.0, 99.99, *PERCENTILES.values()}))
+# Percentiles from 50 to 99.99, twelve a decade of 1 - p, and the named ones.
+_EVEN = {round(100.0 - 100.0 * above, 6) for above in np.geomspace(0.5, 1e-4, 45).tolist()}
+_GRID = sorted(_EVEN | {90.0, 99.99, *PERCENTILES.values()})
 
 
 def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tuple[str, ...]]:
@@ -180,7 +174,7 @@ def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tup
 
 
 def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float) -> LatencyCurve:
-    grid = [p for p in percentile_grid() if p <= 50.0 or (1 - p / 100.0) * whole.total >= 1 - 1e-9]
+    grid = [p for p in _GRID if p <= 50.0 or (1 - p / 100.0) * whole.total >= 1 - 1e-9]
     named_ns = whole.at_percentiles(tuple(PERCENTILES.values()))
     return LatencyCurve(
         arm=arm,

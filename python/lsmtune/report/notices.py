@@ -196,15 +196,15 @@ def _times_as_much(run: Measurement, workload: Workload) -> float:
 
 def condition_notices(under: Conditions) -> Iterator[Notice]:
     """What of the conditions of the runs must be known."""
-    cached = under.cached_share_max
-    if under.cold_runs and cached is None:
+    cached = under.cached_share_max if under.cold_runs else 0.0
+    if cached is None:
         yield _info(
             "page_cache",
             "Nothing shows that the cold runs began cold",
             "The driver could not find out how much of the database the kernel still held in "
             "memory, here or for this engine.",
         )
-    elif under.cold_runs and cached is not None and cached > CACHED_SHARE_MAX:
+    elif cached > CACHED_SHARE_MAX:
         yield _warning(
             "page_cache",
             "Cold runs did not begin cold",
