@@ -13,7 +13,7 @@ from live_page import Serve, say
 from page import read
 from sample_study import BEST, SampleStudy, changed, fill
 
-from lsmtune.dashboard.pages import compared_document
+from lsmtune.dashboard.pages import compared_document, run_name
 from lsmtune.dashboard.server import change_of
 from lsmtune.dashboard.watch import Watched
 from lsmtune.errors import InputError
@@ -86,6 +86,12 @@ def test_the_run_on_the_machine_is_shown(serve: Serve, study: SampleStudy) -> No
     assert re.search(r"time so far\s*30m", page.text)
     assert re.search(r"time left\s*1h30m", page.text)
     assert "drift: the machine became slower" in page.text
+
+
+def test_the_baseline_on_more_data_is_called_so() -> None:
+    """It was `promotion 0`."""
+    run = LiveRun("promotion", 0, None, None, 0, "fillrandom", {}, 0.0)
+    assert run_name(run) == "the baseline at the size of the proof"
 
 
 def test_a_tuner_that_was_killed_does_not_run_for_ever(serve: Serve, study: SampleStudy) -> None:

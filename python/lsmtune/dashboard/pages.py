@@ -83,10 +83,10 @@ def run_name(run: LiveRun) -> str:
     named = {"proof_baseline": "the baseline", "proof_candidate": "the candidate"}
     if run.role in named:
         return f"pair {run.index + 1} of the proof, {named[run.role]}"
-    if run.trial is None:
-        return f"{run.role.replace('_', ' ')} {run.index}"
-    again = ", run again" if run.repeat and run.role == "trial" else ""
     where = " at the size of the proof" if run.role == "promotion" else ""
+    if run.trial is None:
+        return f"the baseline{where}" if where else f"{run.role.replace('_', ' ')} {run.index}"
+    again = ", run again" if run.repeat and run.role == "trial" else ""
     return f"trial {run.trial}{again}{where}"
 
 

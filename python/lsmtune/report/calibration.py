@@ -171,7 +171,8 @@ def _num(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> int 
 
 def _warnings(calibrations: Sequence[Calibration]) -> list[str]:
     few = [
-        f"{each.pairs} pair by {each.method.value} in that time: at least {PAIRS_LEAST} show noise"
+        f"{count(each.pairs, 'pair')} by {each.method.value} in that time: "
+        f"at least {PAIRS_LEAST} show noise"
         for each in calibrations
         if each.pairs < PAIRS_LEAST
     ]
