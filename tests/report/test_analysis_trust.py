@@ -13,7 +13,7 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
 from lsmtune.model.measurement import LevelWork, Measurement, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.model.workload import Durability, Phase, PhaseKind, Replay
+from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Severity
@@ -25,7 +25,6 @@ from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.session import FLEET_HOSTS
-from lsmtune.workloads.stated import size_advice, state_workload
 
 COLD = STUDY.replace("value_bytes: 100}", "value_bytes: 100, page_cache: cold}")
 
@@ -356,47 +355,6 @@ def test_what_would_do_is_told_by_what_the_runs_had(
     study.add(Role.BASELINE, run, study.baseline)
     ((_, text),) = notices(analysed(study), "run_length")
     assert text.endswith((f"{advice}.", advice))
-
-
-def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
-    """By whether it has parameters: a file may have the name of a family, as exported ones have."""
-    stated = state_workload("ycsb-a", {"recordcount": 1000, "operationcount": 500}, "-w")
-    workload = stated.workload
-    assert size_advice(workload, 4000, stated.parameters) == (
-        "-w recordcount=4000 -w operationcount=2000"
-    )
-    in_its_file = "4 times num and the operations of the phases in its file"
-    assert size_advice(workload, 4000, {}) == in_its_file
-    # With more keys alone, what a duration ends is no longer.
-    cases: list[tuple[str, dict[str, object], str]] = [
-        ("overwrite", {"num": 1000, "duration_s": 5}, "-w duration_s=20"),
-        ("zippydb", {"num": 1000, "duration_s": "1500ms"}, "-w duration_s=6"),
-        ("readwhilewriting", {"num": 1000, "reads": 333}, "-w num=4000 -w reads=1400"),
-        (
-            "ycsb-a",
-            {"recordcount": 1000, "operationcount": 0, "maxexecutiontime": 9},
-            "-w maxexecutiontime=36",
-        ),
-        (
-            "ycsb-a",
-            {"recordcount": 1000, "operationcount": 500, "maxexecutiontime": 9},
-            "-w recordcount=4000 -w operationcount=2000 -w maxexecutiontime=36",
-        ),
-    ]
-    for name, given, advice in cases:
-        stated = state_workload(name, given, "-w")
-        assert size_advice(stated.workload, 4000, stated.parameters) == advice
-    *before, run = workload.phases
-    both = replace(workload, phases=(*before, replace(run, duration_s=5.0)))
-    in_its_file = "4 times num, the operations and the durations of the phases in its file"
-    assert size_advice(both, 4000, {}) == in_its_file
-    lasting = replace(workload, phases=(*before, replace(run, duration_s=5.0, operations=None)))
-    assert size_advice(lasting, 4000, {}) == "4 times the durations of the phases in its file"
-    # A plugin may call its duration otherwise: "; would do" was said, without a word of what.
-    assert size_advice(lasting, 4000, {"seconds": 5}) == "-w recordcount=4000"
-    replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("t.trace"))
-    replayed = replace(workload, phases=(*workload.phases[:2], replay))
-    assert size_advice(replayed, 2500, {}) == "a trace 2.5 times as long"
 
 
 def test_long_runs_are_not_warned_of(study: SampleStudy) -> None:

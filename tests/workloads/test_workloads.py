@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -8,10 +9,15 @@ from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.run_length import longer_by
-from lsmtune.model.workload import Durability, PhaseKind
+from lsmtune.model.workload import Durability, Phase, PhaseKind, Replay
 from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
 from lsmtune.workloads.parameter import WORKLOAD_PARAMETERS
-from lsmtune.workloads.stated import complete_parameters, make_workload
+from lsmtune.workloads.stated import (
+    complete_parameters,
+    make_workload,
+    size_advice,
+    state_workload,
+)
 
 FILLS = ("fillseq", "fillrandom")
 
@@ -158,3 +164,44 @@ def test_any_value_is_taken_or_refused_in_one_line(name: str, value: object) -> 
     assert 1 <= workload.value_bytes <= 2**20
     assert 0 < workload.compression_ratio <= 1
     assert workload.num >= 1
+
+
+def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
+    """By whether it has parameters: a file may have the name of a family, as exported ones have."""
+    stated = state_workload("ycsb-a", {"recordcount": 1000, "operationcount": 500}, "-w")
+    workload = stated.workload
+    assert size_advice(workload, 4000, stated.parameters) == (
+        "-w recordcount=4000 -w operationcount=2000"
+    )
+    in_its_file = "4 times num and the operations of the phases in its file"
+    assert size_advice(workload, 4000, {}) == in_its_file
+    # With more keys alone, what a duration ends is no longer.
+    cases: list[tuple[str, dict[str, object], str]] = [
+        ("overwrite", {"num": 1000, "duration_s": 5}, "-w duration_s=20"),
+        ("zippydb", {"num": 1000, "duration_s": "1500ms"}, "-w duration_s=6"),
+        ("readwhilewriting", {"num": 1000, "reads": 333}, "-w num=4000 -w reads=1400"),
+        (
+            "ycsb-a",
+            {"recordcount": 1000, "operationcount": 0, "maxexecutiontime": 9},
+            "-w maxexecutiontime=36",
+        ),
+        (
+            "ycsb-a",
+            {"recordcount": 1000, "operationcount": 500, "maxexecutiontime": 9},
+            "-w recordcount=4000 -w operationcount=2000 -w maxexecutiontime=36",
+        ),
+    ]
+    for name, given, advice in cases:
+        stated = state_workload(name, given, "-w")
+        assert size_advice(stated.workload, 4000, stated.parameters) == advice
+    *before, run = workload.phases
+    both = replace(workload, phases=(*before, replace(run, duration_s=5.0)))
+    in_its_file = "4 times num, the operations and the durations of the phases in its file"
+    assert size_advice(both, 4000, {}) == in_its_file
+    lasting = replace(workload, phases=(*before, replace(run, duration_s=5.0, operations=None)))
+    assert size_advice(lasting, 4000, {}) == "4 times the durations of the phases in its file"
+    # A plugin may call its duration otherwise: "; would do" was said, without a word of what.
+    assert size_advice(lasting, 4000, {"seconds": 5}) == "-w recordcount=4000"
+    replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("t.trace"))
+    replayed = replace(workload, phases=(*workload.phases[:2], replay))
+    assert size_advice(replayed, 2500, {}) == "a trace 2.5 times as long"
