@@ -80,6 +80,14 @@ def test_percentiles_that_tie_make_no_outlier_of_the_third() -> None:
     assert [each.round for each in standings_of(far).outliers] == [4]
 
 
+def test_percentiles_that_tie_separate_nobody() -> None:
+    """Two rounds of 12.31 us and two of 12.34 us were a separation that is sure, at p = 0."""
+    ties = scores({"run": {"fast": [12.31, 12.31], "slow": [12.34, 12.34]}})
+    (phase,) = standings_of(replace(ties, metric="latency_us_p50")).phases
+    assert phase.separations == ()
+    assert len(standings_of(ties).phases[0].separations) == 1  # a rate is not rounded
+
+
 @settings(max_examples=50)
 @given(
     st.lists(st.lists(st.floats(1.0, 1e6), min_size=3, max_size=3), min_size=1, max_size=5).flatmap(

@@ -121,6 +121,25 @@ def test_rounded_samples_have_outliers_no_more_often_than_stated() -> None:
     assert wrong / 200 <= most(ALPHA, 200)
 
 
+def test_equal_teams_of_rounded_values_are_separated_no_more_often_than_stated() -> None:
+    """Where the rounds of two teams tie, their difference does not scatter: it was sure, always."""
+    random = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(200):
+        tables = np.exp(np.round(random.normal(0.0, 0.005, (PHASES, 2, TEAMS)), 3))
+        found = adjusted_p_values([*tables], resolution=0.001)
+        wrong += any(proved_better(each, 1.0 - ALPHA).any() for each in found)
+    assert wrong / 200 <= most(ALPHA, 200)
+
+
+def test_a_resolution_costs_little_where_the_noise_is_larger() -> None:
+    random = np.random.default_rng(8)
+    table = np.exp(random.normal(0.0, 0.02, (5, 2)) + [0.4, 0.0])
+    (found,) = adjusted_p_values([table], resolution=0.002)
+    (plain,) = adjusted_p_values([table])
+    assert plain[0, 1] < found[0, 1] < 0.01
+
+
 @pytest.mark.parametrize("resolution", [0.0, 0.002])
 def test_one_run_that_is_a_fifth_faster_is_an_outlier(resolution: float) -> None:
     random = np.random.default_rng(4)

@@ -160,10 +160,12 @@ _RESOLUTION_OF_PERCENTILES = 0.002
 def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
     """The standings of `scores`, which have at least one round, team and phase."""
     higher = scores.direction is Direction.MAXIMIZE
+    is_percentile = BY_NAME[scores.metric].percentile is not None
+    resolution = _RESOLUTION_OF_PERCENTILES if is_percentile else 0.0
     tables = [
         np.array([scores.values[phase][team] for team in scores.teams]).T for phase in scores.phases
     ]
-    p_values = adjusted_p_values(tables, higher_is_better=higher)
+    p_values = adjusted_p_values(tables, higher_is_better=higher, resolution=resolution)
     betters = [proved_better(each, confidence) for each in p_values]
     by_mean = _Ranking(scores, scores.values)
     by_median = _Ranking(scores, scores.values, statistics.median)
@@ -182,7 +184,7 @@ def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
         confidence,
         tuple(phases),
         _totals(scores, betters, by_mean, by_median),
-        tuple(_outliers(scores, by_mean, by_median, 1.0 - confidence)),
+        tuple(_outliers(scores, by_mean, by_median, 1.0 - confidence, resolution)),
     )
 
 
@@ -272,13 +274,11 @@ def _totals(
 
 
 def _outliers(
-    scores: Scores, by_mean: _Ranking, by_median: _Ranking, alpha: float
+    scores: Scores, by_mean: _Ranking, by_median: _Ranking, alpha: float, resolution: float
 ) -> list[OutlierRow]:
     pairs = [(phase, team) for phase in scores.phases for team in scores.teams]
     samples = [[math.log(value) for value in scores.values[phase][team]] for phase, team in pairs]
     rows = []
-    is_percentile = BY_NAME[scores.metric].percentile is not None
-    resolution = _RESOLUTION_OF_PERCENTILES if is_percentile else 0.0
     for outlier in outliers(samples, alpha, resolution):
         phase, team = pairs[outlier.sample]
         values = scores.values[phase][team]

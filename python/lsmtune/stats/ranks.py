@@ -45,7 +45,7 @@ def ranks(values: Sequence[float], *, higher_is_better: bool = True) -> list[int
 
 
 def adjusted_p_values(
-    tables: Sequence[Matrix], *, higher_is_better: bool = True
+    tables: Sequence[Matrix], *, higher_is_better: bool = True, resolution: float = 0.0
 ) -> list[NDArray[np.float64]]:
     """For each table, of shape (rounds, items), a matrix: how sure it is that i is better than j.
 
@@ -54,9 +54,12 @@ def adjusted_p_values(
     1. With one round nothing is known, and all are 1. Each direction of a pair is a test of its
     own, so that calling the wrong one of two better is an error that is counted, too.
 
+    Logarithms that were rounded to multiples of `resolution` may tie, and then seem not to scatter.
+    A p-value below a half is an upper bound of those of all values that are rounded to these.
+
     Raises ValueError for another shape, and for a value that is not a finite number above zero.
     """
-    raw = [_p_values(_logs(table, higher_is_better)) for table in tables]
+    raw = [_p_values(_logs(table, higher_is_better), resolution) for table in tables]
     off_diagonal = [~np.eye(len(each), dtype=bool) for each in raw]
     pooled = [each[chosen] for each, chosen in zip(raw, off_diagonal, strict=True)]
     adjusted = holm_adjusted(np.concatenate([np.empty(0), *pooled]))
@@ -126,14 +129,16 @@ def _logs(table: Matrix, higher_is_better: bool) -> Matrix:
     return logs_of(values) if higher_is_better else -logs_of(values)
 
 
-def _p_values(logs: Matrix) -> Matrix:
+def _p_values(logs: Matrix, resolution: float) -> Matrix:
     """[i, j]: of "the mean of i is at most that of j", one-sided."""
     rounds, items = logs.shape
     if rounds < 2:
         return np.ones((items, items))
     differences = logs[:, :, None] - logs[:, None, :]
-    means = differences.mean(axis=0)
-    errors = differences.std(axis=0, ddof=1) / math.sqrt(rounds)
+    # Each difference may be off by the resolution: so may their mean, and the scatter by more.
+    means = differences.mean(axis=0) - resolution
+    scatter = differences.std(axis=0, ddof=1) + resolution * math.sqrt(rounds / (rounds - 1))
+    errors = scatter / math.sqrt(rounds)
     # Pairs that differ by the same ratio in every round are sure; those that do not differ are not.
     certain = np.where(means > 0.0, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
