@@ -141,6 +141,14 @@ def test_ranges_without_rounding_come_back(true: tuple[float, float, float, floa
     assert (fit.a, fit.c) == pytest.approx((a / p.sum(), c / p.sum()), rel=0.15)
 
 
+@pytest.mark.parametrize("counts", [[10**9, 10**3, 1, 0, 0, 0], [10**6, 3000, 100, 3, *[0] * 6]])
+def test_where_one_range_draws_nearly_everything_both_terms_are_finite(counts: list[int]) -> None:
+    """`a` was beyond all floats, in a traceback, or 1e157."""
+    fit = fit_two_term_exponential(counts, np.random.default_rng(1))
+    assert 0.0 < min(fit.a, fit.c) < max(fit.a, fit.c) < 1e30
+    assert fit.shares() == pytest.approx(np.array(counts) / sum(counts), abs=1e-5)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("true", [ZIPPYDB_KEYS, SOCIAL_KEYS, (0.01, 0.25)])
 def test_db_benchs_power_law_comes_back_within_10_percent(

@@ -100,11 +100,16 @@ def _log_likelihoods(counts: Array, points: Array, stepped: bool) -> Array:
     return np.asarray(np.log(np.maximum(shares, _TINY)) @ counts)
 
 
+# Of the logs of both decays, and log a. Beyond these bounds shares stay the same, and where one
+# range draws nearly everything a search would go on until `a` is endless.
+_LEAST, _MOST = (-30.0, -30.0, -100.0), (4.0, 4.0, 100.0)
+
+
 def _fit_smooth(counts: Array) -> tuple[Array, float]:
     def whole(point: Array) -> Array:
         """b, d, log a and log c of what is varied: the logs of both decays, and log a."""
-        rates = -np.exp(point[:2])
-        return np.array([rates[0], rates[1], float(point[2]), 0.0])
+        log_b, log_d, log_a = np.clip(point, _LEAST, _MOST)
+        return np.array([-math.exp(log_b), -math.exp(log_d), log_a, 0.0])
 
     def loss(point: Array) -> float:
         return -float(_log_likelihoods(counts, whole(point)[None, :], stepped=False)[0])
