@@ -130,6 +130,24 @@ def test_a_run_that_stands_still_is_far_behind() -> None:
         assert trial.should_prune() == (direction is Direction.MAXIMIZE)
 
 
+@pytest.mark.parametrize("steps_of_best", [0, 6])
+def test_wilcoxon_says_nothing_of_rungs_that_the_best_trial_did_not_reach(
+    steps_of_best: int,
+) -> None:
+    """The fastest run passes the fewest rungs: Python warned of each slower one on the terminal."""
+    study = study_of(pruner_of("wilcoxon"), Direction.MAXIMIZE)
+    best = study.ask()
+    for step in STEPS[:steps_of_best]:
+        best.report(100.0 + step, step)
+    study.tell(best, 100.0)
+    slower = study.ask()
+    judged = []
+    for step in STEPS[:9]:
+        slower.report(50.0 + 0.9 * step, step)
+        judged.append(slower.should_prune())
+    assert judged[-1] == (steps_of_best > 0)
+
+
 def test_patience_is_a_number_of_steps() -> None:
     study = study_of(pruner_of("patient", wrapped="none", patience=4), Direction.MAXIMIZE)
     trial = study.ask()

@@ -124,6 +124,13 @@ def test_what_is_fitted_is_as_likely_as_it_says() -> None:
     assert more.sigma == pytest.approx(fit_pareto(sizes, counts).sigma)
 
 
+def test_sizes_that_are_nearly_all_the_same_are_fitted_without_a_warning() -> None:
+    """Sigma fell to 0, and numpy said on the terminal that it divides by it."""
+    fit = fit_pareto([1, 10**6], [10**6, 1])
+    assert fit.sigma > 0.0
+    assert fit.probabilities([1])[0] == pytest.approx(1.0, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("sizes", "counts", "theta", "says"),
     [

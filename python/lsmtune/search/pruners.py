@@ -103,9 +103,18 @@ def _make_halving(make: Callable[..., BasePruner], **settings: int | str) -> Bas
     return _ByFirstTrial(make, settings) if AUTO in settings.values() else make(**settings)
 
 
+class _QuietWilcoxon(WilcoxonPruner):
+    """Optuna's, which warns where the best trial has fewer steps: the fastest run passes fewest."""
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """See `BasePruner`."""
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            return super().prune(study, trial)
+
+
 def _make_wilcoxon(*, p_threshold: float, startup_steps: int) -> BasePruner:
     with warnings.catch_warnings(action="ignore", category=ExperimentalWarning):
-        return WilcoxonPruner(p_threshold=p_threshold, n_startup_steps=startup_steps)
+        return _QuietWilcoxon(p_threshold=p_threshold, n_startup_steps=startup_steps)
 
 
 def _make_patient(*, wrapped: str, patience: int, min_delta: float) -> BasePruner:

@@ -104,6 +104,9 @@ _TINY = 1e-300
 # spread evenly, which a tail of a Pareto distribution is over one period that far out.
 _WRAPS = 64
 _FEWEST_SIZES = 2
+# Of the logarithm of sigma. It falls without end where nearly all sizes are the same, and what is
+# divided by less is endless.
+_LOG_SIGMA_LEAST = -600.0
 
 
 @dataclass(frozen=True)
@@ -156,8 +159,10 @@ def fit_pareto(
         raise ValueError(f"a size of {lowest:g} is not above theta, {theta:g}")
 
     def loss(point: Array) -> float:
-        k, sigma = float(point[0]), math.exp(float(point[1]))
-        likelihoods = _size_probabilities(values, theta, k, sigma, floor, wrap)
+        k, log_sigma = float(point[0]), float(point[1])
+        if log_sigma < _LOG_SIGMA_LEAST:
+            return math.inf
+        likelihoods = _size_probabilities(values, theta, k, math.exp(log_sigma), floor, wrap)
         return -float(weights @ np.log(np.maximum(likelihoods, _TINY)))
 
     mean = float(weights @ values / weights.sum()) - theta
