@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from optuna.samplers import BaseSampler
 from typer.main import get_command
 
 from lsmtune.cli.commands import COMMANDS, load_command
@@ -30,10 +31,13 @@ from lsmtune.cli.main import PROGRAM, app
 from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.ready import known_spaces
 from lsmtune.model.setting import Setting
+from lsmtune.search.in_memory_study import InMemoryStudy
 from lsmtune.search.pruners import PRUNERS
+from lsmtune.search.sampler import SamplerContext, proposed
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.start import outside
+from lsmtune.testing.search import MAXIMIZE, NUMBERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")])
@@ -270,6 +274,24 @@ def test_every_program_of_the_documents_runs(
         "one_round": lambda _parameters, seed: float(seed),
     }
     exec(compile(text.replace("< 100:", "< 12:"), "documents", "exec"), names)
+
+
+def test_the_sampler_of_the_documents_goes_on_after_a_stop_as_if_it_had_not_been_stopped() -> None:
+    """It had one random stream for the whole study, which began again."""
+    page = blocks(ROOT / "docs" / "plugins.md")
+    names: dict[str, Any] = {}
+    exec(next(text for _, _, text in page if "SamplerKind(" in text), names)
+    context, study = SamplerContext(NUMBERS, 7, {}, MAXIMIZE), InMemoryStudy(MAXIMIZE, None)
+
+    def proposal(sampler: BaseSampler, number: int) -> object:
+        trial = study.trial(number)
+        sampler.before_trial(study.as_optuna(), trial)
+        return next(proposed(sampler, NUMBERS, study.as_optuna(), trial)).values
+
+    straight, numbers = names["KIND"].make(context), [study.add() for _ in range(3)]
+    asked = [proposal(straight, number) for number in numbers]
+    assert asked == [proposal(names["KIND"].make(context), number) for number in numbers]
+    assert asked[0] != asked[1]
 
 
 # --- what is run
