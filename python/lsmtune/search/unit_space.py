@@ -34,7 +34,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -148,9 +147,10 @@ class Shares:
         return self.to_unit(unit)
 
     def values(self) -> FloatArray:
-        """See `NumberScale`."""
-        middles: FloatArray = (np.array((0.0, *self.ends[:-1])) + np.array(self.ends)) / 2
-        return middles
+        """See `NumberScale`: the middles, but of a cell so narrow that this is its end."""
+        starts, ends = np.array((0.0, *self.ends[:-1])), np.array(self.ends)
+        middles = (starts + ends) / 2
+        return np.where(middles < ends, middles, starts)
 
 
 @dataclass(frozen=True)
@@ -370,27 +370,23 @@ def make_unit_space(space: Space) -> UnitSpace:
     """The unit space of `space`. Raises `ValueError` for a distribution that Optuna lacks."""
     dimensions: list[Dimension] = []
     for parameter in space.evaluation_order:
-        quantiles = _quantiles(parameter)
+        ends = _ends_of_prior(parameter)
         for name, distribution in parameter.distributions().items():
             if name == parameter.selector:
                 weights = [special.weight for special in parameter.specials]
                 shares = Shares((*np.cumsum(weights).tolist(), 1.0))
                 dimensions.append(Dimension(name, distribution, shares, ordered=False))
-            elif quantiles:
-                # The first cell begins at 0, and each number's quantile is the middle of its cell.
-                ends = [*accumulate(quantiles, lambda end, middle: 2 * middle - end, initial=0.0)]
-                shares = Shares((*ends[1:-1], 1.0))
-                dimensions.append(Dimension(name, distribution, shares, ordered=True))
+            elif ends:
+                dimensions.append(Dimension(name, distribution, Shares(ends), ordered=True))
             else:
                 dimensions.append(make_dimension(name, distribution))
     return UnitSpace(space, tuple(dimensions))
 
 
-def _quantiles(parameter: Parameter) -> list[float]:
-    """The quantiles that stand for the numbers of a prior; none if they are too many to list."""
+def _ends_of_prior(parameter: Parameter) -> tuple[float, ...]:
+    """Up to which quantile each number of a prior goes; none if they are too many to list."""
     numbers = parameter.numbers
     if numbers is None or parameter.prior is None:
-        return []
+        return ()
     listed = numbers.binned or numbers.listed(QUANTILES_MAX) or ()
-    reached = (number for number in listed if parameter.contains(number))
-    return [float(parameter.variables_of(number)[parameter.variable]) for number in reached]
+    return tuple(parameter.quantiles_of(n)[1] for n in listed if parameter.contains(n))
