@@ -208,8 +208,8 @@ def _filter_bits(text: str) -> float:
 
 
 def _codec(text: str) -> tuple[float, ...]:
-    name = re.sub(r"^k|Compression$|HC|Final|NotFinal", "", text).lower().removesuffix("no")
-    return _CODECS.get({"": "none", "no": "none"}.get(name, name), _CODECS["snappy"])
+    name = re.sub(r"^k|Compression$|HC|NotFinal", "", text).lower()
+    return _CODECS.get("none" if name == "no" else name, _CODECS["snappy"])
 
 
 @dataclass(frozen=True)

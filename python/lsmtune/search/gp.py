@@ -305,7 +305,7 @@ def log_expected_improvement(mean: FloatArray, deviation: FloatArray, best: floa
     far = np.minimum(z, -1.0)
     # erfcx(-z/sqrt(2)) * sqrt(pi/2) is Phi(z) / phi(z).
     ratio = np.abs(far) * scipy.special.erfcx(-far / math.sqrt(2)) * math.sqrt(math.pi / 2)
-    # Beyond -1e6 the ratio is 1 - 1/z^2 to within double precision, and 1 - ratio loses all digits.
+    # Beyond -1e4 the ratio is 1 - 1/z^2 to within double precision, and 1 - ratio loses digits.
     tail = np.where(far > -1e4, np.log1p(-np.minimum(ratio, 1 - 1e-16)), -2 * np.log(np.abs(far)))
     lower = log_density + tail
     return np.log(deviation) + np.where(z > -1.0, upper, lower)

@@ -12,19 +12,13 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from lsmtune.model.setting import Setting, real, whole
 from lsmtune.search.history import History, HistoryReader
 from lsmtune.search.sampler import ProposingSampler, SamplerContext
-from lsmtune.search.unit_space import (
-    FloatArray,
-    UnitSpace,
-    make_dimension,
-    make_unit_space,
-)
+from lsmtune.search.unit_space import FloatArray, UnitSpace, make_unit_space
 
 
 class UnitSpaceSampler(ProposingSampler):
@@ -45,16 +39,6 @@ class UnitSpaceSampler(ProposingSampler):
             yield self.unit_space.decode(point)
         while True:
             yield self.unit_space.decode(self.unit_space.sample(self.rng, 1)[0])
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """A random value, for a variable that the proposal did not know to be active."""
-        return make_dimension(param_name, param_distribution).value_at(self.rng.random())
 
 
 # --- candidates

@@ -150,8 +150,10 @@ def model_optima(
         # Over what any of them changes: most options of a large space are nobody's concern.
         varied = max(1, int((np.ptp(features, axis=0) > 0).sum()))
         apart = np.abs(features[:-1] - features[-1]).sum(axis=1) / varied
-        if len(optima) < _OPTIMA and not (apart < _DISTINCT).any():
+        if not (apart < _DISTINCT).any():
             optima.append(best)
+        if len(optima) == _OPTIMA:
+            break
     configs = [unit_space.values_at(point) for point in optima]
     if origin is None or first is None:
         return configs

@@ -56,8 +56,8 @@ def hit_ratios(keys: Array, each: Array, capacities: Sequence[float], accesses: 
         if above(accesses) > 0:
             stay = float(scipy.optimize.brentq(above, 0.0, accesses, xtol=1e-3))
         # A key is hit when it was asked for in the last `stay` accesses, or since the beginning.
-        missed = -np.expm1(-each * stay)
-        hit = (stay - missed / drawn + (accesses - stay) * missed) / accesses
+        held = -np.expm1(-each * stay)
+        hit = (stay - held / drawn + (accesses - stay) * held) / accesses
         hits.append(float((keys * each * hit).sum()))
     return np.array(hits)
 
