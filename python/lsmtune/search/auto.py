@@ -60,12 +60,7 @@ from lsmtune.search.gp import (
 from lsmtune.search.history import JUDGED, History, impute_censored
 from lsmtune.search.model_based import ModelSampler, candidates_setting, startup_setting
 from lsmtune.search.optuna_samplers import TPE, FewerTrials, GroupedTpeSampler
-from lsmtune.search.sampler import (
-    FAILED,
-    PROMISE,
-    SamplerContext,
-    SamplerKind,
-)
+from lsmtune.search.sampler import FAILED, PROMISE, SamplerContext, SamplerKind
 from lsmtune.search.unit_space import BoolArray, FloatArray
 
 STARTS = 8
@@ -91,6 +86,8 @@ class AutoSampler(ModelSampler):
             SamplerContext(context.space, context.seed, tpe, context.directions)
         )
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
+        # The guard of the write amplification, of which the cost models know something.
+        self._guard = None if context.problem is None else context.problem.guard
         self._features = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
         self._promise: float | None = None
@@ -199,7 +196,7 @@ class AutoSampler(ModelSampler):
         mean = objective.mean(shared.inner[own]) + fit.trend[own] / fit.spread
         best = float(mean[kept].min()) if kept.any() else math.inf
         fit = replace(fit, objective=objective)
-        foreseen = self._features.guard not in known.violations
+        foreseen = self._guard is not None and self._guard.text not in known.violations
         return Model(self._features, fit, constraints, lost, seconds, best, foreseen)
 
 

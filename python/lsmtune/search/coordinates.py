@@ -56,12 +56,6 @@ class Coordinates:
                 further.append(scaled)
         return (np.column_stack([features, *further]) if further else features), costs
 
-    @property
-    def guard(self) -> str:
-        """The text of the guard of the write amplification; empty where there is none."""
-        guard = None if self._problem is None else self._problem.guard
-        return "" if guard is None else guard.text
-
     def log_chance(self, points: FloatArray) -> FloatArray:
         """The logarithm of the chance that the guard of the write amplification holds, (n,).
 
