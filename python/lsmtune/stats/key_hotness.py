@@ -186,10 +186,15 @@ def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
     # The share of rank x is about a b x^(b-1): from this rank on it is less than one number's.
     log_hot = math.log(a * b * keys) / (1.0 - b) if b < 1.0 else math.inf
     hot = keys if log_hot >= math.log(keys) else max(math.ceil(math.exp(log_hot)), 1)
-    ranks = np.arange(0, hot + 1)
-    numbers = np.diff(np.floor(keys * power_shares(ranks.astype(np.float64), a, b)))
-    several, width = np.unique(numbers[numbers > 0], return_counts=True)
-    return several, width.astype(np.float64), max(keys - float(numbers.sum()), 0.0)
+    edges = _rank_edges(hot)
+    ranks, numbers = np.diff(edges), np.diff(np.floor(keys * power_shares(edges, a, b)))
+    # Of ranks that are about as hot, each has the whole part of their mean, or one more.
+    least = np.floor(numbers / ranks)
+    more = numbers - least * ranks
+    several, group = np.unique(np.concatenate([least, least + 1.0]), return_inverse=True)
+    width = np.bincount(group, np.concatenate([ranks - more, more]))
+    used = (several > 0.0) & (width > 0.0)
+    return several[used], width[used], max(keys - float(numbers.sum()), 0.0)
 
 
 def _grained(
