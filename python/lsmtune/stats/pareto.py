@@ -34,11 +34,12 @@ def front(points: Sequence[Sequence[float]], maximize: Sequence[bool]) -> list[i
     if np.isnan(rows).any():
         raise ValueError("a point has a value that is not a number")
     losses = rows * np.where(np.asarray(maximize, dtype=bool), -1.0, 1.0)
-    return [
-        number
-        for number, row in enumerate(losses)
-        if not ((losses <= row).all(axis=1) & (losses < row).any(axis=1)).any()
-    ]
+    left, place = np.arange(len(losses)), 0
+    while place < len(left):  # what one point beats is not compared with the others
+        beaten = (losses >= losses[place]).all(axis=1) & (losses > losses[place]).any(axis=1)
+        left, losses = left[~beaten], losses[~beaten]
+        place += 1 - int(beaten[:place].sum())
+    return [int(number) for number in left]
 
 
 # --- distinct things
