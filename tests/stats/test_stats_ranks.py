@@ -282,14 +282,3 @@ def test_better_in_total_is_what_no_order_contradicts(one: Relation, other: Rela
 def test_what_is_no_table_of_positive_numbers_is_refused(table: Matrix) -> None:
     with pytest.raises(ValueError, match=r"a table has rounds and items|above zero"):
         adjusted_p_values([table])
-
-
-def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        holm_adjusted([1.5])
-    with pytest.raises(ValueError, match="at least 3"):
-        grubbs([1.0, 2.0])
-    with pytest.raises(ValueError, match="confidence"):
-        proved_better(np.ones((2, 2)), 1.0)
-    with pytest.raises(ValueError, match="alpha"):
-        outliers([[1.0, 2.0, 3.0]], 0.0)
