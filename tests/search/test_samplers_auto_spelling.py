@@ -1,4 +1,7 @@
-"""`auto` where options are spelled, or placed, otherwise than the numbers of the space."""
+"""`auto` where options are spelled, or placed, otherwise than the numbers of the space.
+
+And where keys are of several sizes.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.config import OptionValue
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import WeightedWorkload
 from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of
 from lsmtune.search.sampler import Problem
@@ -65,6 +69,21 @@ def test_choices_may_have_such_suffixes_too() -> None:
     small, large = amplification_ratios(problem(), unit_space, points, machines)
     assert large < small
     assert make_searcher("auto", space, problem=problem()).ask().values[BUFFER] in ("16M", "128M")
+
+
+def test_a_record_has_the_mean_of_the_sizes_of_keys() -> None:
+    """It had the largest: with keys of 16 to 1000 bytes, all data were twice as large."""
+    about, unit_space = problem(), make_unit_space(SPACE)
+    points = unit_space.sample(np.random.default_rng(0), 5)
+    machines = [draw_constants(np.random.default_rng(1))]
+
+    def seconds(**sizes: Any) -> np.ndarray:
+        workload = replace(about.workloads[0].workload, value_bytes=100, **sizes)
+        changed = replace(about, workloads=[WeightedWorkload("overwrite", workload, 1.0)])
+        return seconds_of(changed, unit_space, points, machines)
+
+    of_several = seconds(key_bytes=1000, key_sizes=Distribution.of("uniform", low=16, high=1000))
+    np.testing.assert_allclose(of_several, seconds(key_bytes=508))
 
 
 @pytest.mark.parametrize(

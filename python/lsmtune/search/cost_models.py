@@ -41,6 +41,7 @@ from lsmtune.search.sampler import Problem
 from lsmtune.search.unit_space import BoolArray, Column, FloatArray, UnitSpace
 from lsmtune.space.space import Space
 from lsmtune.units import option_value
+from lsmtune.workloads.distributions import data_bytes
 
 _KIB = 2.0**10
 _SCANS = frozenset({"scan", "seekrandom", "readseq"})
@@ -128,11 +129,10 @@ def kinds_of(workload: Workload) -> dict[str, float]:
 
 
 def _facts(workload: Workload) -> _Facts:
-    phase = workload.measured_phases[-1]
-    record = float(workload.key_bytes + workload.value_bytes)
+    phase, data = workload.measured_phases[-1], float(data_bytes(workload))
     return _Facts(
-        record=record,
-        data=record * workload.num,
+        record=data / workload.num,
+        data=data,
         compressed=workload.compression_ratio,
         threads=phase.threads,
         entries=float(max(phase.seek_nexts, 20)),
