@@ -134,7 +134,7 @@ def test_equal_teams_of_rounded_values_are_separated_no_more_often_than_stated()
 
 def test_a_resolution_costs_little_where_the_noise_is_larger() -> None:
     random = np.random.default_rng(8)
-    table = np.exp(random.normal(0.0, 0.02, (5, 2)) + [0.4, 0.0])
+    table = np.exp(random.normal([0.4, 0.0], 0.02, (5, 2)))
     (found,) = adjusted_p_values([table], resolution=0.002)
     (plain,) = adjusted_p_values([table])
     assert plain[0, 1] < found[0, 1] < 0.01

@@ -191,8 +191,8 @@ def test_what_would_do_is_said_in_the_words_of_the_workload() -> None:
             "-w recordcount=4000 -w operationcount=2000 -w maxexecutiontime=36",
         ),
     ]
-    for name, given, advice in cases:
-        stated = state_workload(name, given, "-w")
+    for name, parameters, advice in cases:
+        stated = state_workload(name, parameters, "-w")
         assert size_advice(stated.workload, 4000, stated.parameters) == advice
     *before, run = workload.phases
     both = replace(workload, phases=(*before, replace(run, duration_s=5.0)))

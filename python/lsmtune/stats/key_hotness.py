@@ -192,7 +192,7 @@ def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
     least = np.floor(numbers / ranks)
     more = numbers - least * ranks
     several, group = np.unique(np.concatenate([least, least + 1.0]), return_inverse=True)
-    width = np.bincount(group, np.concatenate([ranks - more, more]))
+    width = np.bincount(group, np.concatenate([ranks - more, more])).astype(np.float64)
     used = (several > 0.0) & (width > 0.0)
     return several[used], width[used], max(keys - float(numbers.sum()), 0.0)
 
