@@ -11,7 +11,7 @@ mod permutation;
 mod values;
 mod version;
 
-pub use distributions::{is_empty, range_weights, KeyChooser, Shares, Sizes, Span, Zipfian};
+pub use distributions::{range_weights, KeyChooser, Shares, Sizes, Span};
 pub use fnv::fnv1a;
 pub use key_format::{DecodedKey, KeyWriter};
 pub use keys::{encode_key, KeyOrder, KeyStream, KEY_NUMBER_BYTES};

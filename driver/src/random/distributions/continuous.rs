@@ -7,8 +7,6 @@ use statrs::function::erf::{erfc, erfc_inv};
 pub struct Normal {
     mean: f64,
     sd: f64,
-    low: u64,
-    high: u64,
     /// The distribution function at the bounds, on the side of the mean where it is precise.
     from: f64,
     to: f64,
@@ -16,11 +14,6 @@ pub struct Normal {
 }
 
 impl Normal {
-    /// The least and the largest size.
-    pub fn bounds(&self) -> (u64, u64) {
-        (self.low, self.high)
-    }
-
     /// Whether the share between the bounds is too small for a float to differ from zero.
     pub fn is_empty(&self) -> bool {
         (self.to - self.from).abs() < f64::MIN_POSITIVE
@@ -37,22 +30,18 @@ impl Normal {
         Normal {
             mean,
             sd,
-            low,
-            high,
             from: below(from),
             to: below(to),
             mirrored,
         }
     }
 
-    /// The size at `u`, from 0 to below 1.
+    /// The size at `u`, from 0 to below 1, give or take an error of rounding.
     pub fn at(&self, u: f64) -> u64 {
         let share = self.from + u * (self.to - self.from);
         let deviation = -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share);
         let sign = if self.mirrored { -1.0 } else { 1.0 };
-        let size = (self.mean + sign * self.sd * deviation).round();
-        // A float becomes the nearest integer; rounding may leave the bounds by one.
-        (size as u64).clamp(self.low, self.high)
+        (self.mean + sign * self.sd * deviation).round() as u64
     }
 }
 
@@ -62,19 +51,12 @@ pub struct Pareto {
     theta: f64,
     k: f64,
     sigma: f64,
-    low: u64,
-    high: u64,
     /// `1 - F`, the share beyond, at the bounds.
     beyond_low: f64,
     beyond_high: f64,
 }
 
 impl Pareto {
-    /// The least and the largest size.
-    pub fn bounds(&self) -> (u64, u64) {
-        (self.low, self.high)
-    }
-
     /// Whether the share between the bounds is zero.
     pub fn is_empty(&self) -> bool {
         self.beyond_low <= self.beyond_high
@@ -87,14 +69,12 @@ impl Pareto {
             theta,
             k,
             sigma,
-            low,
-            high,
             beyond_low: beyond(low as f64),
             beyond_high: beyond(high as f64 + 1.0),
         }
     }
 
-    /// The size at `u`, from 0 to below 1.
+    /// The size at `u`, from 0 to below 1, give or take an error of rounding.
     pub fn at(&self, u: f64) -> u64 {
         let beyond = self.beyond_low - u * (self.beyond_low - self.beyond_high);
         let z = if self.k == 0.0 {
@@ -102,9 +82,7 @@ impl Pareto {
         } else {
             (-self.k * beyond.ln()).exp_m1() / self.k
         };
-        let size = (self.theta + self.sigma * z).floor();
-        // Only rounding can leave the bounds.
-        (size as u64).clamp(self.low, self.high)
+        (self.theta + self.sigma * z).floor() as u64
     }
 }
 

@@ -13,7 +13,7 @@ mod zipfian;
 pub use hotness::range_weights;
 pub use keys::{KeyChooser, Span};
 pub use shares::Shares;
-pub use sizes::{is_empty, Sizes};
+pub use sizes::Sizes;
 pub use zipfian::Zipfian;
 
 /// Converts 64 random bits into a number from 0 (included) to 1 (excluded); it uses 53 of them.

@@ -9,27 +9,22 @@ use super::{below, unit, Shares, Zipfian};
 /// Makes the lengths of a row's fields independent.
 const FIELD_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Bytes per field in which YCSB-cpp keeps the lengths of its name and value.
+const FIELD_OVERHEAD: u64 = 8;
+
 /// A [`SizeDistribution`], ready to draw from.
 #[derive(Debug, Clone)]
-pub struct Sizes(Law);
-
-#[derive(Debug, Clone)]
-enum Law {
-    /// Always the same size; also for a distribution with a single value.
-    Constant(u64),
-    Drawn(Box<Drawn>),
+pub struct Sizes {
+    low: u64,
+    high: u64,
+    /// `None` where there is only one size.
+    law: Option<Box<Law>>,
 }
 
 #[derive(Debug, Clone)]
-enum Drawn {
-    Uniform {
-        low: u64,
-        count: u64,
-    },
-    Zipfian {
-        low: u64,
-        ranks: Zipfian,
-    },
+enum Law {
+    Uniform,
+    Zipfian(Zipfian),
     Normal(Normal),
     Pareto(Pareto),
     Row {
@@ -43,135 +38,94 @@ enum Drawn {
     },
 }
 
-/// Bytes per field in which YCSB-cpp keeps the lengths of its name and value.
-const FIELD_OVERHEAD: u64 = 8;
-
 impl Sizes {
     /// The distribution must have been checked.
     pub fn new(of: &SizeDistribution) -> Self {
-        let drawn = match of {
-            SizeDistribution::Constant { size } => return Self::always(*size),
-            SizeDistribution::Uniform { low, high }
-            | SizeDistribution::Zipfian { low, high, .. }
-            | SizeDistribution::Normal { low, high, .. }
-            | SizeDistribution::Pareto { low, high, .. }
-                if low == high =>
-            {
-                return Self::always(*low)
+        let (low, high, law) = match *of {
+            SizeDistribution::Constant { size } => return Self::always(size),
+            SizeDistribution::Uniform { low, high } => (low, high, Law::Uniform),
+            SizeDistribution::Zipfian { low, high, theta } => {
+                let ranks = Zipfian::new(high - low + 1, theta);
+                (low, high, Law::Zipfian(ranks))
             }
-            SizeDistribution::Uniform { low, high } => Drawn::Uniform {
-                low: *low,
-                count: high - low + 1,
-            },
-            SizeDistribution::Zipfian { low, high, theta } => Drawn::Zipfian {
-                low: *low,
-                ranks: Zipfian::new(high - low + 1, *theta),
-            },
             SizeDistribution::Normal {
                 mean,
                 sd,
                 low,
                 high,
-            } => Drawn::Normal(Normal::new(*mean, *sd, *low, *high)),
+            } => (low, high, Law::Normal(Normal::new(mean, sd, low, high))),
             SizeDistribution::Pareto {
                 theta,
                 k,
                 sigma,
                 low,
                 high,
-            } => Drawn::Pareto(Pareto::new([*theta, *k, *sigma], *low, *high)),
+            } => {
+                let pareto = Pareto::new([theta, k, sigma], low, high);
+                (low, high, Law::Pareto(pareto))
+            }
             SizeDistribution::Row {
                 fields,
                 names_bytes,
-                length,
-            } => return Self::row(*fields, *names_bytes, Sizes::new(length)),
-            SizeDistribution::Table { sizes } => Drawn::Table {
-                sizes: sizes.iter().map(|(size, _)| *size).collect(),
-                shares: Shares::new(sizes.iter().map(|(_, weight)| *weight)),
-            },
+                ref length,
+            } => {
+                let (length, overhead) =
+                    (Sizes::new(length), fields * FIELD_OVERHEAD + names_bytes);
+                let (low, high) = (length.low * fields, length.high * fields);
+                let law = Law::Row {
+                    fields,
+                    overhead,
+                    length,
+                };
+                (overhead + low, overhead + high, law)
+            }
+            SizeDistribution::Table { ref sizes } => {
+                let shares = Shares::new(sizes.iter().map(|(_, weight)| *weight));
+                let sizes: Vec<u64> = sizes.iter().map(|(size, _)| *size).collect();
+                let low = sizes.iter().copied().min().unwrap_or(0);
+                let high = sizes.iter().copied().max().unwrap_or(0);
+                (low, high, Law::Table { sizes, shares })
+            }
         };
-        Sizes(Law::Drawn(Box::new(drawn)))
+        Sizes {
+            low,
+            high,
+            law: (low < high).then(|| Box::new(law)),
+        }
     }
 
     /// One size.
     pub fn always(size: u64) -> Self {
-        Sizes(Law::Constant(size))
+        Sizes {
+            low: size,
+            high: size,
+            law: None,
+        }
     }
 
     /// The size, if there is only one.
     #[inline]
     pub fn constant(&self) -> Option<u64> {
-        match &self.0 {
-            Law::Constant(size) => Some(*size),
-            Law::Drawn(_) => None,
-        }
-    }
-
-    fn row(fields: u64, names_bytes: u64, length: Sizes) -> Self {
-        let overhead = fields * FIELD_OVERHEAD + names_bytes;
-        match length.constant() {
-            Some(length) => Self::always(overhead + fields * length),
-            None => Sizes(Law::Drawn(Box::new(Drawn::Row {
-                fields,
-                overhead,
-                length,
-            }))),
-        }
+        self.law.is_none().then_some(self.low)
     }
 
     /// The size for 64 random bits.
     #[inline]
     pub fn at(&self, bits: u64) -> u64 {
-        match &self.0 {
-            Law::Constant(size) => *size,
-            Law::Drawn(drawn) => drawn.at(bits),
+        match &self.law {
+            None => self.low,
+            Some(law) => self.draw(law, bits),
         }
     }
 
-    /// The smallest possible size.
-    pub fn smallest(&self) -> u64 {
-        self.bounds().0
-    }
-
-    /// The largest possible size.
-    pub fn largest(&self) -> u64 {
-        self.bounds().1
-    }
-
-    fn bounds(&self) -> (u64, u64) {
-        let drawn = match &self.0 {
-            Law::Constant(size) => return (*size, *size),
-            Law::Drawn(drawn) => drawn,
-        };
-        match &**drawn {
-            Drawn::Uniform { low, count } => (*low, low + count - 1),
-            Drawn::Zipfian { low, ranks } => (*low, low + ranks.items() - 1),
-            Drawn::Normal(normal) => normal.bounds(),
-            Drawn::Pareto(pareto) => pareto.bounds(),
-            Drawn::Row {
-                fields,
-                overhead,
-                length,
-            } => (
-                overhead + fields * length.smallest(),
-                overhead + fields * length.largest(),
-            ),
-            Drawn::Table { sizes, .. } => (
-                sizes.iter().copied().min().unwrap_or(0),
-                sizes.iter().copied().max().unwrap_or(0),
-            ),
-        }
-    }
-}
-
-impl Drawn {
-    fn at(&self, bits: u64) -> u64 {
-        match self {
-            Drawn::Uniform { low, count } => low + below(bits, *count),
-            Drawn::Zipfian { low, ranks } => low + ranks.rank(unit(bits)),
-            Drawn::Normal(normal) => normal.at(unit(bits)),
-            Drawn::Pareto(pareto) => pareto.at(unit(bits)),
-            Drawn::Row {
+    fn draw(&self, law: &Law, bits: u64) -> u64 {
+        match law {
+            Law::Uniform => self.low + below(bits, self.high - self.low + 1),
+            Law::Zipfian(ranks) => self.low + ranks.rank(unit(bits)),
+            // Rounding may leave the bounds by one.
+            Law::Normal(normal) => normal.at(unit(bits)).clamp(self.low, self.high),
+            Law::Pareto(pareto) => pareto.at(unit(bits)).clamp(self.low, self.high),
+            Law::Row {
                 fields,
                 overhead,
                 length,
@@ -180,29 +134,28 @@ impl Drawn {
                     .map(|field| length.at(mix(bits ^ field.wrapping_mul(FIELD_SALT))));
                 overhead + lengths.sum::<u64>()
             }
-            Drawn::Table { sizes, shares } => sizes[shares.pick(bits)],
+            Law::Table { sizes, shares } => sizes[shares.pick(bits)],
         }
     }
-}
 
-/// Whether a distribution has no share between its bounds.
-pub fn is_empty(of: &SizeDistribution) -> bool {
-    match of {
-        SizeDistribution::Normal {
-            mean,
-            sd,
-            low,
-            high,
-        } => low < high && Normal::new(*mean, *sd, *low, *high).is_empty(),
-        SizeDistribution::Pareto {
-            theta,
-            k,
-            sigma,
-            low,
-            high,
-        } => low < high && Pareto::new([*theta, *k, *sigma], *low, *high).is_empty(),
-        SizeDistribution::Row { length, .. } => is_empty(length),
-        _ => false,
+    /// The smallest possible size.
+    pub fn smallest(&self) -> u64 {
+        self.low
+    }
+
+    /// The largest possible size.
+    pub fn largest(&self) -> u64 {
+        self.high
+    }
+
+    /// Whether no size between its bounds has a share.
+    pub fn is_empty(&self) -> bool {
+        match self.law.as_deref() {
+            Some(Law::Normal(normal)) => normal.is_empty(),
+            Some(Law::Pareto(pareto)) => pareto.is_empty(),
+            Some(Law::Row { length, .. }) => length.is_empty(),
+            _ => false,
+        }
     }
 }
 
@@ -395,8 +348,8 @@ mod tests {
     proptest! {
         #[test]
         fn sizes_keep_to_their_bounds_and_to_their_bits(of in any_distribution(), bits: u64) {
-            prop_assume!(!is_empty(&of));
             let sizes = Sizes::new(&of);
+            prop_assume!(!sizes.is_empty());
             for bits in [bits, 0, u64::MAX] {
                 let size = sizes.at(bits);
                 prop_assert!((sizes.smallest()..=sizes.largest()).contains(&size), "{}", size);

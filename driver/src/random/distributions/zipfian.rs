@@ -67,12 +67,8 @@ impl Zipfian {
         }
     }
 
-    /// The number of ranks.
-    pub fn items(&self) -> u64 {
-        self.items
-    }
-
     /// The share of the draws that go to ranks below `rank`.
+    #[cfg(test)]
     pub fn share_below(&self, rank: u64) -> f64 {
         match rank {
             0 => 0.0,

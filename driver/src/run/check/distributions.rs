@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use crate::protocol::{KeyDistribution, SizeDistribution};
-use crate::random::{is_empty, range_weights, Sizes};
+use crate::random::{range_weights, Sizes};
 
 use super::{positive, require, Checked};
 
@@ -120,10 +120,10 @@ fn ranges(check: &Checks<'_>, of: &KeyDistribution, records: u64) -> Checked {
 /// Checks a distribution of sizes from `least` to `most`.
 pub fn size_distribution(field: &str, of: &SizeDistribution, least: u64, most: u64) -> Checked {
     parameters(field, of)?;
-    let check = Checks { field };
+    let (check, sizes) = (Checks { field }, Sizes::new(of));
     let allowed = "parameters by which some size between low and high has a share above 0";
-    check.holds(!is_empty(of), "distribution", "one without sizes", allowed)?;
-    let sizes = Sizes::new(of);
+    let some = !sizes.is_empty();
+    check.holds(some, "distribution", "one without sizes", allowed)?;
     let found = format!("sizes of {} to {}", sizes.smallest(), sizes.largest());
     let within = sizes.smallest() >= least && sizes.largest() <= most;
     require(within, field, found, &format!("{least} to {most}"))
