@@ -12,20 +12,21 @@ const LENGTH_SALT: u64 = 0x6b65_795f_6c65_6e67;
 #[derive(Debug, Clone)]
 pub struct KeyWriter {
     form: Form,
+    /// Bytes by which its keys are longer than those of the workload.
+    extra: usize,
     buffer: Vec<u8>,
     length: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Form {
-    /// Eight big-endian bytes, then `0`s; of various lengths if there are `sizes`.
-    Number { extra: usize, sizes: Option<Sizes> },
+    /// Eight big-endian bytes, then `0`s; of various lengths if there are sizes.
+    Number(Option<Sizes>),
     /// A prefix, then decimal digits.
     Ycsb {
         prefix: usize,
         zero_padding: usize,
         hashed: bool,
-        missing: bool,
     },
 }
 
@@ -43,50 +44,42 @@ pub enum DecodedKey {
 impl KeyWriter {
     /// The keys of `workload`.
     pub fn new(workload: &Workload) -> Self {
-        Self::with(workload, false)
+        Self::with(workload, 0)
     }
 
     /// Keys that no writer of `workload` makes: one byte longer than those that it makes, as in
     /// db_bench.
     pub fn never_written(workload: &Workload) -> Self {
-        Self::with(workload, true)
+        Self::with(workload, 1)
     }
 
-    fn with(workload: &Workload, missing: bool) -> Self {
-        match &workload.keys {
-            None => Self::numbers(workload, usize::from(missing)),
+    fn with(workload: &Workload, extra: usize) -> Self {
+        let (form, buffer) = match &workload.keys {
+            None => {
+                let sizes = workload.key_sizes.as_ref().map(Sizes::new);
+                let buffer = vec![b'0'; workload.key_bytes + extra];
+                (Form::Number(sizes), buffer)
+            }
             Some(KeyFormat::Ycsb {
                 prefix,
                 zero_padding,
                 order,
-            }) => Self::ycsb(prefix, *zero_padding, *order, missing),
-        }
-    }
-
-    fn numbers(workload: &Workload, extra: usize) -> Self {
-        let longest = workload.key_bytes + extra;
+            }) => {
+                let digits = itoa::Buffer::new().format(u64::MAX).len();
+                let mut buffer = prefix.as_bytes().to_vec();
+                buffer.resize(prefix.len() + digits.max(*zero_padding) + 1, b'0');
+                let form = Form::Ycsb {
+                    prefix: prefix.len(),
+                    zero_padding: *zero_padding,
+                    hashed: *order == KeyPlacement::Hashed,
+                };
+                (form, buffer)
+            }
+        };
         KeyWriter {
-            form: Form::Number {
-                extra,
-                sizes: workload.key_sizes.as_ref().map(Sizes::new),
-            },
-            buffer: vec![b'0'; longest],
-            length: longest,
-        }
-    }
-
-    fn ycsb(prefix: &str, zero_padding: usize, order: KeyPlacement, missing: bool) -> Self {
-        let digits = itoa::Buffer::new().format(u64::MAX).len();
-        let mut buffer = prefix.as_bytes().to_vec();
-        buffer.resize(prefix.len() + zero_padding.max(digits) + 1, b'0');
-        KeyWriter {
-            form: Form::Ycsb {
-                prefix: prefix.len(),
-                zero_padding,
-                hashed: order == KeyPlacement::Hashed,
-                missing,
-            },
-            length: 0,
+            form,
+            extra,
+            length: buffer.len(),
             buffer,
         }
     }
@@ -95,17 +88,16 @@ impl KeyWriter {
     #[inline]
     pub fn write(&mut self, number: u64) -> &[u8] {
         match &self.form {
-            Form::Number { extra, sizes } => {
+            Form::Number(sizes) => {
                 encode_key(&mut self.buffer, number);
                 if let Some(sizes) = sizes {
-                    self.length = drawn_length(sizes, number) + extra;
+                    self.length = drawn_length(sizes, number) + self.extra;
                 }
             }
             Form::Ycsb {
                 prefix,
                 zero_padding,
                 hashed,
-                missing,
             } => {
                 let mut digits = itoa::Buffer::new();
                 let shown = if *hashed { fnv1a(number) } else { number };
@@ -115,7 +107,7 @@ impl KeyWriter {
                 self.buffer[end - digits.len()..end].copy_from_slice(digits);
                 // All other keys end with a digit.
                 self.buffer[end] = b'-';
-                self.length = end + usize::from(*missing);
+                self.length = end + self.extra;
             }
         }
         self.current()
@@ -124,40 +116,31 @@ impl KeyWriter {
     /// The number of the key that has these bytes.
     pub fn decode(&self, key: &[u8]) -> DecodedKey {
         let number = match &self.form {
-            Form::Number { extra, sizes } => key.split_first_chunk().and_then(|(head, zeros)| {
+            Form::Number(sizes) => key.split_first_chunk().and_then(|(head, zeros)| {
                 let number = u64::from_be_bytes(*head);
-                let drawn = |sizes| drawn_length(sizes, number) + extra;
+                let drawn = |sizes| drawn_length(sizes, number) + self.extra;
                 let length = sizes.as_ref().map_or(self.length, drawn);
                 let whole = key.len() == length && zeros.iter().all(|byte| *byte == b'0');
                 whole.then_some(number)
             }),
             Form::Ycsb {
-                prefix, missing, ..
+                prefix,
+                zero_padding,
+                ..
             } => key
                 .strip_prefix(&self.buffer[..*prefix])
-                .filter(|digits| !missing && digits.iter().all(u8::is_ascii_digit))
+                .filter(|digits| digits.iter().all(u8::is_ascii_digit))
                 .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
-                .filter(|shown| self.shows(*shown, key.len())),
+                .filter(|shown: &u64| {
+                    let digits = itoa::Buffer::new().format(*shown).len();
+                    key.len() == prefix + digits.max(*zero_padding)
+                }),
         };
         match (number, &self.form) {
             (None, _) => DecodedKey::Foreign,
             (Some(_), Form::Ycsb { hashed: true, .. }) => DecodedKey::Hashed,
             (Some(number), _) => DecodedKey::Known(number),
         }
-    }
-
-    /// Whether a key that shows this number has that length.
-    fn shows(&self, shown: u64, length: usize) -> bool {
-        let Form::Ycsb {
-            prefix,
-            zero_padding,
-            ..
-        } = &self.form
-        else {
-            return false;
-        };
-        let digits = itoa::Buffer::new().format(shown).len();
-        length == prefix + digits.max(*zero_padding)
     }
 
     /// The key that was written last.

@@ -8,27 +8,12 @@ use super::Permutation;
 /// Bytes of a key that hold its number.
 pub const KEY_NUMBER_BYTES: usize = 8;
 
-/// The order in which a stream visits keys `0..num`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// 0, 1, 2 ... and again from 0.
-    Sequential,
-    /// Each draw uniform and independent.
-    Uniform,
-    /// Every key once per round, in random order.
-    Unique,
-    /// Uniform over the first hundredth, rounded up.
-    Hot,
-}
-
 /// Key numbers for one thread.
 #[derive(Debug, Clone)]
-pub struct KeyStream {
-    draw: Draw,
-}
+pub struct KeyStream(Order);
 
 #[derive(Debug, Clone)]
-enum Draw {
+enum Order {
     Sequential {
         next: u64,
         num: u64,
@@ -44,35 +29,36 @@ enum Draw {
     },
 }
 
+/// Streams over the keys `0..num`, of which there is at least one.
 impl KeyStream {
-    /// A stream over `0..num` (`num` at least 1) in the given order.
-    ///
-    /// `share` is (this thread, all threads). Threads with a `Unique` order divide the keys among
-    /// themselves, so that each key comes up once over all of them; `seed` must then be the same
-    /// for all. As with operations (`Phase::operations_of`), the first threads have one key more.
-    /// The other orders ignore `share`, as db_bench does.
-    pub fn new(order: KeyOrder, num: u64, seed: u64, share: (usize, usize)) -> Self {
-        let uniform = |num| Draw::Uniform {
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
-            num,
-        };
-        let draw = match order {
-            KeyOrder::Sequential => Draw::Sequential { next: 0, num },
-            KeyOrder::Uniform => uniform(num),
-            KeyOrder::Hot => uniform(num.div_ceil(100)),
-            KeyOrder::Unique => Draw::Unique {
-                order: Permutation::new(num, seed),
-                next: first_of_share(num, share.0 as u64, share.1 as u64),
-                num,
-            },
-        };
-        KeyStream { draw }
+    /// 0, 1, 2 ... and again from 0.
+    pub fn sequential(num: u64) -> Self {
+        KeyStream(Order::Sequential { next: 0, num })
     }
 
-    /// A stream in `Unique` order goes on at `position` of its permutation.
+    /// Each draw uniform and independent.
+    pub fn uniform(num: u64, seed: u64) -> Self {
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        KeyStream(Order::Uniform { random, num })
+    }
+
+    /// Every key once per round, in random order.
+    ///
+    /// `share` is (this thread, all threads). Threads with the same seed divide the keys among
+    /// themselves, so that each key comes up once over all of them. As with operations
+    /// (`Phase::operations_of`), the first threads have one key more.
+    pub fn unique(num: u64, seed: u64, (thread, threads): (usize, usize)) -> Self {
+        KeyStream(Order::Unique {
+            order: Permutation::new(num, seed),
+            next: first_of_share(num, thread as u64, threads as u64),
+            num,
+        })
+    }
+
+    /// A unique stream goes on at `position` of its permutation.
     #[must_use]
     pub fn at(mut self, position: u64) -> Self {
-        if let Draw::Unique { next, num, .. } = &mut self.draw {
+        if let Order::Unique { next, num, .. } = &mut self.0 {
             *next = position % *num;
         }
         self
@@ -81,10 +67,10 @@ impl KeyStream {
     /// The next key number.
     #[inline]
     pub fn next_key(&mut self) -> u64 {
-        match &mut self.draw {
-            Draw::Sequential { next, num } => advance(next, *num),
-            Draw::Uniform { random, num } => random.random_range(0..*num),
-            Draw::Unique { order, next, num } => order.get(advance(next, *num)),
+        match &mut self.0 {
+            Order::Sequential { next, num } => advance(next, *num),
+            Order::Uniform { random, num } => random.random_range(0..*num),
+            Order::Unique { order, next, num } => order.get(advance(next, *num)),
         }
     }
 }
@@ -116,26 +102,19 @@ mod tests {
     use crate::protocol::Phase;
     use proptest::prelude::*;
 
-    fn take(order: KeyOrder, num: u64, count: usize) -> Vec<u64> {
-        let mut stream = KeyStream::new(order, num, 3, (0, 1));
+    fn take(mut stream: KeyStream, count: usize) -> Vec<u64> {
         (0..count).map(|_| stream.next_key()).collect()
     }
 
     #[test]
     fn sequential_wraps() {
-        assert_eq!(take(KeyOrder::Sequential, 3, 5), [0, 1, 2, 0, 1]);
-    }
-
-    #[test]
-    fn hot_stays_in_the_first_hundredth() {
-        assert!(take(KeyOrder::Hot, 1050, 1000).iter().all(|&key| key < 11));
-        assert!(take(KeyOrder::Hot, 1050, 1000).contains(&10));
+        assert_eq!(take(KeyStream::sequential(3), 5), [0, 1, 2, 0, 1]);
     }
 
     #[test]
     fn uniform_is_uniform() {
         let mut counts = [0; 64];
-        for key in take(KeyOrder::Uniform, 64, 200_000) {
+        for key in take(KeyStream::uniform(64, 3), 200_000) {
             counts[key as usize] += 1;
         }
         assert_fits("uniform", &counts, &[1.0 / 64.0; 64]);
@@ -151,7 +130,7 @@ mod tests {
             });
             let phase: Phase = serde_json::from_value(phase).unwrap();
             let keys_of = |thread| {
-                let stream = KeyStream::new(KeyOrder::Unique, num, 3, (thread, threads));
+                let stream = KeyStream::unique(num, 3, (thread, threads));
                 let count = phase.operations_of(thread).unwrap();
                 (0..count).scan(stream, |stream, _| Some(stream.next_key()))
             };
@@ -170,11 +149,8 @@ mod tests {
 
         #[test]
         fn same_seed_same_keys(seed: u64, num in 1u64..1_000_000) {
-            let mut one = KeyStream::new(KeyOrder::Uniform, num, seed, (0, 1));
-            let mut two = KeyStream::new(KeyOrder::Uniform, num, seed, (0, 1));
-            for _ in 0..20 {
-                prop_assert_eq!(one.next_key(), two.next_key());
-            }
+            let keys = || take(KeyStream::uniform(num, seed), 20);
+            prop_assert_eq!(keys(), keys());
         }
     }
 }

@@ -14,7 +14,7 @@ mod version;
 pub use distributions::{range_weights, KeyChooser, Shares, Sizes, Span};
 pub use fnv::fnv1a;
 pub use key_format::{DecodedKey, KeyWriter};
-pub use keys::{encode_key, KeyOrder, KeyStream, KEY_NUMBER_BYTES};
+pub use keys::{encode_key, KeyStream, KEY_NUMBER_BYTES};
 pub use permutation::Permutation;
 pub use values::ValuePool;
 pub use version::Version;

@@ -20,9 +20,8 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `0..n`, different for each seed. An `n` of 0 counts as 1.
+    /// A permutation of `0..n`, different for each seed; `n` must be at least 1.
     pub fn new(n: u64, seed: u64) -> Self {
-        let n = n.max(1);
         let bits = (64 - (n - 1).leading_zeros()).max(1);
         Permutation {
             n,

@@ -2,7 +2,7 @@
 //! what an earlier process wrote.
 
 use crate::protocol::Operation;
-use crate::random::{stream_seed, KeyOrder, KeyStream};
+use crate::random::{stream_seed, KeyStream};
 
 /// A thread of a phase, and the seed of the phase.
 #[derive(Debug, Clone, Copy)]
@@ -19,20 +19,32 @@ pub struct StreamOf {
 
 /// The keys of one thread that repeats `operation`, in the order in which it uses them.
 pub fn key_stream(num: u64, operation: Operation, of: StreamOf) -> KeyStream {
-    let order = match operation {
-        Operation::FillSeq | Operation::ReadSeq => KeyOrder::Sequential,
+    let seed = |thread| stream_seed(of.seed, of.index, thread);
+    match operation {
+        Operation::FillSeq | Operation::ReadSeq => KeyStream::sequential(num),
+        // Threads that divide the keys among themselves must use the same permutation.
         Operation::FillUniqueRandom
         | Operation::ReadUniqueRandom
-        | Operation::DeleteUniqueRandom => KeyOrder::Unique,
-        Operation::ReadHot => KeyOrder::Hot,
-        _ => KeyOrder::Uniform,
-    };
-    // Threads that divide the keys among themselves must use the same permutation.
-    let stream = if order == KeyOrder::Unique {
-        0
-    } else {
-        of.thread
-    };
-    let seed = stream_seed(of.seed, of.index, stream);
-    KeyStream::new(order, num, seed, of.share)
+        | Operation::DeleteUniqueRandom => KeyStream::unique(num, seed(0), of.share),
+        Operation::ReadHot => KeyStream::uniform(num.div_ceil(100), seed(of.thread)),
+        _ => KeyStream::uniform(num, seed(of.thread)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hot_keys_are_the_first_hundredth() {
+        let of = StreamOf {
+            share: (0, 1),
+            index: 0,
+            thread: 0,
+            seed: 3,
+        };
+        let mut stream = key_stream(1050, Operation::ReadHot, of);
+        let keys: Vec<u64> = (0..1000).map(|_| stream.next_key()).collect();
+        assert!(keys.iter().all(|&key| key < 11) && keys.contains(&10));
+    }
 }
