@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::protocol::{KeyDistribution, SizeDistribution};
 use crate::random::{range_weights, Sizes};
 
-use super::{positive, require, Checked};
+use super::{positive, require, share, Checked};
 
 /// Above this, and very close to 1, the formula of a Zipfian loses its digits.
 const THETA_MAX: f64 = 10.0;
@@ -206,8 +206,7 @@ impl Checks<'_> {
     }
 
     fn share(&self, name: &str, value: f64) -> Checked {
-        let sensible = value > 0.0 && value <= 1.0;
-        self.holds(sensible, name, value, "above 0, at most 1")
+        share(&format!("{}.{name}", self.field), value)
     }
 
     fn positive(&self, name: &str, value: f64) -> Checked {

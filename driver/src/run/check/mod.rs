@@ -24,50 +24,33 @@ const VALUE_BYTES_MAX: usize = 64 << 20;
 /// The most databases, and the most column families of each.
 const PARTS_MAX: usize = 256;
 type Checked = Result<(), Failure>;
+/// What a request calls a field of the phase that is checked.
+type Field<'a> = dyn Fn(&str) -> String + 'a;
 
 /// Sizes, phases and their combination must make sense.
 pub fn workload(workload: &Workload) -> Checked {
     keys::keys(workload)?;
     let value_bytes = workload.value_bytes;
     within(0..=VALUE_BYTES_MAX, "workload.value_bytes", value_bytes)?;
-    let ratio = workload.compression_ratio;
-    let sensible = ratio > 0.0 && ratio <= 1.0;
-    require(
-        sensible,
-        "workload.compression_ratio",
-        ratio,
-        "above 0, at most 1",
-    )?;
+    share("workload.compression_ratio", workload.compression_ratio)?;
     require(workload.num > 0, "workload.num", workload.num, "at least 1")?;
     within(1..=PARTS_MAX, "workload.databases", workload.databases)?;
     let families = workload.column_families;
     within(1..=PARTS_MAX, "workload.column_families", families)?;
-    let count = workload.phases.len();
-    let phases = format!("1 to {} phases", Version::PHASES_MAX);
-    require(
-        (1..=Version::PHASES_MAX).contains(&count),
-        "workload.phases",
-        count,
-        &phases,
-    )?;
-    workload
-        .phases
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, each)| phase(index, each))
+    let (count, most) = (workload.phases.len(), Version::PHASES_MAX);
+    let sensible = (1..=most).contains(&count);
+    let allowed = format!("1 to {most} phases");
+    require(sensible, "workload.phases", count, &allowed)?;
+    let mut phases = workload.phases.iter().enumerate();
+    phases.try_for_each(|(index, each)| phase(index, each))
 }
 
 fn phase(index: usize, phase: &Phase) -> Checked {
     let field = |name: &str| format!("workload.phases[{index}].{name}");
-    let does = [
-        ("operation", phase.operation.is_some()),
-        ("mix", phase.mix.is_some()),
-        ("replay", phase.replay.is_some()),
-    ];
-    let given: Vec<&str> = does
-        .iter()
-        .filter_map(|(name, given)| given.then_some(*name))
-        .collect();
+    let mut given = Vec::new();
+    given.extend(phase.operation.map(|_| "operation"));
+    given.extend(phase.mix.as_ref().map(|_| "mix"));
+    given.extend(phase.replay.as_ref().map(|_| "replay"));
     if phase.kind == PhaseKind::Settle {
         let name = *given.first().unwrap_or(&"operation");
         let allowed = "none in a settle phase";
@@ -79,7 +62,7 @@ fn phase(index: usize, phase: &Phase) -> Checked {
     let name = *given.get(1).unwrap_or(&"operation");
     require(given.len() == 1, &field(name), found, allowed)?;
     if let Some(replay) = &phase.replay {
-        return self::replay(index, phase, replay);
+        return self::replay(&field, phase, replay);
     }
     size(phase, &field)?;
     if let Some(each) = &phase.mix {
@@ -97,8 +80,7 @@ fn phase(index: usize, phase: &Phase) -> Checked {
 }
 
 /// What a phase that replays a trace must satisfy. It needs no size: the trace has one.
-fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
-    let field = |name: &str| format!("workload.phases[{index}].{name}");
+fn replay(field: &Field<'_>, phase: &Phase, replay: &Replay) -> Checked {
     let alone = "none in a phase that replays a trace";
     let others = [
         ("rate_ops_s", phase.rate_ops_s.is_none()),
@@ -121,50 +103,33 @@ fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
 }
 
 /// Companions must have names of their own and something to do for as long as the phase lasts.
-fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
+fn companions(phase: &Phase, field: &Field<'_>) -> Checked {
     let companions = &phase.companions;
     let writer = phase.operation == Some(Operation::ReadWhileWriting);
     let alone = companions.is_empty() || !writer;
     let allowed = "none: readwhilewriting has its writer";
     require(alone, &field("companions"), companions.len(), allowed)?;
-    let threads = companions.iter().fold(phase.threads, |sum, companion| {
-        sum.saturating_add(companion.threads)
-    });
-    let allowed = format!("1 to {} with those of the phase", Version::THREADS_MAX);
-    require(
-        threads <= Version::THREADS_MAX,
-        &field("companions"),
-        threads,
-        &allowed,
-    )?;
+    let most = Version::THREADS_MAX;
+    let beside = companions.iter().map(|companion| companion.threads);
+    let threads = beside.fold(phase.threads, usize::saturating_add);
+    let allowed = format!("1 to {most} with those of the phase");
+    require(threads <= most, &field("companions"), threads, &allowed)?;
     for (number, companion) in companions.iter().enumerate() {
         let part = |name: &str| field(&format!("companions[{number}].{name}"));
         let name = &companion.name;
         let twice = companions[..number].iter().any(|other| other.name == *name);
         let unique = !twice && !name.is_empty();
-        require(
-            unique,
-            &part("name"),
-            name,
-            "a name that no other companion has",
-        )?;
+        let allowed = "a name that no other companion has";
+        require(unique, &part("name"), name, allowed)?;
         let one = companion.operation.is_some() != companion.mix.is_some();
-        require(
-            one,
-            &part("operation"),
-            "none or two",
-            "one of operation and mix",
-        )?;
+        let allowed = "one of operation and mix";
+        require(one, &part("operation"), "none or two", allowed)?;
         require(companion.threads > 0, &part("threads"), 0, "at least 1")?;
         positive(&part("rate_ops_s"), companion.rate_ops_s.unwrap_or(1.0))?;
         // `readwhilewriting` would need a writer of its own.
         let pair = companion.operation == Some(Operation::ReadWhileWriting);
-        require(
-            !pair,
-            &part("operation"),
-            "readwhilewriting",
-            "an operation of one kind",
-        )?;
+        let allowed = "an operation of one kind";
+        require(!pair, &part("operation"), "readwhilewriting", allowed)?;
         if let Some(each) = &companion.mix {
             mix(&part("mix"), each)?;
         }
@@ -184,12 +149,8 @@ fn rate(rate: &Rate, field: &str) -> Checked {
             let part = |name: &str| format!("{field}.{name}");
             positive(&part("mean_ops_s"), *mean_ops_s)?;
             positive(&part("period_s"), *period_s)?;
-            require(
-                offset_s.is_finite(),
-                &part("offset_s"),
-                offset_s,
-                "a number",
-            )?;
+            let finite = offset_s.is_finite();
+            require(finite, &part("offset_s"), offset_s, "a number")?;
             let sensible = (0.0..=*mean_ops_s).contains(amplitude_ops_s);
             let allowed = "0 to mean_ops_s";
             require(sensible, &part("amplitude_ops_s"), amplitude_ops_s, allowed)
@@ -210,7 +171,7 @@ fn rate(rate: &Rate, field: &str) -> Checked {
 }
 
 /// A phase must end at some time; a replay ends with its trace.
-fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
+fn size(phase: &Phase, field: &Field<'_>) -> Checked {
     let twice = phase.operations_per_thread.is_some() && phase.operations.is_some();
     let allowed = "one of operations and operations_per_thread";
     require(!twice, &field("operations"), "both", allowed)?;
@@ -237,17 +198,15 @@ pub fn interval(request: &RunRequest) -> Checked {
 pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
     within(0..=RunRequest::SLICES_MAX, "slices", slices)?;
-    let replays = |phase: &&Phase| phase.replay.is_some();
-    if let Some(phase) = request.workload.phases.iter().find(replays) {
-        let allowed = format!("0, because phase {} replays a trace", phase.name);
-        require(slices == 0, "slices", slices, &allowed)?;
-    }
-    let paced = |phase: &&Phase| {
+    for phase in &request.workload.phases {
         let beside = phase.companions.iter().any(|c| c.rate_ops_s.is_some());
-        phase.rate_ops_s.is_some() || phase.rate.is_some() || beside
-    };
-    if let Some(phase) = request.workload.phases.iter().find(paced) {
-        let allowed = format!("0, because phase {} has a rate", phase.name);
+        let paced = phase.rate_ops_s.is_some() || phase.rate.is_some() || beside;
+        let why = match (&phase.replay, paced) {
+            (Some(_), _) => "replays a trace",
+            (None, true) => "has a rate",
+            (None, false) => continue,
+        };
+        let allowed = format!("0, because phase {} {why}", phase.name);
         require(slices == 0, "slices", slices, &allowed)?;
     }
     Ok(())
@@ -275,6 +234,12 @@ pub fn require(holds: bool, field: &str, found: impl Display, allowed: &str) -> 
 pub fn within<T: PartialOrd + Display>(range: RangeInclusive<T>, field: &str, found: T) -> Checked {
     let allowed = format!("{} to {}", range.start(), range.end());
     require(range.contains(&found), field, found, &allowed)
+}
+
+/// `invalid` for `field` unless `found` is a share that is not empty.
+pub fn share(field: &str, found: f64) -> Checked {
+    let sensible = found > 0.0 && found <= 1.0;
+    require(sensible, field, found, "above 0, at most 1")
 }
 
 /// `invalid` for `field` unless `found` is a number above 0.
