@@ -21,6 +21,13 @@ impl Version {
         Version(origin << COUNT_BITS | count)
     }
 
+    /// Another write of the same thread in the same phase.
+    #[inline]
+    #[must_use]
+    pub fn with_count(self, count: u64) -> Self {
+        Version(self.origin() << COUNT_BITS | count)
+    }
+
     /// Phase and thread together.
     #[inline]
     pub fn origin(self) -> u64 {

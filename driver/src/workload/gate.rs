@@ -63,7 +63,8 @@ impl State {
 /// The gate of one phase.
 #[derive(Debug)]
 pub struct Gate {
-    ticks: Ticks,
+    /// The clock of its threads.
+    pub ticks: Ticks,
     threads: usize,
     /// For each thread, whether it has to come back before it has finished its grant.
     come_back: Vec<Flag>,
@@ -232,32 +233,13 @@ pub struct Grant {
     pub origin: u64,
 }
 
-/// The flags that make a thread stop early.
-#[derive(Debug, Clone, Copy)]
-pub struct StopFlags<'a> {
-    cancelled: &'a AtomicBool,
-    come_back: &'a AtomicBool,
-}
-
-impl StopFlags<'_> {
-    /// Whether the tuner cancelled the run.
-    pub fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-
-    /// Whether the tuner cancelled the run or the gate calls the thread back.
-    #[inline]
-    pub fn any(&self) -> bool {
-        self.come_back.load(Ordering::Relaxed) || self.cancelled()
-    }
-}
-
 /// One thread at the gate. It is dropped when the thread leaves, for whatever reason.
 #[derive(Debug)]
 pub struct Member<'a> {
     gate: &'a Gate,
     thread: usize,
     cancelled: &'a AtomicBool,
+    come_back: &'a AtomicBool,
 }
 
 impl<'a> Member<'a> {
@@ -267,15 +249,25 @@ impl<'a> Member<'a> {
             gate,
             thread,
             cancelled,
+            come_back: &gate.come_back[thread].0,
         }
     }
 
-    /// The flags that the thread has to check after every operation.
-    pub fn stop_flags(&self) -> StopFlags<'a> {
-        StopFlags {
-            cancelled: self.cancelled,
-            come_back: &self.gate.come_back[self.thread].0,
-        }
+    /// The clock of the gate.
+    pub fn ticks(&self) -> Ticks {
+        self.gate.ticks.clone()
+    }
+
+    /// Whether the tuner cancelled the run.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Says, after every operation, whether the gate calls the thread back or the tuner cancelled
+    /// the run.
+    pub fn stop_signal(&self) -> impl Fn() -> bool + Copy + 'a {
+        let (come_back, cancelled) = (self.come_back, self.cancelled);
+        move || come_back.load(Ordering::Relaxed) || cancelled.load(Ordering::Relaxed)
     }
 
     /// Tick at which all threads were told to leave; `None` if they were not.
@@ -303,7 +295,7 @@ impl<'a> Member<'a> {
             if position.operations >= limits.operations || elapsed_ns >= limits.duration_ns {
                 return None;
             }
-            if state.stopped.is_some() || self.cancelled.load(Ordering::Relaxed) {
+            if state.stopped.is_some() || self.is_cancelled() {
                 position.cut_short = true;
                 return None;
             }
@@ -375,8 +367,8 @@ impl<'a> Member<'a> {
 
     /// Lowers the thread's flag, unless it has to leave.
     fn lower_flag(&self, state: &State) {
-        let flag = &self.gate.come_back[self.thread].0;
-        flag.store(state.stopped.is_some(), Ordering::Relaxed);
+        let stopped = state.stopped.is_some();
+        self.come_back.store(stopped, Ordering::Relaxed);
     }
 
     /// Whether it is one of the phase's own threads.

@@ -1,11 +1,10 @@
 //! The operations: each is prepared outside the clock and performed inside it.
 
 use crate::engine::{Cursor, Result, Session};
-use crate::measure::OperationKind;
 use crate::random::{KeyStream, KeyWriter, Version};
 
 use super::ledger::{KeyState, ThreadLedger};
-use super::read_check::{fingerprint, Notes, ReadSample};
+use super::read_check::{fingerprint, ReadSample};
 use super::values::ThreadValues;
 
 /// Whether an operation was performed.
@@ -65,11 +64,9 @@ impl DataCounts {
 pub trait Action {
     /// Whether [`Action::prepare`] does anything. If it does nothing, an operation starts when the
     /// previous one ends, and the clock is read once for both.
-    const PREPARES: bool;
+    const PREPARES: bool = true;
 
-    /// The types under which latencies are filed, by slot.
-    fn kinds(&self) -> Vec<OperationKind>;
-    /// The slot of the operation that was performed last.
+    /// The slot, among those of the thread's types, of the operation that was performed last.
     #[inline]
     fn slot(&self) -> usize {
         0
@@ -81,16 +78,10 @@ pub trait Action {
     }
 
     /// Chooses the next key and value. Not timed.
-    fn prepare(&mut self);
+    fn prepare(&mut self) {}
+
     /// Calls the engine, and adds the keys and bytes to `counts`. Timed.
     fn perform(&mut self, counts: &mut DataCounts) -> Result<Step>;
-    /// What the thread wrote and read, of the sampled keys.
-    fn into_notes(self) -> Notes
-    where
-        Self: Sized,
-    {
-        Notes::default()
-    }
 }
 
 /// The current key of a thread, in a buffer that every operation reuses.
@@ -123,104 +114,68 @@ impl KeyBuffer {
     }
 }
 
-/// A thread of a phase; part of the version of each value that it writes.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin {
-    /// Position of the phase in the workload.
-    pub phase: usize,
-    /// Position of the thread in the phase.
-    pub thread: usize,
+/// What a thread writes: one value after another, each noted when it is written.
+pub struct Writes<'a> {
+    /// Where the values come from.
+    pub values: ThreadValues<'a>,
+    /// Of the value that was drawn last; before the first, any of the thread.
+    pub version: Version,
+    /// The value that was drawn last.
+    pub value: &'a [u8],
+    /// Number of the value that is drawn next.
+    pub count: u64,
+    /// Notes what is written.
+    pub ledger: &'a mut ThreadLedger,
 }
 
-/// Puts values.
-pub struct Put<'a> {
-    session: Box<dyn Session + 'a>,
-    key: KeyBuffer,
-    values: ThreadValues<'a>,
-    origin: Origin,
-    ledger: ThreadLedger,
-    version: Version,
-    value: &'a [u8],
-    count: u64,
-}
-
-impl<'a> Put<'a> {
-    /// Puts `values`, from number `count` on, and notes them in `ledger`.
-    pub fn new(
-        session: Box<dyn Session + 'a>,
-        key: KeyBuffer,
-        values: ThreadValues<'a>,
-        origin: Origin,
-        count: u64,
-        ledger: ThreadLedger,
-    ) -> Self {
-        Put {
-            session,
-            key,
-            values,
-            origin,
-            ledger,
-            version: Version::new(origin.phase, origin.thread, 0),
-            value: &[],
-            count,
-        }
-    }
-}
-
-impl Action for Put<'_> {
-    const PREPARES: bool = true;
-
-    fn kinds(&self) -> Vec<OperationKind> {
-        vec![OperationKind::Put]
-    }
-
+impl Writes<'_> {
+    /// Draws the next value.
     #[inline]
-    fn prepare(&mut self) {
-        self.key.advance();
-        self.version = Version::new(self.origin.phase, self.origin.thread, self.count);
+    pub fn draw(&mut self) {
+        self.version = self.version.with_count(self.count);
         self.value = self.values.value(self.version);
         self.count += 1;
     }
 
+    /// Notes that the value was written to `key`, which has this number.
     #[inline]
-    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
-        self.session.put(self.key.bytes(), self.value)?;
-        counts.bytes_written += (self.key.bytes().len() + self.value.len()) as u64;
-        self.ledger
-            .note(self.key.index, KeyState::Written(self.version));
-        Ok(Step::Done)
+    pub fn note(&mut self, number: u64, key: &[u8], counts: &mut DataCounts) {
+        counts.bytes_written += (key.len() + self.value.len()) as u64;
+        self.ledger.note(number, KeyState::Written(self.version));
+    }
+}
+
+/// Puts values.
+pub struct Put<'a> {
+    pub session: Box<dyn Session + 'a>,
+    pub key: KeyBuffer,
+    pub writes: Writes<'a>,
+}
+
+impl Action for Put<'_> {
+    #[inline]
+    fn prepare(&mut self) {
+        self.key.advance();
+        self.writes.draw();
     }
 
-    fn into_notes(self) -> Notes {
-        self.ledger.into()
+    #[inline]
+    fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
+        let key = self.key.bytes();
+        self.session.put(key, self.writes.value)?;
+        self.writes.note(self.key.index, key, counts);
+        Ok(Step::Done)
     }
 }
 
 /// Deletes keys.
 pub struct Delete<'a> {
-    session: Box<dyn Session + 'a>,
-    key: KeyBuffer,
-    ledger: ThreadLedger,
-}
-
-impl<'a> Delete<'a> {
-    /// Deletes keys and notes them in `ledger`.
-    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, ledger: ThreadLedger) -> Self {
-        Delete {
-            session,
-            key,
-            ledger,
-        }
-    }
+    pub session: Box<dyn Session + 'a>,
+    pub key: KeyBuffer,
+    pub ledger: &'a mut ThreadLedger,
 }
 
 impl Action for Delete<'_> {
-    const PREPARES: bool = true;
-
-    fn kinds(&self) -> Vec<OperationKind> {
-        vec![OperationKind::Delete]
-    }
-
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
@@ -233,104 +188,62 @@ impl Action for Delete<'_> {
         self.ledger.note(self.key.index, KeyState::Deleted);
         Ok(Step::Done)
     }
-
-    fn into_notes(self) -> Notes {
-        self.ledger.into()
-    }
 }
 
-/// Gets values.
+/// Gets values; some are noted in `reads`.
 pub struct Get<'a> {
-    session: Box<dyn Session + 'a>,
-    key: KeyBuffer,
-    reads: ReadSample,
-    checked: bool,
-}
-
-impl<'a> Get<'a> {
-    /// Gets of the keys of `key`, of which some are noted in `reads`.
-    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, reads: ReadSample) -> Self {
-        Get {
-            session,
-            key,
-            reads,
-            checked: false,
-        }
-    }
+    pub session: Box<dyn Session + 'a>,
+    pub key: KeyBuffer,
+    pub reads: &'a mut ReadSample,
 }
 
 impl Action for Get<'_> {
-    const PREPARES: bool = true;
-
-    fn kinds(&self) -> Vec<OperationKind> {
-        vec![OperationKind::Get]
-    }
-
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
-        self.checked = self.reads.wants(self.key.index);
+        self.reads.wants(self.key.index);
     }
 
     #[inline]
     fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
-        let (mut value_bytes, mut print) = (0, None);
-        let key = self.key.bytes();
-        let found = self.session.get(key, &mut |value| {
-            value_bytes = value.len();
-            print = self.checked.then(|| fingerprint(value));
-        })?;
-        if self.checked {
+        let print = get(&mut *self.session, self.key.bytes(), self.reads, counts)?;
+        if self.reads.checked() {
             self.reads.note(self.key.index, print, None);
         }
-        counts.read(found, key.len() + value_bytes);
         Ok(Step::Done)
     }
-
-    fn into_notes(self) -> Notes {
-        self.reads.into()
-    }
 }
 
-/// Opens a cursor, seeks, and steps.
+/// Gets `key`. Returns the fingerprint of its value if the read is to be checked.
+#[inline]
+pub fn get(
+    session: &mut dyn Session,
+    key: &[u8],
+    reads: &ReadSample,
+    counts: &mut DataCounts,
+) -> Result<Option<u64>> {
+    let (mut value_bytes, mut print) = (0, None);
+    let found = session.get(key, &mut |value| {
+        value_bytes = value.len();
+        print = reads.checked().then(|| fingerprint(value));
+    })?;
+    counts.read(found, key.len() + value_bytes);
+    Ok(print)
+}
+
+/// Opens a cursor, seeks, and steps `nexts` times; some of the entries are noted in `reads`.
 pub struct Seek<'a> {
-    session: Box<dyn Session + 'a>,
-    key: KeyBuffer,
-    nexts: u64,
-    reads: ReadSample,
-    checked: bool,
-}
-
-impl<'a> Seek<'a> {
-    /// Seeks to the keys of `key`, each followed by `nexts` steps; some are noted in `reads`.
-    pub fn new(
-        session: Box<dyn Session + 'a>,
-        key: KeyBuffer,
-        nexts: u64,
-        reads: ReadSample,
-    ) -> Self {
-        Seek {
-            session,
-            key,
-            nexts,
-            reads,
-            checked: false,
-        }
-    }
+    pub session: Box<dyn Session + 'a>,
+    pub key: KeyBuffer,
+    pub nexts: u64,
+    pub reads: &'a mut ReadSample,
 }
 
 impl Action for Seek<'_> {
-    const PREPARES: bool = true;
-
-    fn kinds(&self) -> Vec<OperationKind> {
-        vec![OperationKind::Seek]
-    }
-
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
-        self.checked = self.reads.wants_scan();
-        if self.checked {
+        if self.reads.wants_scan() {
             self.reads.begin_scan(Some(self.key.bytes()));
         }
     }
@@ -349,14 +262,14 @@ impl Action for Seek<'_> {
                 if found || step > 0 {
                     bytes += key.len() + value.len();
                 }
-                if self.checked {
+                if self.reads.checked() {
                     self.reads.note_entry(key, value, &self.key.writer);
                 }
                 if step < self.nexts {
                     entry = cursor.next_entry();
                 }
             }
-            if self.checked && entry.is_none() {
+            if self.reads.checked() && entry.is_none() {
                 self.reads.note_end();
             }
             cursor.status()
@@ -365,70 +278,43 @@ impl Action for Seek<'_> {
         counts.bytes_read += bytes as u64;
         Ok(Step::Done)
     }
-
-    fn into_notes(self) -> Notes {
-        self.reads.into()
-    }
 }
 
-#[inline]
-fn entry_bytes(cursor: &dyn Cursor) -> usize {
-    cursor.key().len() + cursor.value().len()
-}
-
-/// A scan in key order.
+/// Steps of a scan in key order, from the first entry on; some of them are noted in `reads`.
 pub struct Scan<'a> {
-    cursor: Box<dyn Cursor + 'a>,
-    positioned: bool,
-    wraps: bool,
-    keys: KeyWriter,
-    reads: ReadSample,
-    /// Entries since the first one.
-    position: u64,
+    pub cursor: Box<dyn Cursor + 'a>,
+    /// Whether it begins again at the end.
+    pub wraps: bool,
+    /// Writes keys as those of the database.
+    pub keys: KeyWriter,
+    pub reads: &'a mut ReadSample,
+    /// Entries since the first one; `None` before it.
+    pub position: Option<u64>,
 }
 
-impl<'a> Scan<'a> {
-    /// Steps of `cursor` from the first entry on; begins again at the end if `wraps`. Some of its
-    /// entries are noted in `reads`, whose keys are those of `keys`.
-    pub fn new(
-        cursor: Box<dyn Cursor + 'a>,
-        wraps: bool,
-        keys: KeyWriter,
-        reads: ReadSample,
-    ) -> Self {
-        Scan {
-            cursor,
-            positioned: false,
-            wraps,
-            keys,
-            reads,
-            position: 0,
-        }
-    }
-
+impl Scan<'_> {
     /// Moves to the first entry: at the start and, if the scan wraps, again at its end.
     #[cold]
     fn begin(&mut self, counts: &mut DataCounts) -> Result<Step> {
         self.cursor.status()?;
-        if self.positioned {
+        if let Some(position) = self.position {
             self.reads.note_end();
-            self.reads.note_whole(self.position + 1);
+            self.reads.note_whole(position + 1);
             if !self.wraps {
                 return Ok(Step::Exhausted);
             }
         }
         self.cursor.seek_to_first();
-        self.positioned = true;
+        self.position = Some(0);
         if !self.cursor.valid() {
             self.cursor.status()?;
             self.reads.note_whole(0);
             return Ok(Step::Exhausted);
         }
-        self.position = 0;
         self.reads.end_scan();
         let (key, value) = (self.cursor.key(), self.cursor.value());
         self.reads.see(0, key, value, &self.keys);
-        counts.read(true, entry_bytes(&*self.cursor));
+        counts.read(true, key.len() + value.len());
         Ok(Step::Done)
     }
 }
@@ -436,26 +322,16 @@ impl<'a> Scan<'a> {
 impl Action for Scan<'_> {
     const PREPARES: bool = false;
 
-    fn kinds(&self) -> Vec<OperationKind> {
-        vec![OperationKind::Next]
-    }
-
-    fn prepare(&mut self) {}
-
     #[inline]
     fn perform(&mut self, counts: &mut DataCounts) -> Result<Step> {
-        if self.positioned {
+        if let Some(position) = &mut self.position {
             if let Some((key, value)) = self.cursor.next_entry() {
-                self.position += 1;
-                self.reads.see(self.position, key, value, &self.keys);
+                *position += 1;
+                self.reads.see(*position, key, value, &self.keys);
                 counts.read(true, key.len() + value.len());
                 return Ok(Step::Done);
             }
         }
         self.begin(counts)
-    }
-
-    fn into_notes(self) -> Notes {
-        self.reads.into()
     }
 }

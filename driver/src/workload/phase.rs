@@ -4,21 +4,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
-use crate::measure::{IntervalSeries, Progress, Recorders, Ticks};
+use crate::measure::{IntervalSeries, OperationKind, Progress, Recorders, Ticks};
 use crate::protocol::{Interval, Operation, Phase, Workload};
-use crate::random::{stream_seed, KeyWriter};
+use crate::random::{stream_seed, KeyWriter, Version};
 
 use super::arrival::Schedule;
 use super::bulk::HeldCompactions;
 use super::gate::{Event, Gate, Limits, Member};
-use super::ledger::Ledger;
-use super::mix::{MixAction, MixThread};
+use super::ledger::{Ledger, ThreadLedger};
+use super::mix::MixAction;
 use super::observation::{Observation, ThreadObservation};
-use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek};
+use super::operations::{Action, Delete, Get, KeyBuffer, Put, Scan, Seek, Writes};
 use super::read_check::{Notes, ReadSample};
 use super::slices::{Size, Slices};
 use super::streams::{key_stream, StreamOf};
-use super::tasks::{tasks, Plans, Side, Task, Work};
+use super::tasks::{tasks, Side, Task, Work};
 use super::values::Values;
 use super::worker::repeat;
 
@@ -95,25 +95,18 @@ pub fn run_phase(
     phase: &Phase,
     watcher: &mut dyn Watcher,
 ) -> Result<PhaseObservation> {
-    let plans = Plans::new(phase);
-    let tasks = tasks(phase, &plans)?;
+    let tasks = tasks(phase, context.as_one)?;
     let progress: Vec<Progress> = tasks.iter().map(|_| Progress::default()).collect();
-    let ticks = Ticks::default();
     let slices = Slices {
         count: context.slices,
         of: size(phase),
     };
+    let (own, companions) = (phase.threads, tasks.len() - phase.threads);
     let execution = Execution {
         context,
         index,
         phase,
-        gate: Gate::new(
-            ticks.clone(),
-            slices,
-            phase.threads,
-            tasks.len() - phase.threads,
-        ),
-        ticks,
+        gate: Gate::new(Ticks::default(), slices, own, companions),
     };
     let mut slices_over = 0;
     let written = context.as_one.unwrap_or(0);
@@ -140,11 +133,11 @@ pub fn run_phase(
             .enumerate()
             .map(spawn)
             .collect::<Result<Vec<_>>>()?;
-        let companions = workers.split_off(phase.threads);
+        let companions = workers.split_off(own);
         execution.gate.start();
-        let started = execution.ticks.now();
-        let own = &progress[..phase.threads];
-        let series = IntervalSeries::new(index, execution.ticks.clone(), started, own);
+        let ticks = execution.gate.ticks.clone();
+        let started = ticks.now();
+        let series = IntervalSeries::new(index, ticks, started, &progress[..own]);
         let watched = execution.watch(started, series, watcher, held.as_mut());
         if watched.is_err() {
             execution.gate.stop_all();
@@ -179,7 +172,6 @@ struct Execution<'a> {
     context: &'a PhaseContext<'a>,
     index: usize,
     phase: &'a Phase,
-    ticks: Ticks,
     gate: Gate,
 }
 
@@ -198,7 +190,7 @@ impl Execution<'_> {
         let mut slice = 0;
         loop {
             let event = self.gate.next_event(next);
-            let now = self.ticks.now();
+            let now = self.gate.ticks.now();
             match event {
                 Event::Due => {
                     if let Some(held) = &mut held {
@@ -240,67 +232,113 @@ impl Execution<'_> {
             task,
             progress,
         };
-        let result = match task.work {
-            Work::Operation(operation) => self.perform(worker, operation),
-            Work::Mix(plan) => self.repeat(MixAction::new(plan, self.mix_thread(worker)), worker),
+        let mut notes = Notes::default();
+        let result = match &task.work {
+            Work::Operation(operation) => self.perform(worker, *operation, &mut notes),
+            Work::Mix(plan) => {
+                let mix = MixAction::new(
+                    plan,
+                    self.context.database.session(),
+                    KeyWriter::new(self.context.workload),
+                    self.writes(worker, &mut notes.written),
+                    notes.read.insert(ReadSample::new(self.context.ledger)),
+                    stream_seed(self.context.seed, self.index, thread),
+                    task.share,
+                );
+                self.repeat(mix, &plan.kinds, worker)
+            }
         };
         if result.is_err() {
             self.gate.stop_all();
         }
         let mut result = result?;
         result.observed.block_cache = counters.end();
+        result.notes = notes;
         Ok(result)
     }
 
-    fn perform(&self, worker: Worker<'_>, operation: Operation) -> Result<ThreadResult> {
+    fn perform(
+        &self,
+        worker: Worker<'_>,
+        operation: Operation,
+        notes: &mut Notes,
+    ) -> Result<ThreadResult> {
+        let ledger = self.context.ledger;
         let mut session = self.context.database.session();
-        let origin = self.origin(worker);
         let key = self.keys(worker, operation);
-        let ledger = self.context.ledger.thread();
-        let reads = match operation {
-            Operation::ReadMissing => ReadSample::idle(self.context.ledger),
-            _ => ReadSample::new(self.context.ledger),
+        let sample = match operation {
+            Operation::ReadMissing => ReadSample::idle(ledger),
+            _ => ReadSample::new(ledger),
         };
         match operation {
             Operation::ReadSeq => {
                 let own = worker.task.side == Side::Own;
-                let wraps = !own || self.phase.operations_whole().is_none();
-                let keys = KeyWriter::new(self.context.workload);
-                self.repeat(Scan::new(session.cursor()?, wraps, keys, reads), worker)
+                let scan = Scan {
+                    cursor: session.cursor()?,
+                    wraps: !own || self.phase.operations_whole().is_none(),
+                    keys: KeyWriter::new(self.context.workload),
+                    reads: notes.read.insert(sample),
+                    position: None,
+                };
+                self.repeat(scan, &[OperationKind::Next], worker)
             }
             Operation::SeekRandom => {
-                let nexts = self.phase.seek_nexts;
-                self.repeat(Seek::new(session, key, nexts, reads), worker)
+                let seek = Seek {
+                    session,
+                    key,
+                    nexts: self.phase.seek_nexts,
+                    reads: notes.read.insert(sample),
+                };
+                self.repeat(seek, &[OperationKind::Seek], worker)
             }
             Operation::ReadRandom
             | Operation::ReadUniqueRandom
             | Operation::ReadMissing
             | Operation::ReadHot
-            | Operation::ReadWhileWriting => self.repeat(Get::new(session, key, reads), worker),
+            | Operation::ReadWhileWriting => {
+                let get = Get {
+                    session,
+                    key,
+                    reads: notes.read.insert(sample),
+                };
+                self.repeat(get, &[OperationKind::Get], worker)
+            }
             Operation::DeleteRandom | Operation::DeleteUniqueRandom => {
-                self.repeat(Delete::new(session, key, ledger), worker)
+                let delete = Delete {
+                    session,
+                    key,
+                    ledger: notes.written.insert(ledger.thread()),
+                };
+                self.repeat(delete, &[OperationKind::Delete], worker)
             }
             Operation::FillSeq
             | Operation::FillRandom
             | Operation::FillUniqueRandom
             | Operation::Overwrite => {
-                let values = self.context.values.of(self.index, origin.thread);
-                let count = self.place(worker).unwrap_or(0);
-                self.repeat(
-                    Put::new(session, key, values, origin, count, ledger),
-                    worker,
-                )
+                let put = Put {
+                    session,
+                    key,
+                    writes: self.writes(worker, &mut notes.written),
+                };
+                self.repeat(put, &[OperationKind::Put], worker)
             }
         }
     }
 
-    fn origin(&self, worker: Worker<'_>) -> Origin {
-        Origin {
-            phase: self.index,
-            thread: match self.context.as_one {
-                Some(_) => 0,
-                None => worker.thread,
-            },
+    fn writes<'n>(
+        &'n self,
+        worker: Worker<'_>,
+        written: &'n mut Option<ThreadLedger>,
+    ) -> Writes<'n> {
+        // Where all write what one would have written, that is thread 0.
+        let place = self.place(worker);
+        let thread = place.map_or(worker.thread, |_| 0);
+        Writes {
+            values: self.context.values.of(self.index, thread),
+            version: Version::new(self.index, thread, 0),
+            value: &[],
+            count: place.unwrap_or(0),
+            ledger: written.insert(self.context.ledger.thread()),
         }
     }
 
@@ -309,23 +347,6 @@ impl Execution<'_> {
         let before = |thread| self.phase.operations_of(thread).unwrap_or(0);
         let written = self.context.as_one?;
         Some(written + (0..worker.thread).map(before).sum::<u64>())
-    }
-
-    fn mix_thread(&self, worker: Worker<'_>) -> MixThread<'_> {
-        MixThread {
-            session: self.context.database.session(),
-            keys: KeyWriter::new(self.context.workload),
-            values: self
-                .context
-                .values
-                .of(self.index, self.origin(worker).thread),
-            origin: self.origin(worker),
-            share: worker.task.share,
-            seed: stream_seed(self.context.seed, self.index, worker.thread),
-            numbered: self.context.as_one,
-            ledger: self.context.ledger.thread(),
-            reads: ReadSample::new(self.context.ledger),
-        }
     }
 
     fn keys(&self, worker: Worker<'_>, operation: Operation) -> KeyBuffer {
@@ -340,30 +361,38 @@ impl Execution<'_> {
         if let Some(place) = self.place(worker) {
             stream = stream.at(place);
         }
-        if operation == Operation::ReadMissing {
-            KeyBuffer::new(stream, KeyWriter::never_written(workload))
-        } else {
-            KeyBuffer::new(stream, KeyWriter::new(workload))
-        }
+        let writer = match operation {
+            Operation::ReadMissing => KeyWriter::never_written(workload),
+            _ => KeyWriter::new(workload),
+        };
+        KeyBuffer::new(stream, writer)
     }
 
-    fn repeat<A: Action>(&self, mut action: A, worker: Worker<'_>) -> Result<ThreadResult> {
-        let started = self.ticks.now();
-        let (thread, threads) = worker.task.share;
-        let pace = worker.task.pace.clone();
+    /// Repeats `action`, whose types are `kinds`. Companions go on until the phase ends.
+    fn repeat<A: Action>(
+        &self,
+        mut action: A,
+        kinds: &[OperationKind],
+        worker: Worker<'_>,
+    ) -> Result<ThreadResult> {
+        let (ticks, task) = (&self.gate.ticks, worker.task);
+        let ((thread, threads), started) = (task.share, ticks.now());
+        let own = task.side == Side::Own;
+        let operations = self.phase.operations_of(thread).filter(|_| own);
+        let duration_s = self.phase.duration_s.filter(|_| own);
+        let limits = Limits {
+            operations: operations.unwrap_or(u64::MAX),
+            duration_ns: duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+            started,
+        };
+        let pace = task.pace.clone();
         let schedule =
-            pace.map(|pace| Schedule::new(self.ticks.clone(), started, pace, thread, threads));
-        let done = repeat(
-            &mut action,
-            self.limits(worker, started),
-            schedule,
-            &self.ticks,
-            worker.member,
-            worker.progress,
-        )?;
+            pace.map(|pace| Schedule::new(ticks.clone(), started, pace, thread, threads));
+        let (slots, member, progress) = (kinds.len(), worker.member, worker.progress);
+        let done = repeat(&mut action, slots, &limits, schedule, member, progress)?;
         let mut latencies = Recorders::default();
-        for (kind, recorder) in action.kinds().into_iter().zip(&done.recorders) {
-            latencies.of(kind).add(recorder);
+        for (kind, recorder) in kinds.iter().zip(&done.recorders) {
+            latencies.of(*kind).add(recorder);
         }
         Ok(ThreadResult {
             started,
@@ -375,21 +404,8 @@ impl Execution<'_> {
                 counts: done.counts,
                 block_cache: None,
             },
-            notes: action.into_notes(),
+            notes: Notes::default(),
         })
-    }
-
-    /// Companions run until the phase ends.
-    fn limits(&self, worker: Worker<'_>, started: u64) -> Limits {
-        let (thread, _) = worker.task.share;
-        let own = worker.task.side == Side::Own;
-        let operations = self.phase.operations_of(thread).filter(|_| own);
-        let duration_s = self.phase.duration_s.filter(|_| own);
-        Limits {
-            operations: operations.unwrap_or(u64::MAX),
-            duration_ns: duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
-            started,
-        }
     }
 }
 
@@ -414,7 +430,7 @@ fn observe(
     let started = own.iter().map(|result| result.started).min().unwrap_or(0);
     let ended = own.iter().map(|result| result.ended).max().unwrap_or(0);
     let origin = started + execution.gate.paused_between(started, ended);
-    let elapsed_s = execution.ticks.seconds_between(origin, ended);
+    let elapsed_s = execution.gate.ticks.seconds_between(origin, ended);
     let (observed, notes): (Vec<_>, Vec<_>) = results
         .into_iter()
         .map(|result| (result.observed, result.notes))

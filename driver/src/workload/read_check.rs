@@ -41,10 +41,10 @@ struct Answer {
 pub struct ReadSample {
     seed: u64,
     mask: u64,
-    idle: bool,
     /// Reads of sampled keys of which one is checked: more than 1 where the keys are few.
     stride: u64,
     reads: u64,
+    checked: bool,
     pending: Option<Answer>,
     answers: HashMap<Answer, u64>,
     scans: u64,
@@ -85,9 +85,9 @@ impl ReadSample {
         ReadSample {
             seed: ledger.seed(),
             mask: ledger.mask(),
-            idle: false,
             stride: (KEPT_ONE_IN / (ledger.mask() + 1).min(KEPT_ONE_IN)).max(1),
             reads: 0,
+            checked: false,
             pending: None,
             answers: HashMap::new(),
             scans: 0,
@@ -101,9 +101,15 @@ impl ReadSample {
     /// counted.
     pub fn idle(ledger: &Ledger) -> Self {
         ReadSample {
-            idle: true,
+            stride: u64::MAX,
             ..ReadSample::new(ledger)
         }
+    }
+
+    /// Whether the read or scan that was last asked about is to be checked.
+    #[inline]
+    pub fn checked(&self) -> bool {
+        self.checked
     }
 
     /// Whether the coming read of key `number` is to be checked. Not timed: what was noted last is
@@ -113,11 +119,10 @@ impl ReadSample {
         if let Some(answer) = self.pending.take() {
             self.keep(answer);
         }
-        if !is_sampled(number, self.seed, self.mask) || self.idle {
-            return false;
-        }
-        self.reads += 1;
-        self.reads.is_multiple_of(self.stride)
+        let sampled = is_sampled(number, self.seed, self.mask);
+        self.reads += u64::from(sampled);
+        self.checked = sampled && self.reads.is_multiple_of(self.stride);
+        self.checked
     }
 
     /// Notes what a read of key `number` returned: the fingerprint of a value, or that it is absent.
@@ -137,7 +142,8 @@ impl ReadSample {
     #[inline]
     pub fn wants_scan(&mut self) -> bool {
         self.scans += 1;
-        self.scans % KEPT_ONE_IN == 1 && self.scanned.len() < SCANS_MAX
+        self.checked = self.scans % KEPT_ONE_IN == 1 && self.scanned.len() < SCANS_MAX;
+        self.checked
     }
 
     /// Notes entry `position` of a scan without an end where that is to be checked: stretches of 32
@@ -265,24 +271,6 @@ pub struct Notes {
     pub written: Option<ThreadLedger>,
     /// Of a thread that reads.
     pub read: Option<ReadSample>,
-}
-
-impl From<ThreadLedger> for Notes {
-    fn from(written: ThreadLedger) -> Self {
-        Notes {
-            written: Some(written),
-            read: None,
-        }
-    }
-}
-
-impl From<ReadSample> for Notes {
-    fn from(read: ReadSample) -> Self {
-        Notes {
-            written: None,
-            read: Some(read),
-        }
-    }
 }
 
 /// Compares what the threads of a phase read with the `ledger` of before it, and with what they

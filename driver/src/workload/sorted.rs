@@ -15,6 +15,7 @@ use super::bulk::HELD;
 use super::ledger::{KeyState, ThreadLedger};
 use super::mix::Records;
 use super::phase::{join, run_phase, PhaseContext, PhaseObservation, Watcher};
+use super::read_check::Notes;
 use super::streams::{key_stream, StreamOf};
 
 /// Entries that are sorted at once, each of which takes 32 bytes of memory until it is written.
@@ -60,7 +61,10 @@ pub fn run_bulk(
     all.observation.elapsed_s += elapsed_s;
     for part in parts {
         all.observation.counts.bytes_written += part.bytes_written;
-        all.notes.push(part.ledger.into());
+        all.notes.push(Notes {
+            written: Some(part.ledger),
+            read: None,
+        });
     }
     Ok(all)
 }
@@ -139,8 +143,7 @@ impl Load<'_> {
     fn numbers(&self) -> Box<dyn Iterator<Item = u64>> {
         if let Some(mix) = &self.phase.mix {
             let records = Records::new(mix, false);
-            let number = move |place| records.number(records.position(place));
-            return Box::new((0..).map(number));
+            return Box::new((0..).map(move |place| records.inserted(place)));
         }
         let of = StreamOf {
             share: (0, 1),

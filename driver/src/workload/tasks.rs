@@ -1,18 +1,20 @@
 //! What each thread of a phase does: first its own threads, then those of each companion.
 
+use std::sync::Arc;
+
 use crate::engine::{EngineError, Result};
-use crate::protocol::{Companion, Mix, Operation, Phase};
+use crate::protocol::{Mix, Operation, Phase};
 
 use super::arrival::Pace;
 use super::mix::MixPlan;
 
 /// What one thread repeats.
-#[derive(Debug, Clone, Copy)]
-pub enum Work<'a> {
+#[derive(Debug, Clone)]
+pub enum Work {
     /// One operation of db_bench.
     Operation(Operation),
-    /// Several operations, drawn at random.
-    Mix(&'a MixPlan),
+    /// Several operations, drawn at random, by a plan that the threads of a group share.
+    Mix(Arc<MixPlan>),
 }
 
 /// The group to which a thread belongs.
@@ -30,7 +32,7 @@ pub enum Side<'a> {
 #[derive(Debug, Clone)]
 pub struct Task<'a> {
     /// What it repeats.
-    pub work: Work<'a>,
+    pub work: Work,
     /// The group to which the thread belongs.
     pub side: Side<'a>,
     /// The thread's number, from 0, in its group, and the number of threads there.
@@ -39,75 +41,47 @@ pub struct Task<'a> {
     pub pace: Option<Pace>,
 }
 
-/// The mixes of a phase, which its threads share.
-#[derive(Debug)]
-pub struct Plans {
-    own: Option<MixPlan>,
-    companions: Vec<Option<MixPlan>>,
-}
-
-impl Plans {
-    /// The mixes of `phase` and of its companions.
-    pub fn new(phase: &Phase) -> Self {
-        let plan = |mix: &Option<Mix>| mix.as_ref().map(MixPlan::new);
-        Plans {
-            own: plan(&phase.mix),
-            companions: phase.companions.iter().map(|c| plan(&c.mix)).collect(),
-        }
-    }
-}
-
-/// The tasks of all threads of `phase`, in the order of their numbers.
-pub fn tasks<'a>(phase: &'a Phase, plans: &'a Plans) -> Result<Vec<Task<'a>>> {
-    let own = work(&phase.name, phase.operation, plans.own.as_ref())?;
-    let mut tasks: Vec<_> = group(own, Side::Own, phase.threads, Pace::of(phase)).collect();
+/// The tasks of all threads of `phase`, in the order of their numbers. `written` is for the plan of
+/// a mix.
+pub fn tasks(phase: &Phase, written: Option<u64>) -> Result<Vec<Task<'_>>> {
+    let work = |name: &str, operation: Option<Operation>, mix: &Option<Mix>| match (operation, mix)
+    {
+        // The writer is a separate thread.
+        (Some(Operation::ReadWhileWriting), _) => Ok(Work::Operation(Operation::ReadRandom)),
+        (Some(operation), _) => Ok(Work::Operation(operation)),
+        (None, Some(mix)) => Ok(Work::Mix(Arc::new(MixPlan::new(mix, written)))),
+        (None, None) => Err(EngineError::failed(format!(
+            "phase {name} has nothing to do"
+        ))),
+    };
+    let own = work(&phase.name, phase.operation, &phase.mix)?;
+    let mut tasks = Vec::new();
+    group(&mut tasks, &own, Side::Own, phase.threads, Pace::of(phase));
     if phase.operation == Some(Operation::ReadWhileWriting) {
         let writes = Work::Operation(Operation::Overwrite);
-        tasks.extend(group(writes, Side::Writer, 1, None));
+        group(&mut tasks, &writes, Side::Writer, 1, None);
     }
-    for (companion, plan) in phase.companions.iter().zip(&plans.companions) {
-        let Companion {
-            name, operation, ..
-        } = companion;
-        let pace = companion.rate_ops_s.map(|ops_s| Pace::Constant { ops_s });
-        let beside = work(name, *operation, plan.as_ref())?;
-        tasks.extend(group(
-            beside,
-            Side::Companion(name),
-            companion.threads,
-            pace,
-        ));
+    for each in &phase.companions {
+        let beside = work(&each.name, each.operation, &each.mix)?;
+        let pace = each.rate_ops_s.map(|ops_s| Pace::Constant { ops_s });
+        let side = Side::Companion(&each.name);
+        group(&mut tasks, &beside, side, each.threads, pace);
     }
     Ok(tasks)
 }
 
-/// The tasks of `threads` that do the same.
+/// Adds the tasks of `threads` that do the same.
 fn group<'a>(
-    work: Work<'a>,
+    tasks: &mut Vec<Task<'a>>,
+    work: &Work,
     side: Side<'a>,
     threads: usize,
     pace: Option<Pace>,
-) -> impl Iterator<Item = Task<'a>> {
-    (0..threads).map(move |thread| Task {
-        work,
+) {
+    tasks.extend((0..threads).map(|thread| Task {
+        work: work.clone(),
         side,
         share: (thread, threads),
         pace: pace.clone(),
-    })
-}
-
-fn work<'a>(
-    name: &str,
-    operation: Option<Operation>,
-    plan: Option<&'a MixPlan>,
-) -> Result<Work<'a>> {
-    match (operation, plan) {
-        // The writer is a separate thread.
-        (Some(Operation::ReadWhileWriting), _) => Ok(Work::Operation(Operation::ReadRandom)),
-        (Some(operation), _) => Ok(Work::Operation(operation)),
-        (None, Some(plan)) => Ok(Work::Mix(plan)),
-        (None, None) => Err(EngineError::failed(format!(
-            "phase {name} has nothing to do"
-        ))),
-    }
+    }));
 }

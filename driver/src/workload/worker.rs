@@ -2,7 +2,7 @@
 //! limits or is stopped. An open loop also files what was due by then and never began.
 
 use crate::engine::Result;
-use crate::measure::{Progress, Recorder, Ticks};
+use crate::measure::{Progress, Recorder};
 
 use super::arrival::Schedule;
 use super::gate::{Limits, Member, Position};
@@ -23,31 +23,31 @@ pub struct LoopResult {
     pub counts: DataCounts,
 }
 
-/// Repeats `action` within `limits`, slice by slice: an open loop if there is a `schedule`, else a
-/// closed loop.
+/// Repeats `action`, which has so many slots, within `limits`, slice by slice: an open loop if there
+/// is a `schedule`, else a closed loop.
 pub fn repeat<A: Action>(
     action: &mut A,
-    limits: Limits,
+    slots: usize,
+    limits: &Limits,
     schedule: Option<Schedule>,
-    ticks: &Ticks,
     member: &Member<'_>,
     progress: &Progress,
 ) -> Result<LoopResult> {
     match schedule {
-        None => closed_loop(action, &limits, ticks, member, progress),
-        Some(schedule) => open_loop(action, schedule, &limits, ticks, member, progress),
+        None => closed_loop(action, slots, limits, member, progress),
+        Some(schedule) => open_loop(action, slots, schedule, limits, member, progress),
     }
 }
 
 fn closed_loop<A: Action>(
     action: &mut A,
+    slots: usize,
     limits: &Limits,
-    ticks: &Ticks,
     member: &Member<'_>,
     progress: &Progress,
 ) -> Result<LoopResult> {
-    let mut done = LoopResult::begun(limits.started, action.kinds().len());
-    let flags = member.stop_flags();
+    let (ticks, must_stop) = (member.ticks(), member.stop_signal());
+    let mut done = LoopResult::begun(limits.started, slots);
     while let Some(grant) = member.next_grant(limits, &mut done.position) {
         let timed = grant.until_ns != u64::MAX;
         while done.position.operations < grant.operations {
@@ -64,7 +64,7 @@ fn closed_loop<A: Action>(
                 member.give_back(grant.operations - done.position.operations);
                 return Ok(done);
             }
-            if flags.any() {
+            if must_stop() {
                 done.count(action.slot(), member.corrected_ns(start, end), progress);
                 break;
             }
@@ -80,21 +80,21 @@ fn closed_loop<A: Action>(
 
 fn open_loop<A: Action>(
     action: &mut A,
+    slots: usize,
     mut schedule: Schedule,
     limits: &Limits,
-    ticks: &Ticks,
     member: &Member<'_>,
     progress: &Progress,
 ) -> Result<LoopResult> {
-    let mut done = LoopResult::begun(limits.started, action.kinds().len());
-    let flags = member.stop_flags();
+    let (ticks, must_stop) = (member.ticks(), member.stop_signal());
+    let mut done = LoopResult::begun(limits.started, slots);
     let now_ns = || ticks.ns_between(limits.started, ticks.now());
     let mut over = false;
     while done.position.operations < limits.operations {
         action.prepare();
-        let stop = || flags.any() || now_ns() >= limits.duration_ns;
+        let stop = || must_stop() || now_ns() >= limits.duration_ns;
         let Some(intended_ns) = schedule.wait(stop) else {
-            done.position.cut_short = flags.any();
+            done.position.cut_short = must_stop();
             over = true;
             break;
         };
@@ -111,7 +111,7 @@ fn open_loop<A: Action>(
         done.count(action.slot(), latency_ns, progress);
     }
     done.position.ended = ticks.now();
-    if over && !flags.cancelled() {
+    if over && !member.is_cancelled() {
         let ended_ns = ticks.ns_between(limits.started, done.position.ended);
         // A companion may notice late that its phase is over.
         let stopped = member.stopped().unwrap_or(done.position.ended);
@@ -171,7 +171,7 @@ impl LoopResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{OperationKind, Recorders};
+    use crate::measure::{OperationKind, Recorders, Ticks};
     use crate::workload::arrival::Pace;
     use crate::workload::gate::{Event, Gate};
     use crate::workload::slices::{Size, Slices};
@@ -184,14 +184,6 @@ mod tests {
     }
 
     impl Action for Stumble {
-        const PREPARES: bool = true;
-
-        fn kinds(&self) -> Vec<OperationKind> {
-            vec![OperationKind::Get]
-        }
-
-        fn prepare(&mut self) {}
-
         fn perform(&mut self, _counts: &mut DataCounts) -> Result<Step> {
             std::thread::sleep(Duration::from_millis(std::mem::take(&mut self.millis)));
             Ok(Step::Done)
@@ -221,7 +213,7 @@ mod tests {
         let done = std::thread::scope(|scope| {
             scope.spawn(|| gate.start());
             member.arrive();
-            repeat(&mut stumble, limits, schedule, &ticks, &member, &progress).unwrap()
+            repeat(&mut stumble, 1, &limits, schedule, &member, &progress).unwrap()
         });
         let mut all = Recorders::default();
         all.of(OperationKind::Get).add(&done.recorders[0]);
@@ -283,14 +275,7 @@ mod tests {
             let mut action = Stumble {
                 millis: if thread == 1 { millis } else { 10 },
             };
-            let done = repeat(
-                &mut action,
-                limits,
-                None,
-                &ticks,
-                &member,
-                &progress[thread],
-            );
+            let done = repeat(&mut action, 1, &limits, None, &member, &progress[thread]);
             let done = done.unwrap();
             assert_eq!(done.position.operations, 1000);
             let mut all = Recorders::default();
@@ -347,14 +332,6 @@ mod tests {
     }
 
     impl Action for Slow<'_> {
-        const PREPARES: bool = true;
-
-        fn kinds(&self) -> Vec<OperationKind> {
-            vec![OperationKind::Put]
-        }
-
-        fn prepare(&mut self) {}
-
         fn perform(&mut self, _counts: &mut DataCounts) -> Result<Step> {
             std::thread::sleep(Duration::from_micros(200));
             self.returned.fetch_add(1, Ordering::SeqCst);
@@ -387,10 +364,10 @@ mod tests {
                 let mut slow = Slow {
                     returned: &returned,
                 };
-                let (ticks, member, progress) = (&ticks, &member, &progress);
+                let (member, progress) = (&member, &progress);
                 scope.spawn(move || {
                     member.arrive();
-                    repeat(&mut slow, limits, schedule, ticks, member, progress).unwrap()
+                    repeat(&mut slow, 1, &limits, schedule, member, progress).unwrap()
                 });
                 gate.start();
                 loop {

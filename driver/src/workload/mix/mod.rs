@@ -4,6 +4,6 @@ mod action;
 mod plan;
 mod records;
 
-pub use action::{MixAction, MixThread};
+pub use action::MixAction;
 pub use plan::MixPlan;
 pub use records::Records;

@@ -15,18 +15,21 @@ pub struct MixPlan {
     /// Share of the draws in which the key decides the operation.
     pub operation_by_key: f64,
     /// Operation types under which latencies are filed, by slot.
-    kinds: Vec<OperationKind>,
+    pub kinds: Vec<OperationKind>,
     /// Chooses keys; `None` if no operation needs one.
     pub chooser: Option<KeyChooser>,
     /// How many entries a scan reads.
     pub scan_lengths: Sizes,
     /// The keys that exist.
     pub records: Records,
+    /// Set if the value of an insert follows from its number, and not from who performs it: how
+    /// many were done before the mix began.
+    pub written: Option<u64>,
 }
 
 impl MixPlan {
     /// The plan of `mix`, which has been checked.
-    pub fn new(mix: &Mix) -> Self {
+    pub fn new(mix: &Mix, written: Option<u64>) -> Self {
         let mut kinds: Vec<OperationKind> = Vec::new();
         let operations = mix.operations.keys().map(|operation| {
             let kind = kind(*operation);
@@ -55,12 +58,8 @@ impl MixPlan {
                 None => Sizes::always(1),
             },
             records: Records::new(mix, inserts && watched),
+            written,
         }
-    }
-
-    /// Operation types under which latencies are filed, by slot.
-    pub fn kinds(&self) -> &[OperationKind] {
-        &self.kinds
     }
 
     /// The operation that is picked by 64 random bits, and its slot.

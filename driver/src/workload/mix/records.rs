@@ -58,7 +58,7 @@ impl Records {
     pub fn number(&self, position: u64) -> u64 {
         match position.checked_sub(self.records) {
             None => self.first + position,
-            Some(insert) => self.insert_from + insert,
+            Some(insert) => self.inserted(insert),
         }
     }
 
@@ -88,10 +88,10 @@ impl Records {
         insert
     }
 
-    /// The position of an insert.
+    /// The number of the key of an insert.
     #[inline]
-    pub fn position(&self, insert: u64) -> u64 {
-        self.records + insert
+    pub fn inserted(&self, insert: u64) -> u64 {
+        self.insert_from + insert
     }
 
     /// Insert number `insert` is done. Its key exists once all earlier inserts are done, too.
@@ -102,19 +102,12 @@ impl Records {
         }
         // If two threads finish at the same time, one of them sees both inserts: each writes its
         // own slot before it reads the other's, and the order is sequentially consistent.
-        self.slot(insert).store(insert + 1, Ordering::SeqCst);
-        let mut next = self.acknowledged.0.load(Ordering::SeqCst);
-        while self.slot(next).load(Ordering::SeqCst) == next + 1 {
-            let (from, to) = (next, next + 1);
-            next = match self.acknowledged.0.compare_exchange(
-                from,
-                to,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            ) {
-                Ok(_) => to,
-                Err(current) => current,
-            };
+        let (order, acknowledged) = (Ordering::SeqCst, &self.acknowledged.0);
+        self.slot(insert).store(insert + 1, order);
+        let mut next = acknowledged.load(order);
+        while self.slot(next).load(order) == next + 1 {
+            let advanced = acknowledged.compare_exchange(next, next + 1, order, order);
+            next = advanced.map_or_else(|current| current, |_| next + 1);
         }
     }
 
@@ -127,23 +120,11 @@ impl Records {
     /// key.
     #[inline]
     pub fn claim_oldest(&self) -> Option<u64> {
-        let live = self.live();
-        let mut begin = live.begin;
-        loop {
-            if begin + 1 >= live.end {
-                return None;
-            }
-            let claimed = self.begin.0.compare_exchange_weak(
-                begin,
-                begin + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            match claimed {
-                Ok(_) => return Some(begin),
-                Err(current) => begin = current,
-            }
-        }
+        let end = self.live().end;
+        let next = |begin| (begin + 1 < end).then_some(begin + 1);
+        let begin = &self.begin.0;
+        let claimed = begin.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+        claimed.ok()
     }
 
     fn slot(&self, insert: u64) -> &AtomicU64 {

@@ -19,6 +19,24 @@ fn workload(more: serde_json::Value) -> Workload {
     serde_json::from_value(all).unwrap()
 }
 
+impl From<ThreadLedger> for Notes {
+    fn from(written: ThreadLedger) -> Self {
+        Notes {
+            written: Some(written),
+            read: None,
+        }
+    }
+}
+
+impl From<ReadSample> for Notes {
+    fn from(read: ReadSample) -> Self {
+        Notes {
+            written: None,
+            read: Some(read),
+        }
+    }
+}
+
 fn version(count: u64) -> Version {
     Version::new(0, 0, count)
 }
