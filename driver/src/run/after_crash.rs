@@ -6,12 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::engine::EngineError;
-use crate::measure::{directory_bytes, ProcessCounters};
-use crate::protocol::{
-    CheckRequest, ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, Workload,
-};
-use crate::random::KeyWriter;
-use crate::workload::{verify_load, Load, StreamOf, Values};
+use crate::measure::directory_bytes;
+use crate::protocol::{CheckRequest, Message, Operation, PhaseKind};
+use crate::workload::{verify_load, Load, Values};
 
 use super::check::{self, require};
 use super::failure::Failure;
@@ -33,13 +30,8 @@ pub fn check(
     let on_disk = "an engine that keeps its data on disk";
     require(engine.keeps_files(), "engine.name", name, on_disk)?;
     let (directory, durability) = (&request.directory, request.workload.durability);
-    let there = directory.is_dir();
-    require(
-        there,
-        "directory",
-        directory.display(),
-        "the folder of a database",
-    )?;
+    let (there, shown) = (directory.is_dir(), directory.display());
+    require(there, "directory", shown, "the folder of a database")?;
     let started = Instant::now();
     let database = engine
         .reopen(directory, &request.options, durability)
@@ -66,25 +58,20 @@ pub fn check(
     })?;
     if recovered.keys_lost + recovered.keys_wrong == 0 {
         return Ok(Usage {
-            rss_bytes_max: ProcessCounters::rss_bytes_max(),
             database_bytes: directory_bytes(directory),
-            stopped_s: 0.0,
+            ..Usage::default()
         });
     }
-    let message = format!(
+    Err(Failure::data_loss(format!(
         "{} of {} acknowledged keys lost, {} keys wrong",
         recovered.keys_lost, expected.acknowledged, recovered.keys_wrong
-    );
-    Err(Failure::reported(
-        Outcome::DataLoss,
-        ErrorReply::new("data_loss", message),
-    ))
+    )))
 }
 
 /// The load of the request, if the number of finished operations determines its keys.
-fn expected(request: &CheckRequest) -> Result<Load, Failure> {
-    let workload: &Workload = &request.workload;
-    let phase: &Phase = &workload.phases[0];
+fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
+    let workload = &request.workload;
+    let phase = &workload.phases[0];
     let field = |name: &str| format!("workload.phases[0].{name}");
     let operation = phase
         .operation
@@ -97,33 +84,28 @@ fn expected(request: &CheckRequest) -> Result<Load, Failure> {
     let single = phase.threads == 1;
     require(single, &field("threads"), phase.threads, "1")?;
     let operations = phase.operations_whole().unwrap_or(0);
-    require(
+    let (sensible, size) = (
         (1..=workload.num).contains(&operations),
-        &field("operations_per_thread"),
-        operations,
-        &format!("1 to {}, so that no key is written twice", workload.num),
-    )?;
+        field("operations_per_thread"),
+    );
+    let allowed = format!("1 to {}, so that no key is written twice", workload.num);
+    require(sensible, &size, operations, &allowed)?;
+    let acknowledged = request.acknowledged;
+    let allowed = format!("at most {operations}, the operations of the load");
     require(
-        request.acknowledged <= operations,
+        acknowledged <= operations,
         "acknowledged",
-        request.acknowledged,
-        &format!("at most {operations}, the operations of the load"),
+        acknowledged,
+        &allowed,
     )?;
-    let seed = match phase.kind {
-        PhaseKind::Load => request.load_seed.unwrap_or(request.seed),
-        _ => request.seed,
-    };
     Ok(Load {
-        stream: StreamOf {
-            share: (0, phase.threads),
-            index: 0,
-            thread: 0,
-            seed,
-        },
+        workload,
         operation,
-        num: workload.num,
-        keys: KeyWriter::new(workload),
+        seed: match phase.kind {
+            PhaseKind::Load => request.load_seed.unwrap_or(request.seed),
+            _ => request.seed,
+        },
         operations,
-        acknowledged: request.acknowledged,
+        acknowledged,
     })
 }

@@ -34,6 +34,11 @@ impl Failure {
         Failure::reported(Outcome::Cancelled, ErrorReply::new("cancelled", message))
     }
 
+    /// The database does not hold what was written.
+    pub fn data_loss(message: String) -> Self {
+        Failure::reported(Outcome::DataLoss, ErrorReply::new("data_loss", message))
+    }
+
     /// The request cannot be carried out.
     pub fn invalid(error: ErrorReply) -> Self {
         Failure::reported(Outcome::Invalid, error)

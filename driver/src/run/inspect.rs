@@ -4,7 +4,6 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::measure::ProcessCounters;
 use crate::protocol::{ErrorReply, InspectRequest, Message, Outcome};
 use crate::trace::inspect::{inspect, InspectError, Progress};
 
@@ -48,11 +47,7 @@ pub fn inspect_trace(
         ),
     })?;
     sink.send(&Message::TraceSummary(Box::new(summary)))?;
-    Ok(Usage {
-        rss_bytes_max: ProcessCounters::rss_bytes_max(),
-        database_bytes: 0,
-        stopped_s: 0.0,
-    })
+    Ok(Usage::default())
 }
 
 fn check_fields(request: &InspectRequest) -> Result<(), Failure> {

@@ -16,16 +16,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::engine::{self, Engine};
-use crate::measure::{directory_bytes, ProcessCounters};
+use crate::measure::{directory_bytes, process_cpu_s, ProcessCounters};
 use crate::protocol::{
-    ErrorReply, Message, OptionDefault, Outcome, ProbeRequest, Request, RunRequest, Workload,
+    EngineRequest, Message, OptionDefault, ProbeRequest, Request, RunRequest, Workload,
     PROTOCOL_VERSION,
 };
 use crate::random::KeyWriter;
-use crate::workload::{verify, Ledger};
+use crate::workload::verify;
 
 use failure::Failure;
-use phases::{Executed, Phases};
+use phases::Phases;
 use turns::Turns;
 
 /// Where messages go. An error means that nobody listens any more.
@@ -55,12 +55,15 @@ pub fn execute(
         Request::InspectTrace(request) => inspect::inspect_trace(request, cancelled, sink),
     };
     match done {
-        Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
+        Ok(usage) => {
+            sink.send(&usage.finished(started))?;
+            Ok(true)
+        }
         Err(Failure::TunerGone(error)) => Err(error),
         Err(Failure::Reported(outcome, error)) => {
             let error = *error;
-            sink.send(&Message::Failed { outcome, error })
-                .map(|()| false)
+            sink.send(&Message::Failed { outcome, error })?;
+            Ok(false)
         }
     }
 }
@@ -74,7 +77,9 @@ pub fn hello() -> Message {
 }
 
 /// What is known only at the end of a run.
+#[derive(Default)]
 struct Usage {
+    /// Peak resident memory before the present peak began.
     rss_bytes_max: u64,
     database_bytes: u64,
     stopped_s: f64,
@@ -85,7 +90,7 @@ impl Usage {
         Message::Finished {
             outcome: "ok".to_owned(),
             elapsed_s: started.elapsed().as_secs_f64() - self.stopped_s,
-            cpu_s: ProcessCounters::now().cpu_s,
+            cpu_s: process_cpu_s(),
             rss_bytes_max: self.rss_bytes_max.max(ProcessCounters::rss_bytes_max()),
             database_bytes: self.database_bytes,
         }
@@ -107,27 +112,25 @@ fn run(
     let ledger = prepared::ledger(request)?;
     page_cache::own(request)?;
     let turns = Turns::new(request.slices, cancelled)?;
-    let mut executed = Phases::new(request, ledger, cancelled, turns).execute(&*engine, sink)?;
+    let mut phases = Phases::new(request, ledger, cancelled, turns);
+    phases.execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
-    executed.send_background_work(&*engine, &request.directory, sink)?;
-    read_back(request, &*engine, &executed, sink)?;
-    prepared::save(request, &executed.ledger)?;
+    phases.send_background_work(&*engine, sink)?;
+    read_back(request, &*engine, &phases, sink)?;
+    prepared::save(request, &phases.ledger)?;
     Ok(Usage {
-        rss_bytes_max: executed.rss_bytes_max,
+        rss_bytes_max: phases.rss_bytes_max,
         database_bytes,
-        stopped_s: executed.stopped_s,
+        stopped_s: phases.turns.stopped_s,
     })
 }
 
-fn load(request: &crate::protocol::EngineRequest) -> Result<Box<dyn Engine>, Failure> {
+fn load(request: &EngineRequest) -> Result<Box<dyn Engine>, Failure> {
     engine::load(&request.name, request.library.as_deref()).map_err(Failure::opening)
 }
 
 /// The engine with as many databases and column families as the workload has.
-fn engine_for(
-    request: &crate::protocol::EngineRequest,
-    workload: &Workload,
-) -> Result<Box<dyn Engine>, Failure> {
+fn engine_for(request: &EngineRequest, workload: &Workload) -> Result<Box<dyn Engine>, Failure> {
     let families = workload.column_families;
     engine::arrange(load(request)?, workload.databases, families).ok_or_else(|| {
         let allowed = format!("1: {} has none", request.name);
@@ -139,32 +142,23 @@ fn engine_for(
 fn read_back(
     request: &RunRequest,
     engine: &dyn Engine,
-    executed: &Executed,
+    phases: &Phases<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
-    let ledger: &Ledger = &executed.ledger;
-    let replayed = &executed.replayed;
-    if !executed.keeps_data || (ledger.is_empty() && replayed.is_empty()) {
+    let (ledger, replayed) = (&phases.ledger, &phases.replayed);
+    if !phases.keeps_data || (ledger.is_empty() && replayed.is_empty()) {
         return Ok(());
     }
+    let (workload, options) = (&request.workload, &request.options);
     let started = Instant::now();
     let database = engine
-        .reopen(
-            &request.directory,
-            &request.options,
-            request.workload.durability,
-        )
+        .reopen(&request.directory, options, workload.durability)
         .map_err(Failure::running)?;
     let reopen_s = started.elapsed().as_secs_f64();
-    let sample = verify(
-        &*database,
-        ledger,
-        &executed.values,
-        KeyWriter::new(&request.workload),
-        request.verify_keys,
-    )
-    .map_err(Failure::running)?
-    .and(replayed.verify(&*database).map_err(Failure::running)?);
+    let (keys, keys_min) = (KeyWriter::new(workload), request.verify_keys);
+    let sample = verify(&*database, ledger, &phases.values, keys, keys_min)
+        .map_err(Failure::running)?
+        .and(replayed.verify(&*database).map_err(Failure::running)?);
     sink.send(&Message::Verified {
         keys_checked: sample.keys_checked,
         keys_lost: sample.keys_lost,
@@ -176,33 +170,23 @@ fn read_back(
     if sample.keys_lost + sample.keys_wrong == 0 {
         return Ok(());
     }
-    let message = format!(
+    Err(Failure::data_loss(format!(
         "{} of {} sampled keys lost, {} wrong",
         sample.keys_lost, sample.keys_checked, sample.keys_wrong
-    );
-    Err(Failure::reported(
-        Outcome::DataLoss,
-        ErrorReply::new("data_loss", message),
-    ))
+    )))
 }
 
 fn probe(request: &ProbeRequest, sink: &mut dyn Sink) -> Result<Usage, Failure> {
     let engine = load(&request.engine)?;
     check::create(&request.directory)?;
     let probe = engine::probe(&*engine, &request.directory).map_err(Failure::opening)?;
-    let options = probe
-        .options
-        .into_iter()
-        .map(|(name, default)| OptionDefault { name, default })
-        .collect();
+    let options = probe.options.into_iter();
     sink.send(&Message::Probed {
         engine: probe.identity,
         compressions: probe.compressions,
-        options,
+        options: options
+            .map(|(name, default)| OptionDefault { name, default })
+            .collect(),
     })?;
-    Ok(Usage {
-        rss_bytes_max: 0,
-        database_bytes: 0,
-        stopped_s: 0.0,
-    })
+    Ok(Usage::default())
 }

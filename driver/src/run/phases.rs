@@ -1,15 +1,12 @@
 //! The phases of a run on an open database, and what is known once it is closed.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
-use crate::protocol::{
-    ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, PhaseReply, Replay, RunRequest,
-};
+use crate::protocol::{Message, Operation, Phase, PhaseKind, PhaseReply, Replay, RunRequest};
 use crate::random::KeyWriter;
 use crate::trace::replay::{
     run_replay, ReplayContext, ReplayError, ReplayObservation, ReplayedKeys,
@@ -28,17 +25,24 @@ use super::turns::Turns;
 use super::wall_clock::WallClock;
 use super::Sink;
 
-/// The phases of one request.
+/// The phases of one request, and what they leave.
 pub struct Phases<'a> {
     request: &'a RunRequest,
     cancelled: &'a AtomicBool,
-    values: Values,
-    ledger: Ledger,
-    replayed: ReplayedKeys,
-    turns: Turns<'a>,
+    /// What the database must hold.
+    pub ledger: Ledger,
+    /// Where its values come from.
+    pub values: Values,
+    /// What the database must hold of the keys that replays wrote.
+    pub replayed: ReplayedKeys,
+    /// Whether the engine keeps data at all (the no-op engine does not).
+    pub keeps_data: bool,
+    /// Peak resident memory over all phases.
+    pub rss_bytes_max: u64,
+    /// When the process stops.
+    pub turns: Turns<'a>,
     wall_clock: WallClock,
     windows: Vec<Window>,
-    rss_bytes_max: u64,
     /// What became of the reads of the phase that ran last; `None` if it had none.
     checked: Option<CheckedReads>,
 }
@@ -71,24 +75,6 @@ impl Performed {
     }
 }
 
-/// The results of all phases, after the database has been closed.
-pub struct Executed {
-    /// What the database must hold.
-    pub ledger: Ledger,
-    /// Where its values came from.
-    pub values: Values,
-    /// What the database must hold of the keys that replays wrote.
-    pub replayed: ReplayedKeys,
-    /// Whether the engine keeps data at all (the no-op engine does not).
-    pub keeps_data: bool,
-    /// Peak resident memory over all phases.
-    pub rss_bytes_max: u64,
-    /// Seconds for which the process was stopped between slices.
-    pub stopped_s: f64,
-    wall_clock: WallClock,
-    windows: Vec<Window>,
-}
-
 impl<'a> Phases<'a> {
     /// The phases of `request` that are still to run; `ledger` has the writes of the phases before
     /// them.
@@ -101,24 +87,21 @@ impl<'a> Phases<'a> {
         Phases {
             request,
             cancelled,
-            values: Values::new(&request.workload, request.load_seed()),
             ledger,
+            values: Values::new(&request.workload, request.load_seed()),
             replayed: ReplayedKeys::new(request.verify_keys),
+            keeps_data: false,
+            rss_bytes_max: 0,
             turns,
             wall_clock: WallClock::default(),
             windows: Vec::new(),
-            rss_bytes_max: 0,
             checked: None,
         }
     }
 
     /// Opens the database, runs every phase that no earlier run has executed, and closes the
     /// database.
-    pub fn execute(
-        mut self,
-        engine: &dyn Engine,
-        sink: &mut dyn Sink,
-    ) -> Result<Executed, Failure> {
+    pub fn execute(&mut self, engine: &dyn Engine, sink: &mut dyn Sink) -> Result<(), Failure> {
         let request = self.request;
         let (directory, options) = (&request.directory, &request.options);
         let durability = request.workload.durability;
@@ -128,7 +111,7 @@ impl<'a> Phases<'a> {
             _ => engine.reopen(directory, options, durability),
         }
         .map_err(Failure::opening)?;
-        let keeps_data = database.keeps_data();
+        self.keeps_data = database.keeps_data();
         sink.send(&Message::Opened {
             engine: database.identity(),
             options_not_taken: database.options_not_taken(),
@@ -160,16 +143,7 @@ impl<'a> Phases<'a> {
                 return Err(Failure::cancelled(&phase.name));
             }
         }
-        Ok(Executed {
-            ledger: self.ledger,
-            values: self.values,
-            replayed: self.replayed,
-            keeps_data,
-            rss_bytes_max: self.rss_bytes_max,
-            stopped_s: self.turns.stopped_s(),
-            wall_clock: self.wall_clock,
-            windows: self.windows,
-        })
+        Ok(())
     }
 
     /// Runs one phase on an open database, and returns that unless the phase `closes` it.
@@ -181,7 +155,11 @@ impl<'a> Phases<'a> {
         closes: bool,
         sink: &mut dyn Sink,
     ) -> Result<(PhaseReply, Option<Box<dyn Database>>), Failure> {
-        let start = self.begin(&*database, index, sink)?;
+        // Every phase begins stopped. Its counters start when it is continued.
+        self.turns.stop(index, SliceOver::default(), None, sink)?;
+        self.wall_clock.look();
+        let (directory, stolen_s) = (&self.request.directory, self.turns.stolen_s());
+        let start = PhaseStart::now(&*database, directory, stolen_s);
         let performed = self.perform(&*database, index, phase, &start, sink)?;
         let cut_short = performed.cut_short();
         let drained = match performed {
@@ -198,7 +176,7 @@ impl<'a> Phases<'a> {
         let (observation, replayed) = match performed {
             Performed::Nothing => (None, None),
             Performed::Operations(observation, notes) => {
-                self.note(end.keeps_data, phase, notes, &observation);
+                self.note(phase, notes, &observation);
                 (Some(observation), None)
             }
             Performed::Trace(trace) => {
@@ -208,7 +186,8 @@ impl<'a> Phases<'a> {
             }
         };
         // From a replay on, the number of keys in the database is not known.
-        let live_bytes = self.ledger.is_whole().then(|| self.live_bytes());
+        let known = self.keeps_data && self.ledger.is_whole();
+        let live_bytes = known.then(|| self.live_bytes());
         let mut reply = phase_reply(phase, &start, &end, observation, live_bytes);
         reply.replay = replayed;
         reply.steal_s = steal_s;
@@ -272,19 +251,6 @@ impl<'a> Phases<'a> {
             .collect()
     }
 
-    /// Every phase begins stopped. Its counters start when it is continued.
-    fn begin(
-        &mut self,
-        database: &dyn Database,
-        index: usize,
-        sink: &mut dyn Sink,
-    ) -> Result<PhaseStart, Failure> {
-        self.turns.stop(index, SliceOver::default(), None, sink)?;
-        self.wall_clock.look();
-        let directory = &self.request.directory;
-        Ok(PhaseStart::now(database, directory, self.turns.stolen_s()))
-    }
-
     /// Performs the operations of the phase, or its trace.
     fn perform(
         &mut self,
@@ -340,15 +306,9 @@ impl<'a> Phases<'a> {
     }
 
     /// Checks what the threads read, and adds what they wrote to the ledger.
-    fn note(
-        &mut self,
-        keeps_data: bool,
-        phase: &Phase,
-        mut notes: Vec<Notes>,
-        observation: &Observation,
-    ) {
+    fn note(&mut self, phase: &Phase, mut notes: Vec<Notes>, observation: &Observation) {
         let workload = &self.request.workload;
-        if keeps_data {
+        if self.keeps_data {
             let in_order = workload.databases * workload.column_families == 1;
             let keys = KeyWriter::new(workload);
             let mut checked = check_reads(&mut notes, &self.ledger, &self.values, keys, in_order);
@@ -394,38 +354,17 @@ impl<'a> Phases<'a> {
         self.ledger
             .estimate(|number, version| keys.write(number).len() + self.values.value_bytes(version))
     }
-}
 
-/// Whether `phase` pays for the work that it leaves behind.
-fn is_charged(phase: &Phase) -> bool {
-    phase.kind == PhaseKind::Measure && phase.writes()
-}
-
-/// A wrong answer fails the run: an engine that may lie must not win by it.
-fn refuse_wrong_reads(phase: &str, reads: &CheckedReads) -> Result<(), Failure> {
-    let Some(example) = &reads.example else {
-        return Ok(());
-    };
-    let message = format!(
-        "phase {phase}: {} of {} checked reads were wrong: {example}",
-        reads.wrong, reads.checked
-    );
-    let error = ErrorReply::new("data_loss", message);
-    Err(Failure::reported(Outcome::DataLoss, error))
-}
-
-impl Executed {
     /// Reports the flushes and compactions of every phase. The engines' logs are complete only
     /// after the database has been closed.
     pub fn send_background_work(
         &mut self,
         engine: &dyn Engine,
-        directory: &Path,
         sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let end_us = unix_us();
         self.wall_clock.look();
-        let set_back = self.wall_clock.was_set_back();
+        let set_back = self.wall_clock.set_back;
         if set_back {
             eprintln!("lsmtune-driver: the wall clock was set back: background work is not known");
         }
@@ -436,15 +375,12 @@ impl Executed {
             let work = if set_back {
                 BackgroundWork::default()
             } else {
-                engine.background_work(directory, window.from_us, to_us)
+                engine.background_work(&self.request.directory, window.from_us, to_us)
             };
+            let (user_bytes, waiting) = (window.user_bytes_written, window.waiting);
             sink.send(&Message::BackgroundWork {
                 index: window.index,
-                write_amplification: write_amplification(
-                    &work,
-                    window.user_bytes_written,
-                    window.waiting,
-                ),
+                write_amplification: write_amplification(&work, user_bytes, waiting),
                 flushes: work.flushes,
                 flush_bytes: work.flush_bytes,
                 compactions: work.compactions,
@@ -457,6 +393,22 @@ impl Executed {
         }
         Ok(())
     }
+}
+
+/// Whether `phase` pays for the work that it leaves behind.
+fn is_charged(phase: &Phase) -> bool {
+    phase.kind == PhaseKind::Measure && phase.writes()
+}
+
+/// A wrong answer fails the run: an engine that may lie must not win by it.
+fn refuse_wrong_reads(phase: &str, reads: &CheckedReads) -> Result<(), Failure> {
+    let Some(example) = &reads.example else {
+        return Ok(());
+    };
+    Err(Failure::data_loss(format!(
+        "phase {phase}: {} of {} checked reads were wrong: {example}",
+        reads.wrong, reads.checked
+    )))
 }
 
 #[cfg(test)]

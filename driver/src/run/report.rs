@@ -49,8 +49,6 @@ impl PhaseStart {
 
 /// Counters at the end of a phase, and what its database said then.
 pub struct PhaseEnd {
-    /// Whether the engine keeps data at all.
-    pub keeps_data: bool,
     reads_by_system_call: bool,
     stall_s: Option<f64>,
     levels: Option<Vec<LevelSize>>,
@@ -71,7 +69,6 @@ impl PhaseEnd {
         drain_s: f64,
         closes: bool,
     ) -> (Self, Option<Box<dyn Database>>) {
-        let keeps_data = database.keeps_data();
         let reads_by_system_call = database.reads_by_system_call();
         let (stall_s, levels) = (database.stall_s(), database.levels());
         let closing = Instant::now();
@@ -82,7 +79,6 @@ impl PhaseEnd {
             (Some(database), 0.0)
         };
         let end = PhaseEnd {
-            keeps_data,
             reads_by_system_call,
             stall_s,
             levels,
@@ -138,7 +134,7 @@ pub fn phase_reply(
         write_amplification: None,
         read_amplification: read_amplification(phase, counts.bytes_read, start, end),
         space_amplification: live_bytes
-            .filter(|_| end.keeps_data && database_bytes_max > 0)
+            .filter(|_| database_bytes_max > 0)
             .and_then(|live_bytes| ratio(database_bytes_max as f64, live_bytes)),
         cpu_us_per_operation: ratio(
             (end.counters.cpu_s - start.counters.cpu_s) * 1e6,

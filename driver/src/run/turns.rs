@@ -17,7 +17,8 @@ pub struct Turns<'a> {
     slices: u32,
     cancelled: &'a AtomicBool,
     ticks: Ticks,
-    stopped_s: f64,
+    /// Seconds for which this process was stopped.
+    pub stopped_s: f64,
     stolen_s: f64,
 }
 
@@ -44,11 +45,6 @@ impl<'a> Turns<'a> {
             PhaseKind::Measure => u64::from(self.slices.max(1)),
             PhaseKind::Load | PhaseKind::Settle | PhaseKind::Warmup => 1,
         }
-    }
-
-    /// Seconds for which this process was stopped.
-    pub fn stopped_s(&self) -> f64 {
-        self.stopped_s
     }
 
     /// Seconds stolen from the machine while this process was not stopped.

@@ -11,11 +11,13 @@ use crate::measure::wall_offset_us;
 /// last longer than this.
 const STEP_US_MIN: i64 = 10_000;
 
-/// Readings of the wall clock during a run: the microseconds by which it is ahead of a clock that
-/// nobody can set.
+/// What is known of the wall clock during a run.
 #[derive(Debug, Default)]
 pub struct WallClock {
-    offsets_us: Vec<i64>,
+    /// Microseconds by which it was last ahead of a clock that nobody can set.
+    offset_us: Option<i64>,
+    /// Whether it was set back between any two looks.
+    pub set_back: bool,
 }
 
 impl WallClock {
@@ -25,15 +27,10 @@ impl WallClock {
     }
 
     fn note(&mut self, offset_us: i64) -> bool {
-        let before = *self.offsets_us.last().unwrap_or(&offset_us);
-        self.offsets_us.push(offset_us);
-        (offset_us - before).abs() >= STEP_US_MIN
-    }
-
-    /// Whether it was set back between any two looks.
-    pub fn was_set_back(&self) -> bool {
-        let steps = self.offsets_us.windows(2).map(|pair| pair[1] - pair[0]);
-        steps.min().is_some_and(|step| step <= -STEP_US_MIN)
+        let before_us = self.offset_us.replace(offset_us);
+        let step_us = before_us.map_or(0, |before_us| offset_us - before_us);
+        self.set_back |= step_us <= -STEP_US_MIN;
+        step_us.abs() >= STEP_US_MIN
     }
 }
 
@@ -44,7 +41,7 @@ mod tests {
     fn looks_at(offsets_us: &[i64]) -> (Vec<bool>, bool) {
         let mut clock = WallClock::default();
         let set = offsets_us.iter().map(|&offset| clock.note(offset));
-        (set.collect(), clock.was_set_back())
+        (set.collect(), clock.set_back)
     }
 
     #[test]
@@ -54,8 +51,8 @@ mod tests {
             assert!(!clock.look());
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        assert!(!clock.was_set_back());
-        assert!(!WallClock::default().was_set_back());
+        assert!(!clock.set_back);
+        assert!(!WallClock::default().set_back);
     }
 
     #[test]

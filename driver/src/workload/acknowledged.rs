@@ -2,8 +2,8 @@
 //! reported as done, and nothing that nobody wrote.
 
 use crate::engine::{Database, EngineError, Result, Session};
-use crate::protocol::Operation;
-use crate::random::{DecodedKey, KeyWriter, Version};
+use crate::protocol::{Operation, Workload};
+use crate::random::{DecodedKey, KeyStream, KeyWriter, Version};
 
 use super::streams::{key_stream, StreamOf};
 use super::values::Values;
@@ -11,21 +11,32 @@ use super::values::Values;
 /// Keys that are looked up between two checks for a cancel.
 const STOP_CHECK: u64 = 256;
 
-/// A load of one thread in which every key is written once.
-#[derive(Debug, Clone)]
-pub struct Load {
-    /// The keys of its thread, in the order of the operations.
-    pub stream: StreamOf,
+/// A load of one thread in which every key is written once: the first phase of a workload.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'a> {
+    /// Its workload.
+    pub workload: &'a Workload,
     /// `fillseq` or `filluniquerandom`.
     pub operation: Operation,
-    /// Keys in the key space.
-    pub num: u64,
-    /// Makes the keys.
-    pub keys: KeyWriter,
+    /// Seed of its keys.
+    pub seed: u64,
     /// Operations of the whole load.
     pub operations: u64,
     /// How many of them were reported as done: the first ones.
     pub acknowledged: u64,
+}
+
+impl Load<'_> {
+    /// The numbers of the keys, in the order of the operations.
+    fn numbers(&self) -> KeyStream {
+        let of = StreamOf {
+            share: (0, 1),
+            index: 0,
+            thread: 0,
+            seed: self.seed,
+        };
+        key_stream(self.workload.num, self.operation, of)
+    }
 }
 
 /// What the database holds of a load.
@@ -47,99 +58,78 @@ pub struct Recovered {
 /// scans the database for keys that were never written.
 pub fn verify_load(
     database: &dyn Database,
-    load: &Load,
+    load: &Load<'_>,
     values: &Values,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recovered> {
     let mut session = database.session();
-    let mut numbers = key_stream(load.num, load.operation, load.stream);
-    let mut keys = load.keys.clone();
+    let (mut numbers, mut keys) = (load.numbers(), KeyWriter::new(load.workload));
     let mut recovered = Recovered::default();
     for count in 0..load.operations {
         if count % STOP_CHECK == 0 && stop() {
             return Err(EngineError::Cancelled);
         }
+        let value = values.value(Version::new(0, 0, count));
+        let mut right = false;
         let key = keys.write(numbers.next_key());
-        let version = Version::new(load.stream.index, load.stream.thread, count);
-        match look_up(&mut *session, key, values.value(version))? {
-            LookUp::Wrong => recovered.keys_wrong += 1,
-            LookUp::Nothing if count < load.acknowledged => recovered.keys_lost += 1,
-            LookUp::Nothing => break,
-            LookUp::Right if count < load.acknowledged => {}
-            LookUp::Right => recovered.keys_beyond += 1,
+        let found = session.get(key, &mut |bytes| right = bytes == value)?;
+        match (found, count < load.acknowledged) {
+            (true, _) if !right => recovered.keys_wrong += 1,
+            (true, true) => {}
+            (true, false) => recovered.keys_beyond += 1,
+            (false, true) => recovered.keys_lost += 1,
+            (false, false) => break,
         }
     }
-    if let Some(scanned) = scan_load(&mut *session, load, values, stop)? {
-        recovered.keys_wrong = recovered.keys_wrong.max(scanned.wrong);
-        recovered.keys_scanned = Some(scanned.found);
-    }
+    scan_load(&mut *session, load, values, stop, &mut recovered)?;
     Ok(recovered)
-}
-
-#[derive(Default)]
-struct Scanned {
-    found: u64,
-    wrong: u64,
 }
 
 const NEVER: u64 = u64::MAX;
 
-/// Compares every entry of the database with the load; `None` if the engine cannot scan it.
+/// Compares every entry of the database with the load, unless the engine cannot scan it.
 fn scan_load(
     session: &mut dyn Session,
-    load: &Load,
+    load: &Load<'_>,
     values: &Values,
     stop: &dyn Fn() -> bool,
-) -> Result<Option<Scanned>> {
+    recovered: &mut Recovered,
+) -> Result<()> {
     // By the number of a key, which of the operations wrote it.
-    let mut written = vec![NEVER; load.num as usize];
-    let mut numbers = key_stream(load.num, load.operation, load.stream);
+    let mut written = vec![NEVER; load.workload.num as usize];
+    let mut numbers = load.numbers();
     for count in 0..load.operations {
         written[numbers.next_key() as usize] = count;
     }
+    let keys = KeyWriter::new(load.workload);
     let mut cursor = session.whole_cursor()?;
     cursor.seek_to_first();
     // The look-ups went well: an engine that cannot even begin has tables without an order.
     if cursor.status().is_err() {
-        return Ok(None);
+        return Ok(());
     }
-    let (mut scanned, mut last, mut entries) = (Scanned::default(), Vec::new(), 0);
+    let (mut scanned, mut wrong, mut last, mut entries) = (0, 0, Vec::new(), 0);
     while cursor.valid() {
         if entries % STOP_CHECK == 0 && stop() {
             return Err(EngineError::Cancelled);
         }
         let key = cursor.key();
         let ordered = entries == 0 || key > &last[..];
-        let of = match load.keys.decode(key) {
+        let of = match keys.decode(key) {
             DecodedKey::Known(number) => written.get(number as usize).copied().unwrap_or(NEVER),
             DecodedKey::Hashed | DecodedKey::Foreign => NEVER,
         };
         let known = of != NEVER && ordered;
-        let version = || Version::new(load.stream.index, load.stream.thread, of);
-        let right = known && values.value(version()) == cursor.value();
-        scanned.found += u64::from(known);
-        scanned.wrong += u64::from(!right);
+        let right = known && values.value(Version::new(0, 0, of)) == cursor.value();
+        scanned += u64::from(known);
+        wrong += u64::from(!right);
         entries += 1;
         last.clear();
         last.extend_from_slice(key);
         cursor.next();
     }
     cursor.status()?;
-    Ok(Some(scanned))
-}
-
-enum LookUp {
-    Nothing,
-    Right,
-    Wrong,
-}
-
-fn look_up(session: &mut dyn Session, key: &[u8], value: &[u8]) -> Result<LookUp> {
-    let mut right = false;
-    let found = session.get(key, &mut |bytes| right = bytes == value)?;
-    Ok(match (found, right) {
-        (false, _) => LookUp::Nothing,
-        (true, true) => LookUp::Right,
-        (true, false) => LookUp::Wrong,
-    })
+    recovered.keys_wrong = recovered.keys_wrong.max(wrong);
+    recovered.keys_scanned = Some(scanned);
+    Ok(())
 }

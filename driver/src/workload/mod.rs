@@ -28,6 +28,5 @@ pub use observation::{Observation, ThreadObservation};
 pub use phase::{run_phase, PhaseContext, SliceOver, Watcher};
 pub use read_check::{check_reads, CheckedReads, Notes};
 pub use sorted::run_bulk;
-pub use streams::StreamOf;
 pub use values::Values;
 pub use verify::{verify, Verification};
