@@ -64,6 +64,21 @@ fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
     }
 }
 
+/// Their checked reads were left out beside reads of keys that were never written.
+#[test]
+fn reads_of_companions_are_checked_and_counted_whatever_the_phase_reads() {
+    let gets = json!([{"name": "gets", "mix": uniform(json!({"get": 1.0}))}]);
+    let size = json!({"duration_s": 0.2, "companions": gets});
+    let phases = json!([load(NUM), measure("readmissing", size)]);
+    in_time(|| {
+        let memory = Target::built_in("memory");
+        let messages = run_on(&memory, workload(NUM, phases.clone()), json!({}));
+        let phase = last_phase(&messages);
+        assert_eq!(phase.keys_missing, Some(phase.operations));
+        phase.reads_checked.unwrap() > phase.operations
+    });
+}
+
 /// Rates far above what any engine does: what was due and not begun before the end has waited, too.
 #[test]
 fn a_rate_that_cannot_be_held_shows_in_the_latencies_of_all_that_was_due() {

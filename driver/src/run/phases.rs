@@ -313,7 +313,7 @@ impl<'a> Phases<'a> {
             let keys = KeyWriter::new(workload);
             let mut checked = check_reads(&mut notes, &self.ledger, &self.values, keys, in_order);
             if phase.operation == Some(Operation::ReadMissing) {
-                checked.checked = observation.operations;
+                checked.checked += observation.operations;
                 checked.found_missing(observation.counts.found);
             }
             // A phase that only writes may have companions that read.
