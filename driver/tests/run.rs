@@ -8,6 +8,7 @@ use conversation::{
     workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Interval, Message, Outcome};
+use rustix::process::{kill_process, Pid, Signal};
 use serde_json::{json, Value};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -276,6 +277,28 @@ fn a_folder_whose_parent_is_gone_is_not_made_again() {
     let messages = start("noop", any, json!({"directory": orphan})).messages();
     assert_eq!(failure(&messages).0, Outcome::Invalid);
     assert!(!orphan.parent().unwrap().exists());
+}
+
+/// The process stands still for several intervals. One step said so; the next one had lasted for
+/// microseconds, so that its rate was 0 or absurd.
+#[test]
+fn no_step_is_shorter_than_half_an_interval_but_the_last() {
+    let phase = measure("fillrandom", json!({"duration_s": 2.0}));
+    let mut conversation = start("noop", workload(NUM, json!([phase])), json!({}));
+    conversation.wait_for_work();
+    let pid = Pid::from_child(&conversation.child);
+    kill_process(pid, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(pid, Signal::CONT).unwrap();
+    let messages = conversation.messages();
+    let steps = messages.iter().filter_map(|message| match message {
+        Message::Interval(step) => Some(step.interval_s),
+        _ => None,
+    });
+    let mut steps_s: Vec<f64> = steps.collect();
+    assert!(steps_s.iter().any(|step_s| *step_s >= 0.3), "{steps_s:?}");
+    steps_s.pop();
+    assert!(steps_s.iter().all(|step_s| *step_s > 0.024), "{steps_s:?}");
 }
 
 /// Says `bytes`, closes its input, and tells how the driver ended.

@@ -198,8 +198,8 @@ impl Execution<'_> {
                     }
                     watcher.interval(series.step(now, self.gate.paused_between(started, now)));
                     // Somebody else may stop the process, too: the missed time makes one step, not
-                    // many.
-                    next = (next + interval).max(Instant::now());
+                    // many, and the next one is not so short that its rate says nothing.
+                    next = (next + interval).max(Instant::now() + interval / 2);
                 }
                 Event::SliceOver => {
                     let stopped = Instant::now();

@@ -177,7 +177,8 @@ fn watch(
     let wait = |due: Instant| at_work.recv_timeout(due.saturating_duration_since(Instant::now()));
     while wait(due) == Err(RecvTimeoutError::Timeout) {
         watcher.interval(series.step(time.ticks.now(), 0));
-        due = (due + context.interval).max(Instant::now());
+        // As in `workload::phase`, no step is shorter than half of one.
+        due = (due + context.interval).max(Instant::now() + context.interval / 2);
     }
     watcher.interval(series.step(time.ticks.now(), 0));
 }
