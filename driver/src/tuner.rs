@@ -2,7 +2,7 @@
 //! that it receives after the request, and how it stops between slices.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,17 +87,17 @@ fn waits(file: impl AsFd, wait: bool) -> io::Result<bool> {
 
 #[derive(Debug)]
 struct Output {
-    file: BufWriter<File>,
+    file: File,
     /// The last message was sent.
     ended: bool,
 }
 
 impl Output {
     fn send(&mut self, message: &Message) -> io::Result<()> {
-        serde_json::to_writer(&mut self.file, message)?;
-        self.file.write_all(b"\n")?;
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
         self.ended |= matches!(message, Message::Finished { .. } | Message::Failed { .. });
-        self.file.flush()
+        self.file.write_all(&line)
     }
 }
 
@@ -121,10 +121,7 @@ impl Tuner {
             .append(true)
             .open(&path)
             .map_err(|error| io::Error::new(error.kind(), format!("--output-fd {fd}: {error}")))?;
-        let output = Output {
-            file: BufWriter::new(file),
-            ended: false,
-        };
+        let output = Output { file, ended: false };
         Ok(Tuner {
             output: Arc::new(Mutex::new(output)),
             cancelled: Arc::default(),

@@ -68,22 +68,6 @@ pub struct ThreadLedger {
     earlier: HashMap<u64, Vec<KeyState>>,
 }
 
-/// What one thread did to a key in one phase.
-#[derive(Debug, Clone, Copy)]
-pub struct ThreadStates<'a> {
-    earlier: &'a [KeyState],
-    last: KeyState,
-    /// Whether these are all.
-    pub complete: bool,
-}
-
-impl ThreadStates<'_> {
-    /// The states, the last one at the end.
-    pub fn all(&self) -> impl Iterator<Item = KeyState> + '_ {
-        self.earlier.iter().copied().chain([self.last])
-    }
-}
-
 impl ThreadLedger {
     fn new(seed: u64, bound: usize) -> Self {
         ThreadLedger {
@@ -106,14 +90,14 @@ impl ThreadLedger {
         self.last.get(&index).copied()
     }
 
-    /// What it did to a key of the sample; `None` if nothing.
-    pub fn states(&self, index: u64) -> Option<ThreadStates<'_>> {
-        let earlier = self.earlier.get(&index).map_or(&[][..], Vec::as_slice);
-        Some(ThreadStates {
-            last: self.last(index)?,
-            complete: earlier.len() < EARLIER_MAX,
-            earlier,
-        })
+    /// What it did to a key of the sample, the last state at the end, and whether that is all;
+    /// `None` if nothing.
+    pub fn states(&self, index: u64) -> Option<(Vec<KeyState>, bool)> {
+        let last = self.last(index)?;
+        let mut states = self.earlier.get(&index).cloned().unwrap_or_default();
+        let complete = states.len() < EARLIER_MAX;
+        states.push(last);
+        Some((states, complete))
     }
 
     /// Notes what was done to key number `index`.
@@ -152,10 +136,10 @@ impl ThreadLedger {
     fn raise(&mut self, mask: u64) {
         let seed = self.seed;
         self.mask = mask;
-        self.last.retain(|index, _| is_sampled(*index, seed, mask));
-        self.gone.retain(|index| is_sampled(*index, seed, mask));
-        self.earlier
-            .retain(|index, _| is_sampled(*index, seed, mask));
+        let sampled = |index: &u64| is_sampled(*index, seed, mask);
+        self.last.retain(|index, _| sampled(index));
+        self.gone.retain(sampled);
+        self.earlier.retain(|index, _| sampled(index));
     }
 }
 
@@ -263,18 +247,15 @@ impl Ledger {
     fn raise(&mut self, mask: u64) {
         let (seed, mask) = (self.seed, self.mask | mask);
         self.mask = mask;
-        self.states
-            .retain(|index, _| is_sampled(*index, seed, mask));
-        self.gone.retain(|index| is_sampled(*index, seed, mask));
+        let sampled = |index: &u64| is_sampled(*index, seed, mask);
+        self.states.retain(|index, _| sampled(index));
+        self.gone.retain(sampled);
     }
 
     /// The sampled keys with their possible states, in key order.
     pub fn expectations(&self) -> Vec<(u64, &[KeyState])> {
-        let mut all: Vec<_> = self
-            .states
-            .iter()
-            .map(|(index, states)| (*index, states.as_slice()))
-            .collect();
+        let each = self.states.iter();
+        let mut all: Vec<_> = each.map(|(index, states)| (*index, &states[..])).collect();
         all.sort_unstable_by_key(|(index, _)| *index);
         all
     }
@@ -306,9 +287,7 @@ impl Ledger {
             if self.gone.contains(index) {
                 continue;
             }
-            let written = states
-                .iter()
-                .filter_map(|state| Option::<Version>::from(*state));
+            let written = states.iter().filter_map(|state| (*state).into());
             let whole: usize = written.map(|version| what(*index, version)).sum();
             sum += whole as f64 / states.len() as f64;
         }

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::random::{DecodedKey, KeyWriter};
 
-use super::ledger::{is_sampled, KeyState, Ledger, ThreadLedger, ThreadStates, KEPT_ONE_IN};
+use super::ledger::{is_sampled, KeyState, Ledger, ThreadLedger, KEPT_ONE_IN};
 use super::values::Values;
 
 /// Different answers that a thread keeps at most: some 6 MB.
@@ -171,9 +171,10 @@ impl ReadSample {
     /// Begins a stretch: at the key that is sought, if one is.
     pub fn begin_scan(&mut self, sought: Option<&[u8]>) {
         self.end_scan();
+        let from = sought.unwrap_or_default().to_vec();
         self.open = Some(Scanned {
-            from: sought.unwrap_or_default().to_vec(),
-            last: sought.unwrap_or_default().to_vec(),
+            last: from.clone(),
+            from,
             entries: 0,
             unordered: 0,
             at_end: false,
@@ -204,11 +205,7 @@ impl ReadSample {
             scanned.from = key.to_vec();
         }
         // The first entry may be the key that was sought.
-        let ordered = if first {
-            key >= &scanned.last[..]
-        } else {
-            key > &scanned.last[..]
-        };
+        let ordered = key > &scanned.last[..] || first && key == scanned.last;
         scanned.unordered += u64::from(!ordered);
         scanned.entries += 1;
         scanned.last.clear();
@@ -334,34 +331,36 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// What threads other than `thread` did to a key in this phase.
-    fn others(&self, thread: usize, number: u64) -> Vec<ThreadStates<'_>> {
-        let others = self
-            .notes
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != thread);
-        let written = others.filter_map(|(_, notes)| notes.written.as_ref());
-        written.filter_map(|ledger| ledger.states(number)).collect()
+    /// What threads other than `thread` did to a key in this phase, and whether that is all.
+    fn others(&self, thread: usize, number: u64) -> (Vec<KeyState>, bool) {
+        let (mut all, mut complete) = (Vec::new(), true);
+        for (other, notes) in self.notes.iter().enumerate() {
+            let written = notes.written.as_ref().filter(|_| other != thread);
+            if let Some((states, these)) = written.and_then(|ledger| ledger.states(number)) {
+                all.extend(states);
+                complete &= these;
+            }
+        }
+        (all, complete)
     }
 
     /// Compares what `reads` reads of `thread` returned; false if nothing can be said of the key.
     fn answer(&mut self, thread: usize, answer: Answer, reads: u64) -> bool {
         let number = answer.number;
         let before = self.ledger.states(number);
-        let others = self.others(thread, number);
+        let (others, complete) = self.others(thread, number);
         let written_by_none = before.is_empty() && answer.own.is_none();
         if !is_sampled(number, self.ledger.seed(), self.mask)
             || written_by_none && !self.ledger.is_whole()
-            || others.iter().any(|states| !states.complete)
+            || !complete
         {
             return false;
         }
         // Its own last write hides what was before; what other threads write may come at any time.
         let mut states: Vec<_> = answer.own.map_or_else(|| before.to_vec(), |own| vec![own]);
-        states.extend(others.iter().flat_map(ThreadStates::all));
         if !others.is_empty() {
             states.extend(before);
+            states.extend(others);
         }
         let possible = match answer.value {
             None => written_by_none || states.contains(&KeyState::Deleted),
@@ -389,15 +388,9 @@ impl Check<'_> {
             });
         }
         if self.sorted.is_empty() {
-            let numbers = self
-                .ledger
-                .expectations()
-                .into_iter()
-                .map(|(number, _)| number);
-            let keys = &mut self.keys;
-            self.sorted = numbers
-                .map(|number| (keys.write(number).to_vec(), number))
-                .collect();
+            let expected = self.ledger.expectations().into_iter();
+            let key = |(number, _)| (self.keys.write(number).to_vec(), number);
+            self.sorted = expected.map(key).collect();
             self.sorted.sort_unstable();
         }
         for (key, value) in &scanned.sampled {
@@ -467,14 +460,14 @@ impl Check<'_> {
             }
             let there = self.ledger.states(*number);
             let certain = !there.is_empty() && !there.contains(&KeyState::Deleted);
-            let touched = !self.others(usize::MAX, *number).is_empty();
+            let touched = !self.others(usize::MAX, *number).0.is_empty();
             let sampled = is_sampled(*number, self.ledger.seed(), self.mask);
             if !certain || touched || !sampled || scanned.is_dropped(key) {
                 continue;
             }
             if !scanned.sampled.iter().any(|(returned, _)| returned == key) {
-                let told = || format!("a scan left out key {number}, which was written");
-                self.result.wrong(1, told);
+                let why = || format!("a scan left out key {number}, which was written");
+                self.result.wrong(1, why);
                 if key > &scanned.last {
                     break;
                 }

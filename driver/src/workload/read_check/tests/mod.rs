@@ -368,7 +368,7 @@ proptest! {
             }
         }
         let often = threads.iter().any(|(writes, _)| {
-            (0..12).any(|key| writes.states(key).is_some_and(|states| !states.complete))
+            (0..12).any(|key| writes.states(key).is_some_and(|(_, complete)| !complete))
         });
         let notes = threads.into_iter().map(|(writes, reads)| Notes {
             written: Some(writes),
