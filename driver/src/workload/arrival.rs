@@ -35,23 +35,21 @@ impl Pace {
     /// time at which the integral of the rate reaches `count`. `near_s` is the start of an earlier
     /// operation, from which the search begins.
     fn start_s(&self, count: f64, near_s: f64) -> f64 {
-        match self {
+        match *self {
             Pace::Constant { ops_s } => count / ops_s,
-            Pace::Changing(Rate::Steps { steps }) => steps_start_s(steps, count),
+            Pace::Changing(Rate::Steps { ref steps }) => steps_start_s(steps, count),
             Pace::Changing(Rate::Sine {
                 mean_ops_s,
                 amplitude_ops_s,
                 period_s,
                 offset_s,
-            }) => {
-                let wave = Wave {
-                    mean_ops_s: *mean_ops_s,
-                    amplitude_ops_s: *amplitude_ops_s,
-                    period_s: *period_s,
-                    offset_s: *offset_s,
-                };
-                wave.start_s(count, near_s)
+            }) => Wave {
+                mean_ops_s,
+                amplitude_ops_s,
+                period_s,
+                offset_s,
             }
+            .start_s(count, near_s),
         }
     }
 }
@@ -59,19 +57,16 @@ impl Pace {
 /// Whole cycles, then the step into which the rest of `count` falls.
 fn steps_start_s(steps: &[(f64, f64)], count: f64) -> f64 {
     let cycle_s: f64 = steps.iter().map(|(duration_s, _)| duration_s).sum();
-    let cycle: f64 = steps
-        .iter()
-        .map(|(duration_s, ops_s)| duration_s * ops_s)
-        .sum();
+    let operations = |(duration_s, ops_s): &(f64, f64)| duration_s * ops_s;
+    let cycle: f64 = steps.iter().map(operations).sum();
     let cycles = (count / cycle).floor();
     // Rounding may leave less than nothing, which a step without operations would divide by zero.
     let (mut rest, mut begun_s) = ((count - cycles * cycle).max(0.0), cycles * cycle_s);
-    for (duration_s, ops_s) in steps {
-        let operations = duration_s * ops_s;
-        if rest < operations {
+    for step @ (duration_s, ops_s) in steps {
+        if rest < operations(step) {
             return begun_s + rest / ops_s;
         }
-        rest -= operations;
+        rest -= operations(step);
         begun_s += duration_s;
     }
     begun_s
@@ -114,11 +109,9 @@ impl Wave {
             }
             let next_s = t_s - over / self.rate(t_s);
             // A Newton step may lead anywhere if the rate is nearly 0: halve the bracket instead.
-            let inside = next_s > low && next_s < high;
-            let next_s = if inside {
-                next_s
-            } else {
-                f64::midpoint(low, high)
+            let next_s = match next_s > low && next_s < high {
+                true => next_s,
+                false => f64::midpoint(low, high),
             };
             if (next_s - t_s).abs() < PRECISION_S {
                 return next_s;

@@ -29,9 +29,10 @@ pub fn is_bulk(phase: &Phase, workload: &Workload) -> bool {
         })
     );
     let new_keys = match (&phase.mix, phase.operation) {
-        (None, Some(Operation::FillUniqueRandom)) => phase
-            .operations_whole()
-            .is_some_and(|all| all <= workload.num),
+        (None, Some(Operation::FillUniqueRandom)) => {
+            let whole = phase.operations_whole();
+            whole.is_some_and(|whole| whole <= workload.num)
+        }
         (Some(mix), None) => hashed && mix.operations.keys().eq([&MixOperation::Insert]),
         _ => false,
     };
@@ -76,10 +77,9 @@ impl<'a> HeldCompactions<'a> {
     pub fn look(&mut self, operations: u64) -> Result<()> {
         let waiting = self.database.property("rocksdb.num-files-at-level0");
         let waiting = waiting.and_then(|text| text.parse().ok()).unwrap_or(0);
-        let limit = if self.holding {
-            WAITING_MANY
-        } else {
-            WAITING_FEW
+        let limit = match self.holding {
+            true => WAITING_MANY,
+            false => WAITING_FEW,
         };
         self.hold(operations < self.until && waiting < limit)
     }

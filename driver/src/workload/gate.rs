@@ -100,14 +100,9 @@ impl Gate {
 
     /// Opens the gate for the first slice, when all threads have arrived.
     pub fn start(&self) {
-        let mut state = self.lock();
-        while !state.all_wait() {
-            state = self
-                .arrived
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        state.closed = None;
+        let absent = |state: &mut State| !state.all_wait();
+        let arrived = self.arrived.wait_while(self.lock(), absent);
+        arrived.unwrap_or_else(PoisonError::into_inner).closed = None;
         self.opened.notify_all();
     }
 
@@ -119,21 +114,17 @@ impl Gate {
                 return Event::Done;
             }
             let now = Instant::now();
-            let wake = match state.closed {
-                Some(_) if state.all_wait() => return Event::SliceOver,
-                Some(since) if now >= since + STRAGGLER_WAIT => return Event::SliceOver,
-                Some(since) => since + STRAGGLER_WAIT,
-                None => match state
-                    .slice
-                    .end_ns()
-                    .and_then(|end| state.clock.time_to(end))
-                {
-                    Some(Duration::ZERO) => {
-                        self.close(&mut state);
-                        continue;
-                    }
-                    left => left.map_or(due, |left| now + left),
-                },
+            let end_ns = state.slice.end_ns();
+            let left = end_ns.and_then(|end_ns| state.clock.time_to(end_ns));
+            let wake = match (state.closed, left) {
+                (Some(_), _) if state.all_wait() => return Event::SliceOver,
+                (Some(since), _) if now >= since + STRAGGLER_WAIT => return Event::SliceOver,
+                (Some(since), _) => since + STRAGGLER_WAIT,
+                (None, Some(Duration::ZERO)) => {
+                    self.close(&mut state);
+                    continue;
+                }
+                (None, left) => left.map_or(due, |left| now + left),
             };
             if now >= due {
                 return Event::Due;
@@ -306,10 +297,9 @@ impl<'a> Member<'a> {
                 continue;
             }
             let wanted = limits.operations - position.operations;
-            let granted = if own {
-                state.slice.grant(wanted)
-            } else {
-                wanted
+            let granted = match own {
+                true => state.slice.grant(wanted),
+                false => wanted,
             };
             return Some(Grant {
                 operations: position.operations + granted,
@@ -336,15 +326,11 @@ impl<'a> Member<'a> {
 
     /// Waits until the gate is open.
     fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        let gate = self.gate;
         state.waiting += 1;
-        gate.arrived.notify_one();
-        while state.closed.is_some() && state.stopped.is_none() {
-            state = gate
-                .opened
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        self.gate.arrived.notify_one();
+        let shut = |state: &mut State| state.closed.is_some() && state.stopped.is_none();
+        let opened = self.gate.opened.wait_while(state, shut);
+        let mut state = opened.unwrap_or_else(PoisonError::into_inner);
         state.waiting -= 1;
         state
     }

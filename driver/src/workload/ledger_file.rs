@@ -17,28 +17,21 @@ use super::ledger::{KeyState, Ledger};
 const FORMAT: &str = "lsmtune-ledger";
 const VERSION: u32 = 1;
 
-/// What keys and values were made from. A ledger is of no use for other origins.
+/// What keys and values were made from, as the workload says. A ledger is of no use for other
+/// origins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origins {
-    /// Bytes of a key.
     pub key_bytes: usize,
-    /// Bytes of a value.
     pub value_bytes: usize,
-    /// Compressed size of a value divided by its size.
     pub compression_ratio: f64,
-    /// Number of keys in the key space.
     pub num: u64,
-    /// What keys look like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeyFormat>,
-    /// Bytes of each key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_sizes: Option<SizeDistribution>,
-    /// Databases among which the keys are divided.
     #[serde(default = "protocol::one", skip_serializing_if = "protocol::is_one")]
     pub databases: usize,
-    /// Column families of each.
     #[serde(default = "protocol::one", skip_serializing_if = "protocol::is_one")]
     pub column_families: usize,
     /// Sizes of the values of the executed phases, if they are not `value_bytes`.
@@ -147,14 +140,9 @@ pub fn read_ledger(
             needed: keys_min.to_string(),
         });
     }
-    Ledger::restored(
-        origins.load_seed,
-        keys_min,
-        origins.num,
-        body.mask,
-        body.keys,
-    )
-    .ok_or_else(|| damaged("holds keys that are not in its sample"))
+    let (seed, num) = (origins.load_seed, origins.num);
+    Ledger::restored(seed, keys_min, num, body.mask, body.keys)
+        .ok_or_else(|| damaged("holds keys that are not in its sample"))
 }
 
 fn read_body(bytes: &[u8]) -> Result<Body, LedgerFileError> {
@@ -169,7 +157,7 @@ fn read_body(bytes: &[u8]) -> Result<Body, LedgerFileError> {
     let version = words.next().unwrap_or_default();
     if version != VERSION.to_string() {
         let what = format!("is of version {version}; this driver reads {VERSION}");
-        return Err(LedgerFileError::Damaged(what));
+        return Err(damaged(&what));
     }
     let body = body.strip_suffix('\n').unwrap_or(body);
     let crc = format!("{:08x}", crc32fast::hash(body.as_bytes()));

@@ -40,10 +40,8 @@ pub fn key_distribution(field: &str, of: &KeyDistribution, records: u64, moving:
         }
         KeyDistribution::ScrambledZipfian { theta, items } => {
             check.theta(theta)?;
-            let (items, most) = (
-                items.unwrap_or(records),
-                records.saturating_mul(ITEMS_PER_RECORD_MAX),
-            );
+            let items = items.unwrap_or(records);
+            let most = records.saturating_mul(ITEMS_PER_RECORD_MAX);
             let allowed = format!("{records} (records) to {most}");
             check.holds((records..=most).contains(&items), "items", items, &allowed)
         }
