@@ -4,10 +4,9 @@
 mod conversation;
 
 use conversation::{
-    failure, in_time, last_phase, leveldb, load, measure, phases, rocksdb, run_on, verified,
-    workload, Target,
+    failure, in_time, intervals, last_phase, leveldb, load, measure, phases, rocksdb, run_on,
+    verified, workload, Target,
 };
-use lsmtune_driver::protocol::Message;
 use serde_json::{json, Value};
 
 const NUM: u64 = 10_000;
@@ -145,12 +144,10 @@ fn bursts_are_seen_in_the_series() {
         let phase = last_phase(&messages);
         assert!(phase.operations <= 1804, "{}", phase.operations);
         let mut halves = [0, 0];
-        for message in &messages {
-            if let Message::Interval(step) = message {
-                if step.index == 1 {
-                    let middle_s = step.elapsed_s - step.interval_s / 2.0;
-                    halves[(middle_s / 0.2) as usize % 2] += step.operations;
-                }
+        for step in intervals(&messages) {
+            if step.index == 1 {
+                let middle_s = step.elapsed_s - step.interval_s / 2.0;
+                halves[(middle_s / 0.2) as usize % 2] += step.operations;
             }
         }
         phase.operations >= 1796 && halves[0] > 3 * halves[1]

@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use conversation::{
-    background_work, engines, last_phase, measure, verified, workload, Conversation, Target,
+    background_work, engines, intervals, last_phase, measure, verified, workload, Conversation,
+    Target,
 };
 use lsmtune_driver::protocol::{Message, PhaseReply};
 use serde_json::json;
@@ -108,10 +109,8 @@ fn times_are_sound(messages: &[Message], took: Duration) -> &PhaseReply {
         in_operations_s < 2.02 * phase.elapsed_s,
         "{in_operations_s}"
     );
-    for message in messages {
-        if let Message::Interval(step) = message {
-            assert!(step.interval_s < 4.0, "{step:?}"); // the clock is set by 5 s or more
-        }
+    for step in intervals(messages) {
+        assert!(step.interval_s < 4.0, "{step:?}"); // the clock is set by 5 s or more
     }
     assert_eq!(phase.stall_s, None, "stamped by a clock that was set");
     assert_eq!(verified(messages).1 + verified(messages).2, 0);

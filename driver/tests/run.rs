@@ -4,10 +4,10 @@
 mod conversation;
 
 use conversation::{
-    cancel_in_time, failure, in_time, last_phase, load, measure, phases, replace, run_on, verified,
-    workload, Conversation, Target,
+    cancel_in_time, failure, in_time, intervals, last_phase, load, measure, phases, replace,
+    run_on, verified, workload, Conversation, Target,
 };
-use lsmtune_driver::protocol::{Interval, Message, Outcome};
+use lsmtune_driver::protocol::{Message, Outcome};
 use rustix::process::{kill_process, Pid, Signal};
 use serde_json::{json, Value};
 use std::io::Write;
@@ -170,13 +170,7 @@ fn intervals_add_up_to_the_phase() {
             "noop",
             json!([measure("fillrandom", json!({"duration_s": 0.3}))]),
         );
-        let intervals: Vec<&Interval> = messages
-            .iter()
-            .filter_map(|message| match message {
-                Message::Interval(interval) => Some(interval),
-                _ => None,
-            })
-            .collect();
+        let intervals = intervals(&messages);
         let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
         assert_eq!(total, last_phase(&messages).operations);
         // Of 50 ms each, in 300 ms.
@@ -291,11 +285,8 @@ fn no_step_is_shorter_than_half_an_interval_but_the_last() {
     std::thread::sleep(Duration::from_millis(300));
     kill_process(pid, Signal::CONT).unwrap();
     let messages = conversation.messages();
-    let steps = messages.iter().filter_map(|message| match message {
-        Message::Interval(step) => Some(step.interval_s),
-        _ => None,
-    });
-    let mut steps_s: Vec<f64> = steps.collect();
+    let steps = intervals(&messages).into_iter();
+    let mut steps_s: Vec<f64> = steps.map(|step| step.interval_s).collect();
     assert!(steps_s.iter().any(|step_s| *step_s >= 0.3), "{steps_s:?}");
     steps_s.pop();
     assert!(steps_s.iter().all(|step_s| *step_s > 0.024), "{steps_s:?}");

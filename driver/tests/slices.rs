@@ -7,10 +7,10 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use conversation::{
-    failure, in_time, last_phase, leveldb, load, measure, phases, replace, rocksdb, run_on,
-    verified, workload, Conversation, Target,
+    failure, in_time, intervals, last_phase, leveldb, load, measure, phases, replace, rocksdb,
+    run_on, verified, workload, Conversation, Target,
 };
-use lsmtune_driver::protocol::{Interval, Message, Outcome};
+use lsmtune_driver::protocol::{Message, Outcome};
 use rustix::process::{kill_process, waitid, Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::{json, Value};
 
@@ -47,14 +47,6 @@ impl Pause {
 
 fn pauses(messages: &[Message]) -> Vec<Pause> {
     messages.iter().filter_map(Pause::of).collect()
-}
-
-fn intervals(messages: &[Message]) -> Vec<&Interval> {
-    let found = messages.iter().filter_map(|message| match message {
-        Message::Interval(interval) => Some(interval),
-        _ => None,
-    });
-    found.collect()
 }
 
 /// A run that stops between slices, and what it said so far.

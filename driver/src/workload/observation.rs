@@ -70,6 +70,7 @@ impl Observation {
     pub fn add_companion(&mut self, name: &str, thread: &ThreadObservation) {
         let companion = self.companions.entry(name.to_owned()).or_default();
         companion.add(&thread.latencies);
-        self.counts.add(thread.counts.bytes());
+        self.counts.bytes_written += thread.counts.bytes_written;
+        self.counts.bytes_read += thread.counts.bytes_read;
     }
 }

@@ -38,16 +38,6 @@ impl DataCounts {
         self.bytes_read += other.bytes_read;
     }
 
-    /// The same bytes without the keys, for threads whose reads do not count in the phase.
-    #[must_use]
-    pub fn bytes(self) -> DataCounts {
-        DataCounts {
-            found: 0,
-            missing: 0,
-            ..self
-        }
-    }
-
     /// Counts a read, and its `bytes` if it found its key.
     #[inline]
     pub fn read(&mut self, found: bool, bytes: usize) {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lsmtune_driver::protocol::{LevelReply, Message, Outcome, PhaseReply};
+use lsmtune_driver::protocol::{Interval, LevelReply, Message, Outcome, PhaseReply};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
@@ -208,6 +208,14 @@ pub fn replace(object: &mut Value, changes: &Value) {
 pub fn phases(messages: &[Message]) -> Vec<&PhaseReply> {
     let found = messages.iter().filter_map(|message| match message {
         Message::PhaseFinished { phase, .. } => Some(&**phase),
+        _ => None,
+    });
+    found.collect()
+}
+
+pub fn intervals(messages: &[Message]) -> Vec<&Interval> {
+    let found = messages.iter().filter_map(|message| match message {
+        Message::Interval(interval) => Some(interval),
         _ => None,
     });
     found.collect()
