@@ -5,7 +5,7 @@ use crate::engine::{Database, EngineError, Result, Session};
 use crate::protocol::{Operation, Workload};
 use crate::random::{DecodedKey, KeyStream, KeyWriter, Version};
 
-use super::streams::{key_stream, StreamOf};
+use super::streams::key_stream;
 use super::values::Values;
 
 /// Keys that are looked up between two checks for a cancel.
@@ -29,13 +29,7 @@ pub struct Load<'a> {
 impl Load<'_> {
     /// The numbers of the keys, in the order of the operations.
     fn numbers(&self) -> KeyStream {
-        let of = StreamOf {
-            share: (0, 1),
-            index: 0,
-            thread: 0,
-            seed: self.seed,
-        };
-        key_stream(self.workload.num, self.operation, of)
+        key_stream(self.workload.num, self.operation, self.seed, 0, 0, (0, 1))
     }
 }
 

@@ -17,7 +17,7 @@ use super::observation::{Observation, ThreadObservation};
 use super::operations::{Action, Delete, Get, KeyBuffer, Put, Scan, Seek, Writes};
 use super::read_check::{Notes, ReadSample};
 use super::slices::{Size, Slices};
-use super::streams::{key_stream, StreamOf};
+use super::streams::key_stream;
 use super::tasks::{tasks, Side, Task, Work};
 use super::values::Values;
 use super::worker::repeat;
@@ -350,14 +350,9 @@ impl Execution<'_> {
     }
 
     fn keys(&self, worker: Worker<'_>, operation: Operation) -> KeyBuffer {
-        let workload = self.context.workload;
-        let of = StreamOf {
-            share: worker.task.share,
-            index: self.index,
-            thread: worker.thread,
-            seed: self.context.seed,
-        };
-        let mut stream = key_stream(workload.num, operation, of);
+        let PhaseContext { workload, seed, .. } = *self.context;
+        let (thread, share) = (worker.thread, worker.task.share);
+        let mut stream = key_stream(workload.num, operation, seed, self.index, thread, share);
         if let Some(place) = self.place(worker) {
             stream = stream.at(place);
         }

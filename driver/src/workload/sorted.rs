@@ -16,7 +16,7 @@ use super::ledger::{KeyState, ThreadLedger};
 use super::mix::Records;
 use super::phase::{join, run_phase, PhaseContext, PhaseObservation, Watcher};
 use super::read_check::Notes;
-use super::streams::{key_stream, StreamOf};
+use super::streams::key_stream;
 
 /// Entries that are sorted at once, each of which takes 32 bytes of memory until it is written.
 const ENTRIES_MAX: u64 = 1 << 21;
@@ -145,14 +145,9 @@ impl Load<'_> {
             let records = Records::new(mix, false);
             return Box::new((0..).map(move |place| records.inserted(place)));
         }
-        let of = StreamOf {
-            share: (0, 1),
-            index: self.index,
-            thread: 0,
-            seed: self.context.seed,
-        };
-        let num = self.context.workload.num;
-        let mut stream = key_stream(num, Operation::FillUniqueRandom, of);
+        let (num, seed) = (self.context.workload.num, self.context.seed);
+        let unique = Operation::FillUniqueRandom;
+        let mut stream = key_stream(num, unique, seed, self.index, 0, (0, 1));
         Box::new(std::iter::repeat_with(move || stream.next_key()))
     }
 

@@ -4,30 +4,26 @@
 use crate::protocol::Operation;
 use crate::random::{stream_seed, KeyStream};
 
-/// A thread of a phase, and the seed of the phase.
-#[derive(Debug, Clone, Copy)]
-pub struct StreamOf {
-    /// The thread's number, from 0, among the threads that divide the keys, and their count.
-    pub share: (usize, usize),
-    /// Position of the phase in the workload.
-    pub index: usize,
-    /// Position of the thread in the phase.
-    pub thread: usize,
-    /// Seed of the run, or of its load phases.
-    pub seed: u64,
-}
-
-/// The keys of one thread that repeats `operation`, in the order in which it uses them.
-pub fn key_stream(num: u64, operation: Operation, of: StreamOf) -> KeyStream {
-    let seed = |thread| stream_seed(of.seed, of.index, thread);
+/// The keys of `thread` of phase `index`, which repeats `operation` in a run with `seed`, in the
+/// order in which it uses them. `share` is its number, from 0, among the threads that divide the keys
+/// among themselves, and their count.
+pub fn key_stream(
+    num: u64,
+    operation: Operation,
+    seed: u64,
+    index: usize,
+    thread: usize,
+    share: (usize, usize),
+) -> KeyStream {
+    let seed = |thread| stream_seed(seed, index, thread);
     match operation {
         Operation::FillSeq | Operation::ReadSeq => KeyStream::sequential(num),
         // Threads that divide the keys among themselves must use the same permutation.
         Operation::FillUniqueRandom
         | Operation::ReadUniqueRandom
-        | Operation::DeleteUniqueRandom => KeyStream::unique(num, seed(0), of.share),
-        Operation::ReadHot => KeyStream::uniform(num.div_ceil(100), seed(of.thread)),
-        _ => KeyStream::uniform(num, seed(of.thread)),
+        | Operation::DeleteUniqueRandom => KeyStream::unique(num, seed(0), share),
+        Operation::ReadHot => KeyStream::uniform(num.div_ceil(100), seed(thread)),
+        _ => KeyStream::uniform(num, seed(thread)),
     }
 }
 
@@ -37,13 +33,7 @@ mod tests {
 
     #[test]
     fn hot_keys_are_the_first_hundredth() {
-        let of = StreamOf {
-            share: (0, 1),
-            index: 0,
-            thread: 0,
-            seed: 3,
-        };
-        let mut stream = key_stream(1050, Operation::ReadHot, of);
+        let mut stream = key_stream(1050, Operation::ReadHot, 3, 0, 0, (0, 1));
         let keys: Vec<u64> = (0..1000).map(|_| stream.next_key()).collect();
         assert!(keys.iter().all(|&key| key < 11) && keys.contains(&10));
     }
