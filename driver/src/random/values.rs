@@ -42,7 +42,7 @@ impl ValuePool {
         ValuePool {
             bytes,
             piece_bytes,
-            pieces: prev_power_of_two((POOL_BYTES / piece_bytes) as u64),
+            pieces: 1 << (POOL_BYTES / piece_bytes).ilog2(),
             stride: value_bytes.div_ceil(piece_bytes) as u64 | 1,
         }
     }
@@ -57,10 +57,6 @@ impl ValuePool {
         let start = piece as usize * self.piece_bytes;
         &self.bytes[start..start + value_bytes]
     }
-}
-
-fn prev_power_of_two(n: u64) -> u64 {
-    1 << n.max(1).ilog2()
 }
 
 #[cfg(test)]

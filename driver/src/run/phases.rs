@@ -351,8 +351,9 @@ impl<'a> Phases<'a> {
     /// Estimated key and value bytes of what the database must hold.
     fn live_bytes(&self) -> f64 {
         let mut keys = KeyWriter::new(&self.request.workload);
+        let value = |version| self.values.value(version).len();
         self.ledger
-            .estimate(|number, version| keys.write(number).len() + self.values.value_bytes(version))
+            .estimate(|number, version| keys.write(number).len() + value(version))
     }
 
     /// Reports the flushes and compactions of every phase. The engines' logs are complete only

@@ -69,17 +69,6 @@ pub struct ThreadLedger {
 }
 
 impl ThreadLedger {
-    fn new(seed: u64, bound: usize) -> Self {
-        ThreadLedger {
-            seed,
-            bound,
-            mask: 0,
-            last: HashMap::new(),
-            gone: HashSet::new(),
-            earlier: HashMap::new(),
-        }
-    }
-
     /// Bits that are zero in the hashes of its keys.
     pub fn mask(&self) -> u64 {
         self.mask
@@ -220,7 +209,14 @@ impl Ledger {
 
     /// An empty ledger for one thread of the next phase.
     pub fn thread(&self) -> ThreadLedger {
-        ThreadLedger::new(self.seed, self.bound)
+        ThreadLedger {
+            seed: self.seed,
+            bound: self.bound,
+            mask: 0,
+            last: HashMap::new(),
+            gone: HashSet::new(),
+            earlier: HashMap::new(),
+        }
     }
 
     /// Adds a phase, given the ledgers of all its threads. Its states replace those of earlier

@@ -72,11 +72,6 @@ impl Values {
         self.of(version.phase(), version.thread()).value(version)
     }
 
-    /// Bytes of the value of `version`.
-    pub fn value_bytes(&self, version: Version) -> usize {
-        self.of(version.phase(), version.thread()).bytes(version)
-    }
-
     /// The values of one thread of one phase.
     pub fn of(&self, phase: usize, thread: usize) -> ThreadValues<'_> {
         let groups = self.phases.get(phase).map_or(&[][..], Vec::as_slice);
@@ -116,13 +111,9 @@ impl<'a> ThreadValues<'a> {
     /// The value of `version`, which must be this thread's.
     #[inline]
     pub fn value(&self, version: Version) -> &'a [u8] {
-        self.pool.window(version, self.bytes(version))
-    }
-
-    #[inline]
-    fn bytes(&self, version: Version) -> usize {
         let size = self.sizes.constant();
-        size.unwrap_or_else(|| self.sizes.at(mix(version.bits() ^ SIZE_SALT))) as usize
+        let size = size.unwrap_or_else(|| self.sizes.at(mix(version.bits() ^ SIZE_SALT)));
+        self.pool.window(version, size as usize)
     }
 }
 
@@ -185,7 +176,6 @@ mod tests {
             let version = Version::new(1, 1, count);
             assert_eq!(one.value(version), two.value(version));
             assert_eq!(one.of(1, 1).value(version), one.value(version));
-            assert_eq!(one.value_bytes(version), one.value(version).len());
             assert_ne!(one.value(version), other.value(version));
         }
     }

@@ -24,7 +24,7 @@ pub struct Verification {
 /// How many keys may be read back, given the mean size of their values.
 fn affordable(expectations: &[(u64, &[KeyState])], values: &Values) -> usize {
     let sizes = expectations.iter().map(|(_, states)| match states[0] {
-        KeyState::Written(version) => values.value_bytes(version),
+        KeyState::Written(version) => values.value(version).len(),
         KeyState::Deleted => 0,
     });
     let bytes: usize = sizes.sum();
