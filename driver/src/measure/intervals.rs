@@ -79,10 +79,9 @@ impl<'a> IntervalSeries<'a> {
             interval_s,
             operations,
             operations_total,
-            throughput_ops_s: if interval_s > 0.0 {
-                operations as f64 / interval_s
-            } else {
-                0.0
+            throughput_ops_s: match interval_s > 0.0 {
+                true => operations as f64 / interval_s,
+                false => 0.0,
             },
             rss_bytes: ProcessCounters::rss_bytes(),
             cpu_s: cpu_s - self.cpu_s,

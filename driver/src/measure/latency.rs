@@ -39,15 +39,8 @@ pub enum OperationKind {
 impl OperationKind {
     /// Whether it looks for keys.
     pub fn reads(self) -> bool {
-        matches!(
-            self,
-            OperationKind::Get
-                | OperationKind::Next
-                | OperationKind::Seek
-                | OperationKind::Update
-                | OperationKind::ReadModifyWrite
-                | OperationKind::Scan
-        )
+        use OperationKind::{Delete, Insert, Merge, Put};
+        !matches!(self, Put | Delete | Insert | Merge)
     }
 
     /// Its name in messages.

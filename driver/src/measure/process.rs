@@ -106,20 +106,13 @@ fn written_by_threads(threads: &Path, prefix: &str) -> Option<HashMap<String, u6
 /// Bytes of all files below `directory`. Files that vanish meanwhile are skipped, because engines
 /// delete obsolete ones in the background.
 pub fn directory_bytes(directory: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return 0;
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => directory_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
     };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let metadata = entry.metadata().ok()?;
-            Some(if metadata.is_dir() {
-                directory_bytes(&entry.path())
-            } else {
-                metadata.len()
-            })
-        })
-        .sum()
+    entries.map(bytes).sum()
 }
 
 #[cfg(test)]

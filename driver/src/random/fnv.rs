@@ -8,12 +8,8 @@ const PRIME: u64 = 0x0000_0100_0000_01b3;
 /// and takes the absolute value.)
 #[inline]
 pub fn fnv1a(number: u64) -> u64 {
-    number
-        .to_le_bytes()
-        .iter()
-        .fold(OFFSET_BASIS, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-        })
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+    number.to_le_bytes().into_iter().fold(OFFSET_BASIS, step)
 }
 
 #[cfg(test)]

@@ -104,6 +104,7 @@ pub fn phase_reply(
 ) -> PhaseReply {
     let (drain_s, levels) = (end.drain_s, end.levels.as_ref());
     let stall_s = end.stall_s.zip(start.stall_s);
+    let cpu_s = end.counters.cpu_s - start.counters.cpu_s;
     let database_bytes_max = start.space.bytes_max();
     let per_level = |what: fn(&LevelSize) -> u64| Some(levels?.iter().map(what).collect());
     let several = observation.is_some() && phase.operation.is_none();
@@ -136,10 +137,7 @@ pub fn phase_reply(
         space_amplification: live_bytes
             .filter(|_| database_bytes_max > 0)
             .and_then(|live_bytes| ratio(database_bytes_max as f64, live_bytes)),
-        cpu_us_per_operation: ratio(
-            (end.counters.cpu_s - start.counters.cpu_s) * 1e6,
-            operations,
-        ),
+        cpu_us_per_operation: ratio(cpu_s * 1e6, operations),
         stall_s: stall_s.map(|(now, before)| (now - before).max(0.0)),
         steal_s: None,
         rss_bytes_max: end.rss_bytes_max,
@@ -181,11 +179,8 @@ fn read_amplification(
     if !end.reads_by_system_call || phase.writes() {
         return None;
     }
-    let read_bytes = end
-        .counters
-        .read_bytes?
-        .checked_sub(start.counters.read_bytes?)?;
-    ratio(read_bytes as f64, user_bytes_read as f64)
+    let (before, after) = (start.counters.read_bytes?, end.counters.read_bytes?);
+    ratio(after.checked_sub(before)? as f64, user_bytes_read as f64)
 }
 
 /// Bytes written by flushes and compactions per user byte written. As in RocksDB's own statistics,

@@ -117,26 +117,21 @@ impl KeyChooser {
     /// The next position, one of `live`, which has at least one.
     #[inline]
     pub fn draw(&mut self, random: &mut Xoshiro256PlusPlus, live: Span) -> u64 {
-        let fixed = if self.moving {
-            live
-        } else {
-            Span {
-                begin: 0,
-                end: self.records,
-            }
-        };
-        let count = fixed.end - fixed.begin;
         let live_count = live.end - live.begin;
+        let (begin, count) = match self.moving {
+            true => (live.begin, live_count),
+            false => (0, self.records),
+        };
         match &mut self.draw {
-            Draw::Uniform => fixed.begin + below(random.random(), count),
+            Draw::Uniform => begin + below(random.random(), count),
             Draw::Sequential { next, step } => {
                 let at = *next % count;
                 *next += *step;
-                fixed.begin + at
+                begin + at
             }
             Draw::Zipfian(ranks) => {
                 ranks.resize(count);
-                fixed.begin + ranks.rank(unit(random.random()))
+                begin + ranks.rank(unit(random.random()))
             }
             Draw::Scrambled { ranks, items } => loop {
                 let position = fnv1a(ranks.rank(unit(random.random()))) % *items;
@@ -154,7 +149,7 @@ impl KeyChooser {
                 let hot = ((count as f64 * *data) as u64).clamp(1, count);
                 let is_hot = unit(random.random()) < *operations || hot == count;
                 let bits = random.random();
-                fixed.begin
+                begin
                     + if is_hot {
                         below(bits, hot)
                     } else {

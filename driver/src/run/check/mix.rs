@@ -64,10 +64,8 @@ pub fn merges(request: &RunRequest) -> Checked {
     let allowed = "rocksdb, since a mix has merge";
     require(name == "rocksdb", "engine.name", name, allowed)?;
     let option = "merge_operator";
-    let found = request
-        .options
-        .get(option)
-        .map_or("nothing", String::as_str);
+    let found = request.options.get(option);
+    let found = found.map_or("nothing", String::as_str);
     let allowed = format!("{}, since a mix has merge", PUT_OPERATORS.join(" or "));
     let sensible = PUT_OPERATORS.contains(&found);
     require(sensible, &format!("options.{option}"), found, &allowed)
@@ -94,11 +92,8 @@ fn sizes(field: &str, mix: &Mix) -> Checked {
             require(!scans, &lengths_field, "nothing", allowed)?;
         }
     }
-    match &mix.value_sizes {
-        Some(sizes) => {
-            let field = format!("{field}.value_sizes");
-            size_distribution(&field, sizes, 0, VALUE_BYTES_MAX as u64)
-        }
-        None => Ok(()),
-    }
+    let field = format!("{field}.value_sizes");
+    mix.value_sizes.as_ref().map_or(Ok(()), |sizes| {
+        size_distribution(&field, sizes, 0, VALUE_BYTES_MAX as u64)
+    })
 }
