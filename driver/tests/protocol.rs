@@ -40,13 +40,9 @@ fn golden_requests_are_understood_and_say_the_same_again() {
             serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
         let again = serde_json::to_value(&request).unwrap();
         assert_eq!(
-            serde_json::from_value::<Request>(again.clone()).unwrap(),
+            serde_json::from_value::<Request>(again).unwrap(),
             request,
             "{name}"
-        );
-        assert!(
-            schema.is_valid(&again),
-            "{name} written again does not satisfy the schema"
         );
         assert!(
             schema.is_valid(&value),

@@ -24,7 +24,6 @@ pub enum KeyDistribution {
         theta: f64,
         /// Keys over which it is scattered; a key that does not exist yet is drawn again. `records`
         /// where absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, schemars(range(min = 1)))]
         items: Option<u64>,
     },
@@ -60,7 +59,6 @@ pub enum KeyDistribution {
         b: f64,
         /// Number of different random numbers that ranks are made of: in db_bench, the number of
         /// keys. Where absent, as many as a float can tell apart.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, schemars(range(min = 1)))]
         grains: Option<u64>,
     },
@@ -78,13 +76,10 @@ pub enum KeyDistribution {
         /// See `a`.
         d: f64,
         /// `a` of a `power` of the keys within a range; uniform where absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         key_a: Option<f64>,
         /// `b` of that `power`; given together with `key_a`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         key_b: Option<f64>,
         /// `grains` of that `power`: in db_bench, as many as a range has keys.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, schemars(range(min = 1)))]
         key_grains: Option<u64>,
     },

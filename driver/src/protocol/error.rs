@@ -40,9 +40,7 @@ impl ErrorReply {
             nearest: Vec::new(),
         }
     }
-}
 
-impl ErrorReply {
     /// The other side uses another version of the protocol.
     pub fn version(found: &impl std::fmt::Display) -> Self {
         ErrorReply::field("protocol_version", found, &PROTOCOL_VERSION.to_string())

@@ -21,18 +21,14 @@ pub struct Mix {
     /// How many keys exist when the phase begins.
     pub records: u64,
     /// Number of the first key that is inserted; `first + records` where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insert_from: Option<u64>,
     /// How many entries a scan reads; must be given where there are scans.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan_lengths: Option<SizeDistribution>,
     /// Bytes of a value; `value_bytes` of the workload where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_sizes: Option<SizeDistribution>,
     /// Share of the draws in which the key decides the operation, always the same one for the same
     /// key. In the other draws, operation and key are independent. Not allowed if keys are inserted
     /// or the oldest are deleted. 0 where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub operation_by_key: Option<f64>,
 }

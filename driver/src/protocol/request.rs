@@ -83,19 +83,15 @@ pub struct RunRequest {
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub seed: u64,
     /// Seed of the load phases and of all values; that of the run where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub load_seed: Option<u64>,
     /// The database is in the folder already: an earlier run executed the first phases.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
     /// File to which a successful run saves what it wrote, for runs on copies of its database.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub save_ledger: Option<PathBuf>,
     /// How load phases are made fast that nobody measures; absent where they are as the workload
     /// says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk_load: Option<BulkLoad>,
     /// Length of a step of the interval series, in milliseconds.
     #[serde(default = "default_interval_ms")]
@@ -206,7 +202,6 @@ pub struct CheckRequest {
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub seed: u64,
     /// Its seed of load phases and of values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub load_seed: Option<u64>,
     /// Operations of the first phase that the run had reported as done.
@@ -235,11 +230,9 @@ pub struct InspectRequest {
     pub path: PathBuf,
     /// Where the number of a key is; where absent, it is the eight bytes after the common prefix of
     /// all keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_number: Option<KeyNumber>,
     /// Bytes of the prefixes to count by; where absent, one byte more than the common prefix of all
     /// keys.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 1, max = InspectRequest::PREFIX_BYTES_MAX)))]
     pub prefix_bytes: Option<usize>,
     /// Equal parts of the key space to count by; 1024 where absent.

@@ -31,10 +31,8 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "is_default")]
     pub page_cache: PageCache,
     /// What keys look like; db_bench's numbers where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeyFormat>,
     /// Bytes of a key as a function of its number, at most `key_bytes`; only of db_bench's numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_sizes: Option<SizeDistribution>,
     /// Databases open in this process; a key belongs to one of them. 1 where absent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -90,24 +88,18 @@ pub struct Phase {
     /// What it is for.
     pub kind: PhaseKind,
     /// What each thread does: one of this, `mix` and `replay`; none of them in `settle`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
     /// Several operations, drawn at random.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
     /// The operations of a recorded trace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
     /// Operations of each thread, as in db_bench.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub operations_per_thread: Option<u64>,
     /// Operations of all threads together, as in YCSB; in place of `operations_per_thread`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub operations: Option<u64>,
     /// Seconds after which every thread stops.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub duration_s: Option<f64>,
     /// Worker threads; 1 where absent.
@@ -115,11 +107,9 @@ pub struct Phase {
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: usize,
     /// Open loop: operations started per second over all threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub rate_ops_s: Option<f64>,
     /// Open loop at a rate that changes with time; in place of `rate_ops_s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Threads that work beside those of the phase, for as long as it lasts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -218,7 +208,6 @@ pub struct Replay {
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub path: PathBuf,
     /// Factor on the recorded pace; as fast as possible where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub speed: Option<f64>,
 }
@@ -233,17 +222,14 @@ pub struct Companion {
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub name: String,
     /// What each thread does: one of this and `mix`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
     /// Several operations, drawn at random.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
     /// Its threads; 1 where absent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: usize,
     /// Open loop: operations started per second over its threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub rate_ops_s: Option<f64>,
 }
