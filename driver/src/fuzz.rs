@@ -77,12 +77,12 @@ fn trace_reader(bytes: &[u8]) {
                 assert_eq!(entry.offset_bytes, end);
                 let operations = match entry.record {
                     Record::Write(batch) => {
-                        assert_eq!(batch.items().count(), batch.len());
-                        batch.len()
+                        assert_eq!(batch.items().count(), batch.count() as usize);
+                        batch.count() as usize
                     }
                     Record::MultiGet(gets) => {
-                        assert_eq!(gets.gets().count(), gets.len());
-                        gets.len()
+                        assert_eq!(gets.gets().count(), gets.count() as usize);
+                        gets.count() as usize
                     }
                     Record::Get { .. } | Record::Seek(_) => 1,
                 };

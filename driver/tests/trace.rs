@@ -160,7 +160,7 @@ fn markers_are_no_operations() {
     let Record::Write(batch) = entry.record else {
         panic!("{entry:?}");
     };
-    assert_eq!((batch.len(), batch.markers()), (14, 1));
+    assert_eq!((batch.count(), batch.markers()), (14, 1));
     assert_eq!(batch.items().next().unwrap().kind, WriteKind::Put);
 }
 

@@ -2,8 +2,6 @@
 
 use super::format::{tag, Bytes};
 
-/// Bytes of the sequence number and the count of entries.
-const HEADER_BYTES: usize = 8 + 4;
 /// Bytes of the write time after the value of a timed put.
 const WRITE_TIME_BYTES: usize = 8;
 
@@ -57,11 +55,12 @@ impl<'a> Batch<'a> {
                 bytes.len()
             )
         };
-        let stated = bytes.get(8..HEADER_BYTES).ok_or_else(short)?;
-        let stated = u32::from_le_bytes([stated[0], stated[1], stated[2], stated[3]]);
-        let entries = &bytes[HEADER_BYTES..];
+        let mut rest = Bytes(bytes);
+        // The sequence number comes first.
+        let stated = rest.fixed64().and_then(|_| rest.fixed32());
+        let stated = stated.ok_or_else(short)?;
+        let entries = rest.0;
         let (mut count, mut markers) = (0, 0);
-        let mut rest = Bytes(entries);
         while !rest.0.is_empty() {
             match read_item(&mut rest)? {
                 Some(_) => count += 1,
@@ -86,7 +85,7 @@ impl<'a> Batch<'a> {
         let mut rest = Bytes(self.entries);
         std::iter::from_fn(move || {
             while !rest.0.is_empty() {
-                // The batch was checked in `new`, so this cannot fail.
+                // The batch was checked, so this cannot fail.
                 if let Some(item) = read_item(&mut rest).ok()? {
                     return Some(item);
                 }
@@ -96,13 +95,8 @@ impl<'a> Batch<'a> {
     }
 
     /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Whether there are no entries.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    pub fn count(&self) -> u32 {
+        self.count
     }
 
     /// The number of entries that do nothing: log data and marks of two-phase commits.

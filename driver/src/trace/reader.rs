@@ -88,22 +88,17 @@ impl<'a> MultiGet<'a> {
         (0..self.count).map_while(move |_| Some((families.fixed32()?, keys.string()?)))
     }
 
-    /// The number of gets.
-    pub fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// Always false: RocksDB refuses a `MultiGet` without keys.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    /// The number of gets: at least one.
+    pub fn count(&self) -> u32 {
+        self.count
     }
 }
 
-/// Where one record is in the buffer.
-struct Raw {
+/// What stands before the payload of a record.
+struct Metadata {
     unix_us: u64,
     kind: u8,
-    payload: std::ops::Range<usize>,
+    payload_bytes: usize,
 }
 
 /// Returns the records of a trace one by one. Its memory is a buffer of 1 MiB, or of the longest
@@ -141,7 +136,7 @@ impl<R: Read> TraceReader<R> {
             over: false,
         };
         let length = match reader.fill(METADATA_BYTES)? {
-            true => METADATA_BYTES + reader.payload_bytes(),
+            true => METADATA_BYTES + reader.metadata().payload_bytes,
             false => 0,
         };
         if length > 0 && length <= HEADER_BYTES_MAX {
@@ -181,42 +176,37 @@ impl<R: Read> TraceReader<R> {
         if self.over {
             return Ok(None);
         }
-        let raw = match self.next_raw() {
-            Ok(Some(raw)) => raw,
+        let metadata = match self.next_metadata() {
+            Ok(Some(metadata)) => metadata,
             end => {
                 self.over = true;
                 return end.map(|_| None);
             }
         };
         let (offset_bytes, number) = (self.offset_bytes, self.number);
-        let bytes = &self.buffer[raw.payload.clone()];
-        let maps = self.header.maps;
-        match parse(raw.kind, bytes, maps) {
+        let length = METADATA_BYTES + metadata.payload_bytes;
+        let payload = &self.buffer[self.unread.clone()][METADATA_BYTES..length];
+        match parse(metadata.kind, payload, self.header.maps) {
             Ok(record) => {
-                let length = METADATA_BYTES + bytes.len();
                 self.unread.start += length;
                 self.offset_bytes += length as u64;
                 Ok(Some(Entry {
                     offset_bytes,
                     number,
-                    unix_us: raw.unix_us,
+                    unix_us: metadata.unix_us,
                     record,
                 }))
             }
             Err(reason) => {
                 self.over = true;
-                Err(TraceError::Damaged(Damage {
-                    offset_bytes,
-                    record: number,
-                    reason,
-                }))
+                Err(self.damaged(reason))
             }
         }
     }
 
     /// Reads the next complete record into the buffer; `None` at the end.
     #[inline]
-    fn next_raw(&mut self) -> Result<Option<Raw>, TraceError> {
+    fn next_metadata(&mut self) -> Result<Option<Metadata>, TraceError> {
         self.number += 1;
         if !self.fill(METADATA_BYTES)? {
             let left = self.unread.len();
@@ -225,13 +215,8 @@ impl<R: Read> TraceReader<R> {
             }
             return Err(self.damaged(format!("the file ends after {left} bytes of a record")));
         }
-        let start = self.unread.start;
-        let mut bytes = Bytes(&self.buffer[start..start + METADATA_BYTES]);
-        let (unix_us, kind) = (
-            bytes.fixed64().unwrap_or_default(),
-            bytes.byte().unwrap_or_default(),
-        );
-        let length = self.payload_bytes();
+        let metadata = self.metadata();
+        let (kind, length) = (metadata.kind, metadata.payload_bytes);
         if kind == record::END && length == 0 {
             self.advance(METADATA_BYTES);
             self.footer = true;
@@ -254,19 +239,18 @@ impl<R: Read> TraceReader<R> {
                 "the file ends after {left} of the {length} bytes of a payload"
             )));
         }
-        let from = self.unread.start + METADATA_BYTES;
-        Ok(Some(Raw {
-            unix_us,
-            kind,
-            payload: from..from + length,
-        }))
+        Ok(Some(metadata))
     }
 
-    /// The length that the record at the front states; its metadata must have been read.
+    /// That of the record at the front, which must have been read.
     #[inline]
-    fn payload_bytes(&self) -> usize {
-        let metadata = &self.buffer[self.unread.start..];
-        u32::from_le_bytes([metadata[9], metadata[10], metadata[11], metadata[12]]) as usize
+    fn metadata(&self) -> Metadata {
+        let mut bytes = Bytes(&self.buffer[self.unread.clone()]);
+        Metadata {
+            unix_us: bytes.fixed64().unwrap_or_default(),
+            kind: bytes.byte().unwrap_or_default(),
+            payload_bytes: bytes.fixed32().unwrap_or_default() as usize,
+        }
     }
 
     /// Reads until the buffer holds `wanted` bytes that were not returned yet; false if the file

@@ -1,7 +1,7 @@
 //! The hottest keys, most of which a sample of keys would miss.
 
 use super::keys::Key;
-use super::numbers::Shift;
+use super::numbers::shifted;
 use super::{Group, HashOf};
 
 /// The most keys that are watched.
@@ -88,10 +88,10 @@ impl Heavy {
         self.watched.retain(|_, watched| most(watched) > unseen_max);
     }
 
-    /// Changes the numbers of all keys by `shift`.
-    pub fn shift(&mut self, shift: Shift) {
+    /// Changes the numbers of all keys: the common prefix has lost `cut`.
+    pub fn shift(&mut self, cut: &[u8]) {
         for key in self.watched.values_mut() {
-            key.number = key.number.map(|number| shift.apply(number));
+            key.number = key.number.map(|number| shifted(number, cut));
         }
     }
 

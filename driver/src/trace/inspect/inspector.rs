@@ -10,7 +10,7 @@ use crate::trace::{BatchItem, Record, WriteKind};
 use super::counts::Counts;
 use super::heavy::Heavy;
 use super::keys::Keys;
-use super::numbers::{shift, Numbers};
+use super::numbers::{shifted, Numbers};
 use super::prefixes::PrefixCounts;
 use super::reuse::ReuseDistances;
 use super::summary::SeekBounds;
@@ -160,7 +160,7 @@ impl Inspector {
             Record::Write(batch) => {
                 self.record_counts[0] += 1;
                 self.markers += u64::from(batch.markers());
-                self.batch_entries.add(batch.len() as u64);
+                self.batch_entries.add(u64::from(batch.count()));
                 for item in batch.items() {
                     self.write(item);
                 }
@@ -172,7 +172,7 @@ impl Inspector {
             }
             Record::MultiGet(multi_get) => {
                 self.record_counts[2] += 1;
-                self.multi_get_keys.add(multi_get.len() as u64);
+                self.multi_get_keys.add(u64::from(multi_get.count()));
                 for (column_family, key) in multi_get.gets() {
                     self.operation(8, column_family);
                     self.key(Group::Get, column_family, key, false);
@@ -278,13 +278,12 @@ impl Inspector {
     fn shorten(&mut self, cut: &[u8]) {
         self.prefixes.shorten(cut);
         if self.numbers.shifts() {
-            let shift = shift(cut);
-            self.keys.shift(shift);
+            self.keys.shift(cut);
             if let Some(heavy) = &mut self.heavy {
-                heavy.shift(shift);
+                heavy.shift(cut);
             }
             for ascents in &mut self.ascents {
-                ascents.last = ascents.last.map(|number| shift.apply(number));
+                ascents.last = ascents.last.map(|number| shifted(number, cut));
             }
         }
     }

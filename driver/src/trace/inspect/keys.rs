@@ -1,6 +1,6 @@
 //! What was done to each key: to all keys, or to the keys of a sample by hash.
 
-use super::numbers::Shift;
+use super::numbers::shifted;
 use super::{sampled, Group, HashOf};
 
 /// The most keys that are kept: about 90 MB, and 130 MB while the table grows.
@@ -88,10 +88,10 @@ impl Keys {
         }
     }
 
-    /// Changes the numbers of all keys by `shift`.
-    pub fn shift(&mut self, shift: Shift) {
+    /// Changes the numbers of all keys: the common prefix has lost `cut`.
+    pub fn shift(&mut self, cut: &[u8]) {
         for key in self.kept.values_mut() {
-            key.number = key.number.map(|number| shift.apply(number));
+            key.number = key.number.map(|number| shifted(number, cut));
         }
     }
 

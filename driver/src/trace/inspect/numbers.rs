@@ -45,25 +45,6 @@ impl NumberFormat {
     }
 }
 
-/// How the numbers of earlier keys change when the common prefix becomes shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shift {
-    /// Bytes that the prefix lost.
-    pub bytes: usize,
-    /// The first eight of these bytes as a big-endian number, filled with zeros.
-    pub head: u64,
-}
-
-impl Shift {
-    /// The new number of a key that had `number`.
-    pub fn apply(self, number: u64) -> u64 {
-        match self.bytes {
-            0..8 => number >> (8 * self.bytes) | self.head,
-            _ => self.head,
-        }
-    }
-}
-
 /// The longest common prefix of all keys so far, and the numbers that follow from it.
 ///
 /// Unless the request says where the number is, the number of a key is the eight bytes after that
@@ -107,10 +88,8 @@ impl Numbers {
         let common = pairs.take_while(|(one, two)| one == two).count();
         let cut = prefix.split_off(common);
         if self.asked.is_none() {
-            let shift = shift(&cut);
-            self.range = self
-                .range
-                .map(|(min, max)| (shift.apply(min), shift.apply(max)));
+            let range = self.range;
+            self.range = range.map(|(min, max)| (shifted(min, &cut), shifted(max, &cut)));
         }
         Some(cut)
     }
@@ -172,11 +151,11 @@ impl Numbers {
     }
 }
 
-/// How numbers change when the prefix loses `cut`.
-pub fn shift(cut: &[u8]) -> Shift {
-    Shift {
-        bytes: cut.len(),
-        head: window(cut, 0),
+/// What `number` becomes when the common prefix loses `cut`.
+pub fn shifted(number: u64, cut: &[u8]) -> u64 {
+    match cut.len() {
+        bytes @ 0..8 => number >> (8 * bytes) | window(cut, 0),
+        _ => window(cut, 0),
     }
 }
 
@@ -232,8 +211,7 @@ mod tests {
             let mut known: Vec<u64> = Vec::new();
             for key in &keys {
                 if let Some(cut) = numbers.look(key) {
-                    let shift = shift(&cut);
-                    known.iter_mut().for_each(|number| *number = shift.apply(*number));
+                    known.iter_mut().for_each(|number| *number = shifted(*number, &cut));
                 }
                 known.push(numbers.number(key).unwrap());
             }

@@ -8,7 +8,7 @@ use crate::trace::{TraceError, TraceReader};
 
 use super::inspector::Inspector;
 use super::keys::KEYS_MAX;
-use super::summarise::{summarise, ReadTrace};
+use super::summarise::summarise;
 use super::summary::TraceSummary;
 
 /// The number of records between two looks at the clock.
@@ -81,16 +81,14 @@ fn inspect_keeping(
             }
         }
     };
-    let read = ReadTrace {
-        path: &request.path,
-        bytes: reader.offset_bytes(),
+    Ok(summarise(
+        inspector,
+        request,
+        &reader,
         bytes_total,
-        footer: reader.footer(),
-        header: reader.header().clone(),
         damage,
         started,
-    };
-    Ok(summarise(inspector, read, request.ranges))
+    ))
 }
 
 #[cfg(test)]

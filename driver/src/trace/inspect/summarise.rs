@@ -1,10 +1,11 @@
 //! The summary at the end of a trace, made from all counts.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::io::Read;
 use std::time::Instant;
 
-use crate::trace::{Damage, Header};
+use crate::protocol::InspectRequest;
+use crate::trace::{Damage, TraceReader};
 
 use super::counts::Counts;
 use super::curve::{curve, Weighted};
@@ -21,23 +22,21 @@ use super::Group;
 /// The number of parts with equally many keys.
 const RANK_PARTS: usize = 100;
 
-/// What is known about the file after it has been read.
-pub struct ReadTrace<'a> {
-    pub path: &'a Path,
-    pub bytes: u64,
-    pub bytes_total: u64,
-    pub footer: bool,
-    pub header: Header,
-    pub damage: Option<Damage>,
-    pub started: Instant,
-}
-
-/// The summary of all counts.
-pub fn summarise(counted: Inspector, read: ReadTrace<'_>, ranges: usize) -> TraceSummary {
+/// The summary of all counts of a file of `bytes_total` bytes, which `reader` has read from `started`
+/// on, up to its end or its `damage`.
+pub fn summarise(
+    counted: Inspector,
+    request: &InspectRequest,
+    reader: &TraceReader<impl Read>,
+    bytes_total: u64,
+    damage: Option<Damage>,
+    started: Instant,
+) -> TraceSummary {
+    let header = reader.header();
     let placed = placed(&counted);
     let span = counted.numbers.range();
     let (first, last) = counted.time.range.unzip();
-    let elapsed_s = read.started.elapsed().as_secs_f64();
+    let elapsed_s = started.elapsed().as_secs_f64();
     let named = |names: &[&str], counts: &[u64]| {
         let names = names.iter().map(|name| (*name).to_owned());
         names.zip(counts.iter().copied()).collect()
@@ -52,14 +51,14 @@ pub fn summarise(counted: Inspector, read: ReadTrace<'_>, ranges: usize) -> Trac
     let ascending =
         Group::ALL.map(|(group, name)| (name.to_owned(), counted.ascents[group as usize].share()));
     TraceSummary {
-        path: read.path.to_owned(),
-        bytes: read.bytes,
-        bytes_total: read.bytes_total,
-        trace_version: read.header.trace_version,
-        rocksdb_version: read.header.rocksdb_version,
-        header_unix_us: read.header.unix_us,
-        footer: read.footer,
-        damage: read.damage,
+        path: request.path.clone(),
+        bytes: reader.offset_bytes(),
+        bytes_total,
+        trace_version: header.trace_version.clone(),
+        rocksdb_version: header.rocksdb_version.clone(),
+        header_unix_us: header.unix_us,
+        footer: reader.footer(),
+        damage,
         records: counted.records,
         operations: counted.operations,
         first_unix_us: first,
@@ -87,7 +86,9 @@ pub fn summarise(counted: Inspector, read: ReadTrace<'_>, ranges: usize) -> Trac
         hotness: hotness(&counted),
         key_space: key_space(&counted),
         keys_without_number: counted.numbers.without(),
-        ranges_by_number: span.map_or_else(Vec::new, |span| by_number(&placed, span, ranges)),
+        ranges_by_number: span.map_or_else(Vec::new, |span| {
+            by_number(&placed, span, request.ranges)
+        }),
         ranges_by_rank: by_rank(&placed, RANK_PARTS),
         prefixes: counted.prefixes.summary(counted.numbers.prefix()),
         windows: counted.windows.summary(counted.keys.distinct()),

@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::measure::PhaseTime;
 use crate::protocol::ReplayReply;
 use crate::trace::{TraceError, TraceReader};
 
 use super::chunk::{first_key, Chunk};
-use super::hash;
 
 /// A chunk is sent when it has this many bytes ...
 const CHUNK_BYTES: usize = 64 << 10;
@@ -120,7 +121,7 @@ impl<R: Read> Dispatcher<'_, R> {
                     break;
                 }
             }
-            let worker = (hash(first_key(&entry.record)) % self.lanes.len() as u64) as usize;
+            let worker = (xxh3_64(first_key(&entry.record)) % self.lanes.len() as u64) as usize;
             let lane = &mut self.lanes[worker];
             let (chunk, skipped) = (&mut lane.filling, &mut reply.skipped);
             let something = chunk.push(due_ns, entry.record, skipped);

@@ -12,12 +12,3 @@ mod worker;
 
 pub use replayed_keys::ReplayedKeys;
 pub use run::{run_replay, ReplayContext, ReplayError, ReplayObservation};
-
-use xxhash_rust::xxh3::xxh3_64;
-
-/// The hash of a key, which picks its worker, or of a value, which the sample keeps instead of the
-/// value.
-#[inline]
-fn hash(bytes: &[u8]) -> u64 {
-    xxh3_64(bytes)
-}

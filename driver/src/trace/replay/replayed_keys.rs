@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
+use xxhash_rust::xxh3::xxh3_64 as hash;
+
 use crate::engine::{Database, Result};
 use crate::workload::Verification;
-
-use super::hash;
 
 /// The most bytes of keys that are kept.
 const KEY_BYTES_MAX: usize = 16 << 20;
