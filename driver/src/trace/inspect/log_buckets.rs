@@ -37,6 +37,16 @@ impl LogBuckets {
             })
     }
 
+    /// Adds `difference` to the bucket of 0. A negative one is taken from the lowest buckets, none of
+    /// which becomes less than nothing.
+    pub fn correct(&mut self, mut difference: f64) {
+        for weight in &mut self.weights {
+            let corrected = *weight + difference;
+            *weight = corrected.max(0.0);
+            difference = corrected.min(0.0);
+        }
+    }
+
     /// Sum of all weights.
     pub fn total(&self) -> f64 {
         self.weights.iter().sum()

@@ -2,8 +2,9 @@
 //!
 //! SHARDS of fixed size (Waldspurger, Park, Garthwaite, Ahmad: "Efficient MRC construction with
 //! SHARDS", FAST'15): only keys whose hash is in the sample are followed, and distances among them
-//! are scaled up. The difference between the accesses that came and those that were expected goes
-//! to distance 0 (the paper's SHARDS-adj). The sample is halved when it outgrows its bound.
+//! are scaled up. The accesses that came and the sample does not stand for go to distance 0 (the
+//! paper's SHARDS-adj); those of which it has too many, because its keys are hot, are taken from the
+//! shortest distances. The sample is halved when it outgrows its bound.
 
 use super::log_buckets::LogBuckets;
 use super::summary::Reuse;
@@ -69,12 +70,12 @@ impl ReuseDistances {
         match self.last.insert(hash, slot) {
             Some(before) => {
                 let between = self.last.len() - self.slots.up_to(before as usize);
-                self.slots.clear(before as usize);
-                self.slots.set(slot as usize);
+                self.slots.change(before as usize, -1);
+                self.slots.change(slot as usize, 1);
                 self.distances.add(between as u64 * (self.mask + 1), weight);
             }
             None => {
-                self.slots.set(slot as usize);
+                self.slots.change(slot as usize, 1);
                 self.first += weight;
                 while self.last.len() > self.keys_max {
                     self.mask = self.mask << 1 | 1;
@@ -104,8 +105,8 @@ impl ReuseDistances {
             return None;
         }
         let accesses = self.accesses as f64;
-        let missing = accesses - self.distances.total() - self.first;
-        self.distances.add(0, missing);
+        self.distances
+            .correct(accesses - self.distances.total() - self.first);
         let mut hits = 0.0;
         let mut miss_ratio: Vec<(u64, f64)> = Vec::new();
         for (_, high, weight) in self.distances.buckets() {
@@ -156,18 +157,11 @@ impl Marks {
         sum
     }
 
-    fn set(&mut self, slot: usize) {
+    /// Sets a mark (1) or takes it away (-1).
+    fn change(&mut self, slot: usize, by: i32) {
         let mut at = slot + 1;
         while at < self.tree.len() {
-            self.tree[at] += 1;
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    fn clear(&mut self, slot: usize) {
-        let mut at = slot + 1;
-        while at < self.tree.len() {
-            self.tree[at] -= 1;
+            self.tree[at] = self.tree[at].wrapping_add_signed(by);
             at += at & at.wrapping_neg();
         }
     }
@@ -220,6 +214,22 @@ mod tests {
                 .collect();
             prop_assert_eq!(counted, distances);
         }
+    }
+
+    /// Two hot keys in the sample, which is of one key in 16: a negative number of accesses was said
+    /// to have distance 0, which the schema of the message does not allow.
+    #[test]
+    fn hot_keys_in_the_sample_make_no_distance_negative() {
+        let mut reuse = ReuseDistances::of(10);
+        (0..100u64).for_each(|cold| reuse.note(cold << 24));
+        (0..1000).for_each(|access| reuse.note(access % 2));
+        let summary = reuse.summary().unwrap();
+        assert!(summary.share < 1.0);
+        let weights = summary.distances.iter().map(|(_, _, weight)| *weight);
+        assert!(weights.clone().all(|weight| weight > 0.0), "{summary:?}");
+        assert_eq!(weights.sum::<f64>() + summary.first_accesses, 1100.0);
+        let mut misses = summary.miss_ratio.iter().map(|(_, share)| *share);
+        assert!(misses.all(|share| (0.0..1.0).contains(&share)));
     }
 
     /// Keys 0..n in turn, again and again: a cache of n keys always hits, a smaller one never does.
