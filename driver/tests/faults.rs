@@ -172,6 +172,24 @@ fn a_device_without_room_for_a_folder_is_full() {
     }
 }
 
+/// By a throw-away database the driver finds out what size a block cache has by default. That there
+/// was no room for one was held against the options (`invalid`).
+#[test]
+fn a_device_without_room_for_a_throw_away_database_is_full() {
+    // One inode for the root, one for the folder of the run.
+    let Some(mounted) = Mounted::with("nr_inodes=2") else {
+        return;
+    };
+    let shards = json!({"block_based_table_factory.block_cache.num_shard_bits": "2"});
+    let more = json!({"directory": mounted.database(), "options": shards});
+    let temporary = [("TMPDIR", mounted.folder.path().display().to_string())];
+    let workload = workload(1000, json!([load(1000)]));
+    let mut run = Conversation::start_in(&rocksdb(), workload, more, &temporary);
+    let messages = run.messages();
+    run.child.wait().unwrap();
+    assert_fails(&messages, Outcome::DiskFull, FULL, "rocksdb");
+}
+
 /// A run that fits, and a run that only reads it back.
 #[test]
 fn a_device_that_is_full_when_the_database_is_opened_again_is_full() {

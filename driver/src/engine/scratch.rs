@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::library::status_error;
-use super::{EngineError, Result};
+use super::Result;
 
 /// Marks a directory as one that lsmtune made and may delete.
 const MARKER: &str = ".lsmtune-owned";
@@ -22,7 +22,7 @@ impl Scratch {
     pub fn inside(parent: &Path) -> Result<Self> {
         Self::create(parent).or_else(|_| {
             Self::create(&std::env::temp_dir()).map_err(|error| {
-                EngineError::failed(format!("cannot make a temporary directory: {error}"))
+                status_error(&format!("cannot make a temporary directory: {error}"))
             })
         })
     }
