@@ -5,6 +5,8 @@
 //! into its LOG.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::nested;
@@ -21,6 +23,10 @@ pub const HYPER_CLOCK: &str = "hyper_clock_cache";
 
 /// A value that leaves the choice to the engine, which then reports its choice.
 const ENGINES_CHOICE: (&str, &str) = ("block_based_table_factory.block_cache.num_shard_bits", "-1");
+
+/// The LOG has its database's options in its beginning. To read all of it would be counted as memory
+/// that the run took.
+const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Names that every RocksDB accepts but no OPTIONS file lists.
 const UNLISTED: [&str; 2] = [
@@ -170,9 +176,12 @@ fn unescaped(value: &str) -> String {
 /// The parts of the block cache in use, from the LOG of the database in `directory`; empty if there
 /// is no LOG.
 fn cache_in_use(directory: &Path) -> BTreeMap<String, String> {
-    std::fs::read(directory.join("LOG"))
-        .map(|bytes| cache_in_log(&String::from_utf8_lossy(&bytes)))
-        .unwrap_or_default()
+    let mut bytes = Vec::new();
+    let log = File::open(directory.join("LOG"));
+    match log.and_then(|log| log.take(LOG_BYTES_MAX).read_to_end(&mut bytes)) {
+        Ok(_) => cache_in_log(&String::from_utf8_lossy(&bytes)),
+        Err(_) => BTreeMap::new(),
+    }
 }
 
 /// As [`cache_in_use`], from the text of the LOG.
