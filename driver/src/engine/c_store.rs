@@ -1,13 +1,14 @@
 //! What the C interfaces of RocksDB and LevelDB have in common, since RocksDB's began as LevelDB's:
 //! functions whose names differ only in their prefix, and what is made of them alone.
 
-use std::ffi::{c_char, c_uchar, c_void, CStr};
+use std::ffi::{c_char, c_uchar, c_void, CString};
 use std::marker::PhantomData;
+use std::path::Path;
 use std::ptr::null_mut;
 
 use super::c_bytes::{slice, text, Slice};
-use super::library::{c_api, opaque, status_error, take_text};
-use super::{Cursor, Result};
+use super::library::{c_api, opaque, path_text, status_error, take_text};
+use super::{Cursor, EngineError, Options, Result};
 
 opaque!(
     Db,
@@ -68,27 +69,48 @@ impl StoreApi {
         unsafe { take_text(text, |text| (self.free)(text.cast())) }
     }
 
-    /// The result of a call that reports a failure by setting `error`.
-    ///
-    /// # Safety
-    /// `error` is null or was set by a function of this library.
+    /// What `call` returns. It hands a function of this library the place where that sets an error.
     #[inline]
-    pub unsafe fn check(&self, error: *mut c_char) -> Result<()> {
+    pub fn call<T>(&self, call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T> {
+        let mut error = null_mut();
+        let returned = call(&raw mut error);
         if error.is_null() {
-            return Ok(());
+            return Ok(returned);
         }
-        // SAFETY: promised by the caller.
+        // SAFETY: a function of this library has set it.
         Err(status_error(&unsafe { self.take(error) }))
     }
 
-    /// The text of a property of an open database; `None` if there is none.
-    pub fn property(&self, database: DbHandle, name: &CStr) -> Option<String> {
-        // SAFETY: the database is open, and the engine hands over a string or null.
+    /// An empty write, which fails if the engine has stopped accepting writes.
+    ///
+    /// # Safety
+    /// The database is open, and `options`, which are destroyed here, are of this library.
+    pub unsafe fn write_nothing(&self, db: *mut Db, options: *mut WriteOptions) -> Result<()> {
+        // SAFETY: promised by the caller; the batch lives until it is destroyed here.
         unsafe {
-            let text = (self.property_value)(database.get(), name.as_ptr());
-            (!text.is_null()).then(|| self.take(text))
+            let batch = (self.writebatch_create)();
+            let written = self.call(|error| (self.write)(db, options, batch, error));
+            (self.writebatch_destroy)(batch);
+            (self.writeoptions_destroy)(options);
+            written
         }
     }
+}
+
+/// `options` for the database in `directory`, which must exist: without the one that refuses
+/// existing databases.
+pub fn for_existing(directory: &Path, options: &Options) -> Result<Options> {
+    // Databases of both engines name their newest manifest in this file. Without this check, both
+    // would leave a lock and a log behind before they notice, or make a new database.
+    if !directory.join("CURRENT").is_file() {
+        return Err(EngineError::failed(format!(
+            "{}: holds no database (no file CURRENT)",
+            directory.display()
+        )));
+    }
+    let mut options = options.clone();
+    options.remove("error_if_exists");
+    Ok(options)
 }
 
 /// A handle that every thread may use.
@@ -106,6 +128,47 @@ impl DbHandle {
 unsafe impl Send for DbHandle {}
 // SAFETY: as above.
 unsafe impl Sync for DbHandle {}
+
+/// An open database. Dropping it closes it.
+#[derive(Debug)]
+pub struct OpenDb {
+    api: &'static StoreApi,
+    pub handle: DbHandle,
+}
+
+impl OpenDb {
+    /// The database that `open` opens at the path of `directory`. An error is the engine's own.
+    pub fn open(
+        api: &'static StoreApi,
+        directory: &Path,
+        open: impl FnOnce(*const c_char, *mut *mut c_char) -> *mut Db,
+    ) -> Result<Self> {
+        let path = path_text(directory)?;
+        let handle = DbHandle(api.call(|error| open(path.as_ptr(), error))?);
+        Ok(OpenDb { api, handle })
+    }
+
+    pub const fn get(&self) -> *mut Db {
+        self.handle.get()
+    }
+
+    /// The text of a property; `None` if there is none.
+    pub fn property(&self, name: &str) -> Option<String> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the database is open, and the engine hands over a string or null.
+        unsafe {
+            let text = (self.api.property_value)(self.get(), name.as_ptr());
+            (!text.is_null()).then(|| self.api.take(text))
+        }
+    }
+}
+
+impl Drop for OpenDb {
+    fn drop(&mut self) {
+        // SAFETY: opened in `open`, and closed only here.
+        unsafe { (self.api.close)(self.get()) }
+    }
+}
 
 /// The engines' iterators read from a snapshot, which they take when they are made.
 pub struct StoreCursor<'session> {
@@ -180,12 +243,9 @@ impl Cursor for StoreCursor<'_> {
     }
 
     fn status(&self) -> Result<()> {
-        let mut error = null_mut();
+        let get = self.api.iter_get_error;
         // SAFETY: the iterator is alive.
-        unsafe {
-            (self.api.iter_get_error)(self.iterator, &raw mut error);
-            self.api.check(error)
-        }
+        self.api.call(|error| unsafe { get(self.iterator, error) })
     }
 }
 

@@ -12,8 +12,8 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Makes at most one blocking call of a database at a time.
 ///
-/// A caller that is cancelled returns at once, while the call continues. [`Flusher::join`] waits
-/// for it, and must be called before the database that the call uses is closed.
+/// A caller that is cancelled returns at once, while the call continues. Dropping the flusher waits
+/// for it, and must come before the database that the call uses is closed.
 #[derive(Debug, Default)]
 pub struct Flusher {
     running: Mutex<Option<Call>>,
@@ -33,9 +33,7 @@ impl Flusher {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<()> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.is_some() {
-            wait(&mut running, cancelled)?;
-        }
+        wait(&mut running, cancelled)?;
         let (sender, result) = channel();
         let thread = std::thread::Builder::new()
             .name("flush".into())
@@ -53,15 +51,12 @@ impl Flusher {
             .as_ref()
             .is_some_and(|call| !call.thread.is_finished())
     }
+}
 
-    /// Waits until no call is running.
-    pub fn join(&self) {
-        let running = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(call) = running {
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        let running = self.running.get_mut();
+        if let Some(call) = running.unwrap_or_else(PoisonError::into_inner).take() {
             // A call that panicked has also ended; nothing else matters here.
             drop(call.thread.join());
         }
@@ -119,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_call_returns_soon_and_join_waits_for_it() {
+    fn a_cancelled_call_returns_soon_and_is_waited_for_in_the_end() {
         let flusher = Flusher::default();
         let ended = Arc::new(AtomicBool::new(false));
         let inside = Arc::clone(&ended);
@@ -135,7 +130,7 @@ mod tests {
         assert_eq!(result, Err(EngineError::Cancelled));
         assert!(!ended.load(Ordering::SeqCst));
         go_on.send(()).unwrap();
-        flusher.join();
+        drop(flusher);
         assert!(ended.load(Ordering::SeqCst));
     }
 

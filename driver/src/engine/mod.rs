@@ -11,7 +11,6 @@ use std::time::Duration;
 
 mod c_bytes;
 mod c_store;
-mod existing;
 mod flusher;
 mod foreign;
 pub(crate) mod leveldb;

@@ -1,7 +1,6 @@
 //! Waiting until LevelDB has written out everything and has nothing left to compact.
 
 use std::path::Path;
-use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use super::LevelDatabase;
@@ -64,11 +63,11 @@ impl LevelDatabase {
     /// The C interface has no flush. A manual compaction begins with one. It compacts nothing if no
     /// table has a key in its range.
     fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
-        let (api, handle) = (self.api, self.handle);
+        let (api, handle) = (self.api, self.db.handle);
         let call = move || {
             let handle = handle;
             let (key, length) = (LAST_KEY.as_ptr().cast(), LAST_KEY.len());
-            // SAFETY: `drop` joins this call before it closes the database.
+            // SAFETY: the flusher waits for this call before the database is dropped.
             unsafe { (api.compact_range)(handle.get(), key, length, key, length) };
             Ok(())
         };
@@ -77,15 +76,10 @@ impl LevelDatabase {
 
     /// An empty write. It fails if the engine has stopped accepting writes.
     fn try_write(&self) -> Result<()> {
-        let mut error = null_mut();
-        // SAFETY: the database is open; the other objects live until they are destroyed here.
+        // SAFETY: the database is open, and the options are new.
         unsafe {
             let options = (self.api.writeoptions_create)();
-            let batch = (self.api.writebatch_create)();
-            (self.api.write)(self.handle.get(), options, batch, &raw mut error);
-            (self.api.writebatch_destroy)(batch);
-            (self.api.writeoptions_destroy)(options);
-            self.api.check(error)
+            self.api.write_nothing(self.db.get(), options)
         }
     }
 
@@ -96,9 +90,8 @@ impl LevelDatabase {
     }
 
     fn tables(&self) -> Result<String> {
-        self.api
-            .property(self.handle, c"leveldb.sstables")
-            .ok_or_else(|| EngineError::failed("the engine has no property leveldb.sstables"))
+        let tables = self.db.property("leveldb.sstables");
+        tables.ok_or_else(|| EngineError::failed("the engine has no property leveldb.sstables"))
     }
 }
 

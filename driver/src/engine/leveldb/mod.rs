@@ -1,22 +1,19 @@
 //! LevelDB, through its C interface.
 
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::c_store::DbHandle;
-use super::existing;
+use super::c_store::{for_existing, OpenDb};
 use super::flusher::Flusher;
-use super::library::{functions, path_text, status_error};
+use super::library::{functions, status_error};
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult,
     OptionNotTaken, Options, Result, Session,
 };
 use api::Api;
-use options::{Compression, Handle};
+use options::Handle;
 
 mod api;
 mod drain;
@@ -48,21 +45,17 @@ impl LevelDb {
         options: Handle,
         durability: Durability,
     ) -> Result<LevelDatabase> {
-        let path = path_text(directory)?;
-        let mut error = null_mut();
-        // SAFETY: options and path are alive; the handle is used only if there is no error.
-        let raw = unsafe {
-            let raw = (self.api.open)(options.raw, path.as_ptr(), &raw mut error);
-            self.api.check(error)?;
-            raw
-        };
+        // SAFETY: options and path are alive.
+        let db = OpenDb::open(self.api, directory, |path, error| unsafe {
+            (self.api.open)(options.raw, path, error)
+        })?;
         Ok(LevelDatabase {
             api: self.api,
-            handle: DbHandle(raw),
             directory: directory.to_path_buf(),
             identity: self.identity(),
             durability,
             flusher: Flusher::default(),
+            db,
             _options: options,
         })
     }
@@ -147,7 +140,8 @@ impl Engine for LevelDb {
         let handle = Handle::new(self.api, options)?;
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         // A library without zstd would lose the data: try zstd first.
-        if handle.compression == Some(Compression::Zstd) && !self.has_zstd(parent)? {
+        let zstd = options.get("compression").is_some_and(|name| name == "zstd");
+        if zstd && !self.has_zstd(parent)? {
             let allowed = "none, snappy: this library was built without zstd";
             return Err(EngineError::bad_value("compression", "zstd", allowed));
         }
@@ -155,11 +149,11 @@ impl Engine for LevelDb {
     }
 
     fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
-        existing::require_database(directory)?;
+        let options = for_existing(directory, options)?;
         old_log::keep(directory).map_err(|error| {
             status_error(&format!("{}: its logs: {error}", directory.display()))
         })?;
-        self.open(directory, &existing::for_existing(options), durability)
+        self.open(directory, &options, durability)
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
@@ -186,17 +180,17 @@ impl Engine for LevelDb {
 /// An open LevelDB.
 struct LevelDatabase {
     api: &'static Api,
-    handle: DbHandle,
     directory: PathBuf,
     identity: Identity,
     durability: Durability,
+    // Dropped in this order: a flush that a cancelled drain left behind still uses the database.
     flusher: Flusher,
-    /// Owns the cache and the filter policy; destroyed after the database is closed.
+    db: OpenDb,
+    /// Owns the cache and the filter policy, which the database uses.
     _options: Handle,
 }
 
-// SAFETY: the options object is never touched again between open and drop; see `DbHandle` for the
-// rest.
+// SAFETY: the options object is never touched between open and drop; all else is `Send` and `Sync`.
 unsafe impl Send for LevelDatabase {}
 // SAFETY: as above.
 unsafe impl Sync for LevelDatabase {}
@@ -230,15 +224,6 @@ impl Database for LevelDatabase {
     }
 
     fn property(&self, name: &str) -> Option<String> {
-        self.api.property(self.handle, &CString::new(name).ok()?)
-    }
-}
-
-impl Drop for LevelDatabase {
-    fn drop(&mut self) {
-        // A flush that a cancelled drain left behind still uses the database.
-        self.flusher.join();
-        // SAFETY: nobody borrows the database any more; the options are destroyed after this.
-        unsafe { (self.api.close)(self.handle.get()) }
+        self.db.property(name)
     }
 }

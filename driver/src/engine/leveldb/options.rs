@@ -32,26 +32,6 @@ const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// A compression, with its number in `leveldb/c.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    None = 0,
-    Snappy = 1,
-    /// Only in libraries newer than 1.23. Older ones write empty blocks if asked for it.
-    Zstd = 2,
-}
-
-impl Compression {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "none" | "no" => Some(Self::None),
-            "snappy" => Some(Self::Snappy),
-            "zstd" => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-}
-
 /// An options object, with the cache and the filter policy of a database that is opened with it.
 #[derive(Debug)]
 pub struct Handle {
@@ -59,8 +39,6 @@ pub struct Handle {
     pub raw: *mut DbOptions,
     cache: *mut Cache,
     filter: *mut FilterPolicy,
-    /// The requested compression, if any.
-    pub compression: Option<Compression>,
 }
 
 impl Handle {
@@ -73,7 +51,6 @@ impl Handle {
             raw,
             cache: null_mut(),
             filter: null_mut(),
-            compression: None,
         };
         for (name, value) in options {
             handle.set(name, value)?;
@@ -95,8 +72,12 @@ impl Handle {
                 }
                 "block_size" => (api.options_set_block_size)(raw, size(KIB..=4 * MIB)?),
                 "cache_size" => self.set_cache(size(0..=i64::MAX)?),
-                "compression" => self.set_compression(text)?,
-                "create_if_missing" => only_true(name, text)?,
+                "compression" => (api.options_set_compression)(raw, compression(text)?),
+                "create_if_missing" if matches!(text, "true" | "1") => {}
+                "create_if_missing" => {
+                    let allowed = "true, because a run creates its database";
+                    return Err(EngineError::bad_value(name, text, allowed));
+                }
                 "error_if_exists" => {
                     (api.options_set_error_if_exists)(raw, truth(name, text)?.into());
                 }
@@ -135,15 +116,6 @@ impl Handle {
             (self.api.options_set_filter_policy)(self.raw, self.filter);
         }
     }
-
-    fn set_compression(&mut self, text: &str) -> Result<()> {
-        let compression = Compression::named(text)
-            .ok_or_else(|| EngineError::bad_value("compression", text, "none, snappy, zstd"))?;
-        self.compression = Some(compression);
-        // SAFETY: the object is alive.
-        unsafe { (self.api.options_set_compression)(self.raw, compression as c_int) };
-        Ok(())
-    }
 }
 
 impl Drop for Handle {
@@ -181,14 +153,17 @@ fn truth(name: &str, text: &str) -> Result<bool> {
     }
 }
 
-fn only_true(name: &str, text: &str) -> Result<()> {
-    match text {
-        "true" | "1" => Ok(()),
-        _ => Err(EngineError::bad_value(
-            name,
-            text,
-            "true, because a run creates its database",
-        )),
+/// The number of a compression in `leveldb/c.h`.
+fn compression(name: &str) -> Result<c_int> {
+    match name {
+        "none" | "no" => Ok(0),
+        "snappy" => Ok(1),
+        // Only in libraries newer than 1.23. Older ones write empty blocks if asked for it.
+        "zstd" => Ok(2),
+        _ => {
+            let allowed = "none, snappy, zstd";
+            Err(EngineError::bad_value("compression", name, allowed))
+        }
     }
 }
 

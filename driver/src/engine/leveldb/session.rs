@@ -2,7 +2,6 @@
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
-use std::ptr::null_mut;
 
 use super::api::Api;
 use super::LevelDatabase;
@@ -31,7 +30,7 @@ impl<'db> LevelSession<'db> {
             (api.writeoptions_set_sync)(write, sync.into());
             Self {
                 api,
-                db: database.handle.get(),
+                db: database.db.get(),
                 read: (api.readoptions_create)(),
                 write,
                 batch: (api.writebatch_create)(),
@@ -43,12 +42,10 @@ impl<'db> LevelSession<'db> {
     /// Writes the batch. The next call clears it.
     #[inline]
     fn commit(&self) -> Result<()> {
-        let mut error = null_mut();
+        let write = self.api.write;
         // SAFETY: all objects are alive, and only this thread uses the batch.
-        unsafe {
-            (self.api.write)(self.db, self.write, self.batch, &raw mut error);
-            self.api.check(error)
-        }
+        self.api
+            .call(|error| unsafe { write(self.db, self.write, self.batch, error) })
     }
 }
 
@@ -98,22 +95,13 @@ impl Session for LevelSession<'_> {
 
     #[inline]
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let mut error = null_mut();
-        let mut length = 0;
-        // SAFETY: the database and the options are alive; null means absent or failed. LevelDB
-        // has no way to look at a value in place: it hands over a copy.
-        let value = unsafe {
-            let value = (self.api.get)(
-                self.db,
-                self.read,
-                text(key),
-                key.len(),
-                &raw mut length,
-                &raw mut error,
-            );
-            self.api.check(error)?;
-            value
-        };
+        let (get, mut length) = (self.api.get, 0);
+        // SAFETY: the database and the options are alive; null means absent. LevelDB has no way to
+        // look at a value in place: it hands over a copy.
+        let value = self.api.call(|error| unsafe {
+            let (key, key_bytes, length) = (text(key), key.len(), &raw mut length);
+            get(self.db, self.read, key, key_bytes, length, error)
+        })?;
         if value.is_null() {
             return Ok(false);
         }

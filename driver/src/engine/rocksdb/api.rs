@@ -1,12 +1,11 @@
 //! RocksDB's C interface (`rocksdb/c.h`), as far as the driver uses it.
 
 use std::ffi::{c_char, c_int, c_uchar, CString};
-use std::ptr::null_mut;
 
 use crate::engine::c_store::{
     Db, DbOptions, Iterator, ReadOptions, StoreApi, WriteBatch, WriteOptions,
 };
-use crate::engine::library::{c_api, one_line, opaque};
+use crate::engine::library::{c_api, opaque};
 
 opaque!(
     TableOptions,
@@ -117,20 +116,12 @@ impl Handle {
     pub fn with(&self, text: &str) -> std::result::Result<Self, String> {
         let text = CString::new(text).map_err(|_| "contains a NUL byte".to_owned())?;
         let changed = Self::defaults(self.api);
-        let mut error = null_mut();
-        // SAFETY: both objects are alive, the text ends with NUL, and the error is checked.
-        unsafe {
-            (self.api.get_options_from_string)(
-                self.raw,
-                text.as_ptr(),
-                changed.raw,
-                &raw mut error,
-            );
-            if error.is_null() {
-                return Ok(changed);
-            }
-            Err(one_line(&self.api.take(error)))
-        }
+        let parse = self.api.get_options_from_string;
+        // SAFETY: both objects are alive, and the text ends with NUL.
+        let parsed = self
+            .api
+            .call(|error| unsafe { parse(self.raw, text.as_ptr(), changed.raw, error) });
+        parsed.map(|()| changed).map_err(|error| error.to_string())
     }
 
     /// Lets `open` create the database if it does not exist.

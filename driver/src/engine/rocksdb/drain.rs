@@ -1,7 +1,6 @@
 //! Waiting until RocksDB has written out everything and has nothing left to compact.
 
 use std::ffi::CStr;
-use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use super::api::ColumnFamily;
@@ -49,23 +48,22 @@ impl RocksDatabase {
     /// Writes out the memtables on another thread. Even a flush that does not wait can block, for
     /// as long as its table would stall writers.
     fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
-        let (api, handle) = (self.api, self.handle);
-        let families = FamilyHandles(self.family_handles());
+        let (api, handle) = (self.api, self.db.handle);
+        let families = FamilyHandles(self.families.raw());
         let call = move || {
             let (handle, families) = (handle, families);
             families.0.iter().try_for_each(|&family| {
-                let mut error = null_mut();
-                // SAFETY: `drop` joins this call before it closes the database and its families.
+                // SAFETY: the flusher waits for this call before the database and its families are
+                // dropped.
                 unsafe {
                     let options = (api.flushoptions_create)();
                     (api.flushoptions_set_wait)(options, 1);
-                    if family.is_null() {
-                        (api.flush)(handle.get(), options, &raw mut error);
-                    } else {
-                        (api.flush_cf)(handle.get(), options, family, &raw mut error);
-                    }
+                    let flushed = api.call(|error| match family.is_null() {
+                        true => (api.flush)(handle.get(), options, error),
+                        false => (api.flush_cf)(handle.get(), options, family, error),
+                    });
                     (api.flushoptions_destroy)(options);
-                    api.check(error)
+                    flushed
                 }
             })
         };
@@ -110,18 +108,13 @@ impl RocksDatabase {
 
     /// A property of the whole database.
     fn number(&self, property: &CStr) -> Result<u64> {
-        stuck::number(self.api, self.handle, property).ok_or_else(|| lacks(property))
+        stuck::number(self.api, self.db.handle, property).ok_or_else(|| lacks(property))
     }
 
     /// A property of each column family, summed up.
     fn number_of_families(&self, property: &CStr) -> Result<u64> {
-        match self.families.as_ref().filter(|some| !some.is_empty()) {
-            None => self.number(property),
-            Some(families) => {
-                let number = families.number(self.handle, property);
-                number.ok_or_else(|| lacks(property))
-            }
-        }
+        let number = self.families.number(self.db.handle, property);
+        number.ok_or_else(|| lacks(property))
     }
 }
 

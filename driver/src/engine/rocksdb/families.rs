@@ -5,9 +5,8 @@ use std::path::Path;
 use std::ptr::{null_mut, NonNull};
 
 use super::api::{Api, ColumnFamily, Handle};
-use super::Opened;
-use crate::engine::c_store::DbHandle;
-use crate::engine::library::path_text;
+use super::stuck;
+use crate::engine::c_store::{DbHandle, OpenDb};
 use crate::engine::Result;
 
 /// The handles of a database's families; none if it was opened without families.
@@ -41,6 +40,9 @@ impl Families {
 
     /// The sum of a property over all families; `None` if the engine does not have it.
     pub fn number(&self, handle: DbHandle, property: &CStr) -> Option<u64> {
+        if self.handles.is_empty() {
+            return stuck::number(self.api, handle, property);
+        }
         let number = |family: &NonNull<ColumnFamily>| {
             let mut value = 0;
             let get = self.api.property_int_cf;
@@ -52,11 +54,6 @@ impl Families {
             (status == 0).then_some(value)
         };
         self.handles.iter().map(number).sum()
-    }
-
-    /// Whether the database was opened without families.
-    pub fn is_empty(&self) -> bool {
-        self.handles.is_empty()
     }
 }
 
@@ -75,32 +72,24 @@ pub fn open(
     directory: &Path,
     options: &Handle,
     count: usize,
-) -> Result<(Opened, Families)> {
+) -> Result<(OpenDb, Families)> {
     options.set_create_if_missing();
-    let path = path_text(directory)?;
     let names = (0..count).map(name).collect::<Vec<_>>();
     let names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
     let each = vec![options.raw.cast_const(); count];
     let mut handles = vec![null_mut(); count];
-    let mut error = null_mut();
-    // SAFETY: options, path and the three lists of `count` entries are alive; handles and database
-    // are used only if there is no error.
-    let raw = unsafe {
-        (api.options_set_create_missing_column_families)(options.raw, 1);
-        let raw = (api.open_column_families)(
-            options.raw,
-            path.as_ptr(),
-            count as c_int,
-            names.as_ptr(),
-            each.as_ptr(),
-            handles.as_mut_ptr(),
-            &raw mut error,
-        );
-        api.check(error)?;
-        raw
-    };
+    let opened = OpenDb::open(api, directory, |path, error| {
+        let (names, each, handles) = (names.as_ptr(), each.as_ptr(), handles.as_mut_ptr());
+        // SAFETY: options, path and the three lists of `count` entries are alive; handles are used
+        // only if there is no error.
+        unsafe {
+            (api.options_set_create_missing_column_families)(options.raw, 1);
+            let open = api.open_column_families;
+            open(options.raw, path, count as c_int, names, each, handles, error)
+        }
+    })?;
     let handles = handles.into_iter().filter_map(NonNull::new).collect();
-    Ok((Opened { api, raw }, Families { api, handles }))
+    Ok((opened, Families { api, handles }))
 }
 
 fn name(number: usize) -> CString {

@@ -15,7 +15,7 @@ impl RocksDatabase {
         // SAFETY: the database is open; the list is destroyed once and not used afterwards, and
         // every index is below its count.
         unsafe {
-            let files = (self.api.livefiles)(self.handle.get());
+            let files = (self.api.livefiles)(self.db.get());
             if files.is_null() {
                 return None;
             }

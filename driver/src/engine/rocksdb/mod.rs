@@ -1,15 +1,12 @@
 //! RocksDB, through its C interface: any version from 6 on.
 
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::c_store::{Db, DbHandle};
-use super::existing;
+use super::c_store::{for_existing, OpenDb};
 use super::flusher::Flusher;
-use super::library::{functions, path_text};
+use super::library::functions;
 use super::parts::PartsSession;
 use super::scratch::Scratch;
 use super::{
@@ -84,15 +81,16 @@ impl Engine for RocksDb {
         let handle = options::apply(self.api, options, parent, &self.cache_bytes)?;
         let opened = match self.families {
             1 => open_database(self.api, directory, &handle)
-                .map(|open| (open, Families::none(self.api))),
+                .map(|db| (db, Families::none(self.api))),
             count => families::open(self.api, directory, &handle, count),
         };
-        let (open, families) = opened.map_err(|error| {
+        let (db, families) = opened.map_err(|error| {
             if error.is_of_the_disk() {
                 return error;
             }
             options::unusable(self.api, options, error, parent)
         })?;
+        let watch = Watch::start(self.api, db.handle, directory)?;
         let written = OptionsFile::newest_in(directory);
         let is_on = |name: &str| {
             let value = written.as_ref().and_then(|file| file.value(name));
@@ -109,20 +107,19 @@ impl Engine for RocksDb {
             compacts: !is_on("disable_auto_compactions"),
             maps_reads: is_on("allow_mmap_reads"),
             durability,
-            flusher: Flusher::default(),
-            watch: Some(Watch::start(self.api, DbHandle(open.raw), directory)?),
-            handle: DbHandle(open.into_raw()),
-            families: Some(families),
             shape: (self.families == 1)
                 .then(|| tables::Shape::of(directory, written.as_ref()))
                 .flatten(),
+            watch,
+            flusher: Flusher::default(),
+            families,
+            db,
             options: handle,
         }))
     }
 
     fn reopen(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
-        existing::require_database(directory)?;
-        self.open(directory, &existing::for_existing(options), durability)
+        self.open(directory, &for_existing(directory, options)?, durability)
     }
 
     fn with_column_families(&self, count: usize) -> Option<Box<dyn Engine>> {
@@ -169,91 +166,47 @@ impl Engine for RocksDb {
     }
 }
 
-/// A database handle that closes itself unless somebody takes it over.
-struct Opened {
-    api: &'static Api,
-    raw: *mut Db,
-}
-
-impl Opened {
-    const fn into_raw(self) -> *mut Db {
-        let raw = self.raw;
-        std::mem::forget(self);
-        raw
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        // SAFETY: opened by `open_database`, and nobody else has the handle.
-        unsafe { (self.api.close)(self.raw) }
-    }
-}
-
-/// Opens or creates the database in `directory`. The error is the engine's own.
-fn open_database(api: &'static Api, directory: &Path, options: &Handle) -> Result<Opened> {
+/// Opens or creates the database in `directory`.
+fn open_database(api: &'static Api, directory: &Path, options: &Handle) -> Result<OpenDb> {
     options.set_create_if_missing();
-    let path = path_text(directory)?;
-    let mut error = null_mut();
-    // SAFETY: options and path are alive; the handle is used only if there is no error.
-    unsafe {
-        let raw = (api.open)(options.raw, path.as_ptr(), &raw mut error);
-        api.check(error)?;
-        Ok(Opened { api, raw })
-    }
+    // SAFETY: options and path are alive.
+    OpenDb::open(api, directory, |path, error| unsafe {
+        (api.open)(options.raw, path, error)
+    })
 }
 
 /// An open RocksDB.
 struct RocksDatabase {
     api: &'static Api,
-    handle: DbHandle,
-    /// `None` only while the database is being closed.
-    families: Option<Families>,
     identity: Identity,
     not_taken: Vec<OptionNotTaken>,
     compacts: bool,
     maps_reads: bool,
     durability: Durability,
-    flusher: Flusher,
-    /// `None` only while the database is being closed.
-    watch: Option<Watch>,
     /// What tables are like that are written in the order of their keys; `None` if there are none.
     shape: Option<tables::Shape>,
+    // Dropped in this order: the threads of both use the database, and so do handles of families.
+    watch: Watch,
+    flusher: Flusher,
+    families: Families,
+    db: OpenDb,
     /// Kept because it may own objects that the database shares.
     options: Handle,
 }
 
-// SAFETY: the options object is only read between open and drop; see `DbHandle` for the rest.
+// SAFETY: the options object is only read between open and drop; all else is `Send` and `Sync`.
 unsafe impl Send for RocksDatabase {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDatabase {}
 
 impl RocksDatabase {
-    /// Why a call failed, if more is known than `error`, which the call returned.
-    #[cold]
-    fn explain(&self, error: EngineError) -> EngineError {
-        match &self.watch {
-            Some(watch) => watch.explain(error),
-            None => error,
-        }
-    }
-
-    fn family_handles(&self) -> Vec<*mut api::ColumnFamily> {
-        self.families.as_ref().map_or_else(Vec::new, Families::raw)
-    }
-
     /// An empty write. It fails if the engine has stopped accepting writes. It never waits.
     fn try_write(&self) -> Result<()> {
-        let mut error = null_mut();
-        // SAFETY: the database is open; the other objects live until they are destroyed here.
+        // SAFETY: the database is open, and the options are new.
         unsafe {
             let options = session::write_options(self.api, self.durability);
             (self.api.writeoptions_set_no_slowdown)(options, 1);
-            let batch = (self.api.writebatch_create)();
-            (self.api.write)(self.handle.get(), options, batch, &raw mut error);
-            (self.api.writebatch_destroy)(batch);
-            (self.api.writeoptions_destroy)(options);
-            self.api.check(error)
+            self.api.write_nothing(self.db.get(), options)
         }
     }
 }
@@ -275,7 +228,7 @@ impl Database for RocksDatabase {
         let session = |family| -> Box<dyn Session + '_> {
             Box::new(session::RocksSession::new(self, family))
         };
-        let mut sessions: Vec<_> = self.family_handles().into_iter().map(session).collect();
+        let mut sessions: Vec<_> = self.families.raw().into_iter().map(session).collect();
         if sessions.len() == 1 {
             return sessions.remove(0);
         }
@@ -286,7 +239,7 @@ impl Database for RocksDatabase {
         self.wait_until_drained(cancelled)
             .map_err(|error| match error {
                 EngineError::Cancelled => error,
-                other => self.explain(other),
+                other => self.watch.explain(other),
             })
     }
 
@@ -297,19 +250,10 @@ impl Database for RocksDatabase {
         }
         let value = if hold { c"true" } else { c"false" };
         let (names, values) = ([c"disable_auto_compactions".as_ptr()], [value.as_ptr()]);
-        let mut error = null_mut();
+        let (names, values, set) = (names.as_ptr(), values.as_ptr(), self.api.set_options);
         // SAFETY: the database is open, and the texts are constants.
-        unsafe {
-            let set = self.api.set_options;
-            set(
-                self.handle.get(),
-                1,
-                names.as_ptr(),
-                values.as_ptr(),
-                &raw mut error,
-            );
-            self.api.check(error)?;
-        }
+        self.api
+            .call(|error| unsafe { set(self.db.get(), 1, names, values, error) })?;
         Ok(true)
     }
 
@@ -335,23 +279,16 @@ impl Database for RocksDatabase {
     }
 
     fn property(&self, name: &str) -> Option<String> {
-        self.api.property(self.handle, &CString::new(name).ok()?)
+        self.db.property(name)
     }
 }
 
 impl Drop for RocksDatabase {
     fn drop(&mut self) {
-        // SAFETY: nobody borrows the database any more. Two threads may still use it: a flush that
-        // a cancelled drain left behind, and the watch. Both are told to stop, and waited for,
-        // before the database closes.
-        unsafe {
-            drop(self.watch.take());
-            if self.flusher.is_running() {
-                (self.api.cancel_all_background_work)(self.handle.get(), 0);
-            }
-            self.flusher.join();
-            drop(self.families.take());
-            (self.api.close)(self.handle.get());
+        // A flush that a cancelled drain left behind is told to stop, before it is waited for.
+        if self.flusher.is_running() {
+            // SAFETY: the database is open until its field is dropped.
+            unsafe { (self.api.cancel_all_background_work)(self.db.get(), 0) }
         }
     }
 }

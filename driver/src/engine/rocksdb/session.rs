@@ -1,7 +1,6 @@
 //! One thread's operations on a RocksDB, directly through the C interface.
 
 use std::ffi::c_int;
-use std::ptr::null_mut;
 
 use super::api::{Api, ColumnFamily, PerfContext, PinnableSlice};
 use super::RocksDatabase;
@@ -43,7 +42,7 @@ impl<'db> RocksSession<'db> {
         unsafe {
             Self {
                 api,
-                db: database.handle.get(),
+                db: database.db.get(),
                 read: (api.readoptions_create)(),
                 write: write_options(api, database.durability),
                 batch: (api.writebatch_create)(),
@@ -79,15 +78,15 @@ impl<'db> RocksSession<'db> {
         ) else {
             return Ok(None);
         };
-        let (mut error, mut length, mut found) = (null_mut(), 0, 0);
+        let (mut length, mut found) = (0, 0);
         // SAFETY: the database, the options and the family, if there is one, are alive. The buffer
         // has as many bytes as is said, and the other results are written to variables of this
         // function.
-        let copied = unsafe {
+        let copied = self.api.call(|error| unsafe {
             let (db, options, family) = (self.db, self.read, self.family);
             let (key, key_bytes) = (text(key), key.len());
             let (to, to_bytes) = (buffer.as_mut_ptr().cast(), buffer.len());
-            let (length, found, error) = (&raw mut length, &raw mut found, &raw mut error);
+            let (length, found) = (&raw mut length, &raw mut found);
             if family.is_null() {
                 get(
                     db, options, key, key_bytes, to, to_bytes, length, found, error,
@@ -97,9 +96,7 @@ impl<'db> RocksSession<'db> {
                     db, options, family, key, key_bytes, to, to_bytes, length, found, error,
                 )
             }
-        };
-        // SAFETY: set by the call, if at all.
-        unsafe { self.api.check(error) }?;
+        })?;
         if found == 0 {
             return Ok(Some(false));
         }
@@ -150,13 +147,11 @@ impl<'db> RocksSession<'db> {
     /// Writes the batch. The next call clears it.
     #[inline]
     fn commit(&self) -> Result<()> {
-        let mut error = null_mut();
+        let write = self.api.write;
         // SAFETY: all objects are alive, and only this thread uses the batch.
-        unsafe {
-            (self.api.write)(self.db, self.write, self.batch, &raw mut error);
-            self.api.check(error)
-        }
-        .map_err(|error| self.database.explain(error))
+        self.api
+            .call(|error| unsafe { write(self.db, self.write, self.batch, error) })
+            .map_err(|error| self.database.watch.explain(error))
     }
 }
 
@@ -224,20 +219,16 @@ impl Session for RocksSession<'_> {
         if let Some(found) = self.get_copied(key, read)? {
             return Ok(found);
         }
-        let mut error = null_mut();
-        // SAFETY: the database and the options are alive; null means absent or failed.
-        let handle = unsafe {
+        // SAFETY: the database and the options are alive; null means absent.
+        let handle = self.api.call(|error| unsafe {
             let (api, db, read) = (self.api, self.db, self.read);
-            let (key, key_bytes, error) = (text(key), key.len(), &raw mut error);
-            let handle = if self.family.is_null() {
+            let (key, key_bytes) = (text(key), key.len());
+            if self.family.is_null() {
                 (api.get_pinned)(db, read, key, key_bytes, error)
             } else {
                 (api.get_pinned_cf)(db, read, self.family, key, key_bytes, error)
-            };
-            let error = *error;
-            self.api.check(error)?;
-            handle
-        };
+            }
+        })?;
         if handle.is_null() {
             return Ok(false);
         }

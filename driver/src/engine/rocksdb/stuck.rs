@@ -32,8 +32,8 @@ const LOOKS: u32 = 6;
 #[derive(Debug)]
 pub struct Watch {
     verdict: Arc<OnceLock<EngineError>>,
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// `None` only while it is being dropped.
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Watch {
@@ -48,12 +48,12 @@ impl Watch {
             .map_err(|error| EngineError::failed(format!("cannot start a thread: {error}")))?;
         Ok(Watch {
             verdict,
-            stop: Some(stop),
-            thread: Some(thread),
+            thread: Some((stop, thread)),
         })
     }
 
     /// Why the engine was stuck, if it was; otherwise `error`, which a call returned.
+    #[cold]
     pub fn explain(&self, error: EngineError) -> EngineError {
         self.verdict.get().cloned().unwrap_or(error)
     }
@@ -61,8 +61,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        if let Some((stop, thread)) = self.thread.take() {
+            drop(stop);
             // A thread that panicked has also ended; nothing else matters here.
             drop(thread.join());
         }

@@ -5,7 +5,6 @@
 
 use std::ffi::c_char;
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::api::{Api, EnvOptions, SstFileWriter};
@@ -122,22 +121,17 @@ impl SortedTables for OpenTables<'_> {
         let paths = paths.collect::<Result<Vec<_>>>()?;
         let names: Vec<*const c_char> = paths.iter().map(|path| path.as_ptr()).collect();
         let (database, api) = (self.database, self.database.api);
-        let mut error = null_mut();
+        let (db, ingest) = (database.db.get(), api.ingest_external_file);
         // SAFETY: the database is open, the names live until the call returns, and the options
         // object is destroyed once.
-        unsafe {
+        let taken = unsafe {
             let options = (api.ingestexternalfileoptions_create)();
             (api.ingestexternalfileoptions_set_move_files)(options, 1);
-            (api.ingest_external_file)(
-                database.handle.get(),
-                names.as_ptr(),
-                names.len(),
-                options,
-                &raw mut error,
-            );
+            let taken = api.call(|error| ingest(db, names.as_ptr(), names.len(), options, error));
             (api.ingestexternalfileoptions_destroy)(options);
-            api.check(error).map_err(|why| database.explain(why))
-        }
+            taken
+        };
+        taken.map_err(|error| database.watch.explain(error))
     }
 }
 
@@ -172,20 +166,13 @@ impl<'a> Writer<'a> {
         self.tables.database.api
     }
 
-    /// Calls the engine with the writer and a place for its error.
-    fn call(&self, call: impl FnOnce(*mut SstFileWriter, *mut *mut c_char)) -> Result<()> {
-        let mut error = null_mut();
-        call(self.writer, &raw mut error);
-        // SAFETY: null, or set by the call.
-        unsafe { self.api().check(error) }
-    }
-
     fn open(&mut self) -> Result<()> {
         let number = self.tables.made.fetch_add(1, Ordering::Relaxed);
         let path = self.tables.scratch.database(&format!("{number}.sst"));
         let (name, open) = (path_text(&path)?, self.api().sstfilewriter_open);
         // SAFETY: the writer is alive, and the name lives until the call returns.
-        self.call(|writer, error| unsafe { open(writer, name.as_ptr(), error) })?;
+        self.api()
+            .call(|error| unsafe { open(self.writer, name.as_ptr(), error) })?;
         self.is_open = true;
         self.done.push(path);
         Ok(())
@@ -197,29 +184,20 @@ impl<'a> Writer<'a> {
         }
         let finish = self.api().sstfilewriter_finish;
         // SAFETY: the writer is alive, and has an open table.
-        self.call(|writer, error| unsafe { finish(writer, error) })
+        self.api()
+            .call(|error| unsafe { finish(self.writer, error) })
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if !self.is_open {
             self.open()?;
         }
-        let (put, file_size) = (
-            self.api().sstfilewriter_put,
-            self.api().sstfilewriter_file_size,
-        );
-        let mut bytes = 0;
+        let (api, writer, mut bytes) = (self.api(), self.writer, 0);
+        let (key, key_bytes, value, value_bytes) = (text(key), key.len(), text(value), value.len());
         // SAFETY: the writer is alive, and copies key and value.
-        self.call(|writer, error| unsafe {
-            put(
-                writer,
-                text(key),
-                key.len(),
-                text(value),
-                value.len(),
-                error,
-            );
-            file_size(writer, &raw mut bytes);
+        api.call(|error| unsafe {
+            (api.sstfilewriter_put)(writer, key, key_bytes, value, value_bytes, error);
+            (api.sstfilewriter_file_size)(writer, &raw mut bytes);
         })?;
         if bytes >= self.tables.shape.table_bytes {
             self.close()?;
