@@ -119,7 +119,7 @@ void lsmtune_engine_drain(lsmtune_database *database, int (*cancelled)(void *con
                           void *context, char **error);
 
 /* Figures as lines of key=value. lsmtune knows `stall_us`, `pending_compaction_bytes`, and for every
- * level from 0 `level.N.files` and `level.N.bytes`; the others are told to who asks for them. */
+ * level from 0 `level.N.files` and `level.N.bytes`; it passes over others. */
 char *lsmtune_engine_stats(lsmtune_database *database);
 
 /* Frees an error and what lsmtune_engine_stats returned. */

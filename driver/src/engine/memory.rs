@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::{
-    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, OpenResult,
-    OptionNotTaken, Options, Result, Session,
+    BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity, OpenResult, Options,
+    Result, Session,
 };
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -36,10 +36,6 @@ impl Contents {
 }
 
 impl Engine for Memory {
-    fn identity(&self) -> Identity {
-        identity()
-    }
-
     fn open(&self, directory: &Path, options: &Options, _durability: Durability) -> OpenResult {
         no_options(options)?;
         let mut databases = self
@@ -66,9 +62,10 @@ impl Engine for Memory {
     }
 }
 
-fn identity() -> Identity {
+/// An engine that is a part of the driver.
+pub(super) fn built_in(name: &str) -> Identity {
     Identity {
-        name: "memory".into(),
+        name: name.into(),
         version: Some(env!("CARGO_PKG_VERSION").into()),
         library: None,
     }
@@ -92,11 +89,7 @@ struct MemoryDatabase {
 
 impl Database for MemoryDatabase {
     fn identity(&self) -> Identity {
-        identity()
-    }
-
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
+        built_in("memory")
     }
 
     fn session(&self) -> Box<dyn Session + '_> {
@@ -115,10 +108,6 @@ impl Database for MemoryDatabase {
 
     fn pending_compaction_bytes(&self) -> Option<u64> {
         Some(0)
-    }
-
-    fn property(&self, _name: &str) -> Option<String> {
-        None
     }
 }
 

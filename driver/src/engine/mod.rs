@@ -226,9 +226,6 @@ pub enum Durability {
 /// anything is written outside `directory`. Dropping the [`Database`] closes it. After that, the
 /// same engine can open the same directory again, with all data present.
 pub trait Engine: Send + Sync {
-    /// Name, version if known without a database, and library.
-    fn identity(&self) -> Identity;
-
     /// Opens or creates the database in `directory`, with `options` applied to the engine's
     /// defaults. An engine that cannot provide `durability` refuses here.
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult;
@@ -269,11 +266,14 @@ pub trait Engine: Send + Sync {
 
 /// An open database. Shared by all worker threads.
 pub trait Database: Send + Sync {
-    /// Like [`Engine::identity`], with the version if only an open database reports it.
+    /// Name, version and library of the engine.
     fn identity(&self) -> Identity;
 
-    /// The options that did not take effect, found by comparing with what the engine reports.
-    fn options_not_taken(&self) -> Vec<OptionNotTaken>;
+    /// The options that did not take effect, found by comparing with what the engine reports. Empty
+    /// where it reports none: the driver then refuses every value that the engine would change.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
+    }
 
     /// A handle for one worker thread.
     fn session(&self) -> Box<dyn Session + '_>;
@@ -323,7 +323,9 @@ pub trait Database: Send + Sync {
     }
 
     /// The text of an engine property such as `rocksdb.stats`; `None` if there is none.
-    fn property(&self, name: &str) -> Option<String>;
+    fn property(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// One entry of an atomic batch.

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::memory::no_options;
+use super::memory::{built_in, no_options};
 use super::{
-    BatchEntry, Cursor, Database, Durability, Engine, Identity, OpenResult, OptionNotTaken,
-    Options, Result, Session,
+    BatchEntry, Cursor, Database, Durability, Engine, Identity, OpenResult, Options, Result,
+    Session,
 };
 
 /// Accepts every write and forgets it. Finds every key, with an empty value. After a seek, its
@@ -18,14 +18,6 @@ pub struct Noop;
 const KEY: [u8; 16] = [0; 16];
 
 impl Engine for Noop {
-    fn identity(&self) -> Identity {
-        Identity {
-            name: "noop".into(),
-            version: Some(env!("CARGO_PKG_VERSION").into()),
-            library: None,
-        }
-    }
-
     fn open(&self, _directory: &Path, options: &Options, _durability: Durability) -> OpenResult {
         no_options(options)?;
         Ok(Box::new(Self))
@@ -42,11 +34,7 @@ impl Engine for Noop {
 
 impl Database for Noop {
     fn identity(&self) -> Identity {
-        Engine::identity(self)
-    }
-
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
+        built_in("noop")
     }
 
     fn keeps_data(&self) -> bool {
@@ -67,10 +55,6 @@ impl Database for Noop {
 
     fn pending_compaction_bytes(&self) -> Option<u64> {
         Some(0)
-    }
-
-    fn property(&self, _name: &str) -> Option<String> {
-        None
     }
 }
 

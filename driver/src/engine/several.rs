@@ -32,10 +32,6 @@ impl Several {
 }
 
 impl Engine for Several {
-    fn identity(&self) -> Identity {
-        self.engine.identity()
-    }
-
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let open = |folder: PathBuf| {
             // An engine makes the folder of a database, but not the folders above it.

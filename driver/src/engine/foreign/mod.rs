@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::library::{self, one_line, path_text, take_text};
 use super::{
-    Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult, OptionNotTaken,
-    Options, Result, Session,
+    Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult, Options, Result,
+    Session,
 };
 use api::{Api, RawDatabase};
 use options::ListedOptions;
@@ -133,20 +133,16 @@ impl Foreign {
         Ok(Box::new(ForeignDatabase {
             api: self.api,
             raw,
-            identity: self.identity(),
+            identity: Identity {
+                name: self.name.clone(),
+                version: Some(self.release.clone()),
+                library: Some(self.library.clone()),
+            },
         }))
     }
 }
 
 impl Engine for Foreign {
-    fn identity(&self) -> Identity {
-        Identity {
-            name: self.name.clone(),
-            version: Some(self.release.clone()),
-            library: Some(self.library.clone()),
-        }
-    }
-
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         self.open_at(directory, options, durability, true)
     }
@@ -173,37 +169,26 @@ unsafe impl Send for ForeignDatabase {}
 unsafe impl Sync for ForeignDatabase {}
 
 impl ForeignDatabase {
-    fn stats(&self) -> String {
+    /// The numbers that the library tells, by their keys.
+    fn figures(&self) -> BTreeMap<String, u64> {
         // SAFETY: the database is open; the text is the library's, and is freed once.
-        unsafe {
+        let stats = unsafe {
             let text = (self.api.stats)(self.raw);
             if text.is_null() {
-                return String::new();
+                return BTreeMap::new();
             }
             take_text(text, |text| (self.api.free)(text))
-        }
-    }
-
-    fn stat(&self, wanted: &str) -> Option<String> {
-        let stats = self.stats();
-        let mut lines = stats.lines().filter_map(|line| line.split_once('='));
-        let found = lines.find(|(key, _)| key.trim() == wanted);
-        found.map(|(_, value)| value.trim().to_owned())
-    }
-
-    fn number(&self, wanted: &str) -> Option<u64> {
-        self.stat(wanted)?.parse().ok()
+        };
+        let lines = stats.lines().filter_map(|line| line.split_once('='));
+        lines
+            .filter_map(|(key, value)| Some((key.trim().to_owned(), value.trim().parse().ok()?)))
+            .collect()
     }
 }
 
 impl Database for ForeignDatabase {
     fn identity(&self) -> Identity {
         self.identity.clone()
-    }
-
-    /// Empty: the driver refuses every value that the library does not list.
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {
@@ -230,17 +215,13 @@ impl Database for ForeignDatabase {
     }
 
     fn stall_s(&self) -> Option<f64> {
-        #[allow(clippy::cast_precision_loss)] // microseconds of one run
-        self.number("stall_us").map(|stall| stall as f64 / 1e6)
+        let stall_us = *self.figures().get("stall_us")?;
+        Some(stall_us as f64 / 1e6)
     }
 
     fn levels(&self) -> Option<Vec<LevelSize>> {
-        let stats = self.stats();
-        let known: BTreeMap<&str, &str> = stats
-            .lines()
-            .filter_map(|line| line.split_once('='))
-            .collect();
-        let figure = |name: String| known.get(name.as_str())?.trim().parse::<u64>().ok();
+        let figures = self.figures();
+        let figure = |name: String| figures.get(&name).copied();
         let levels: Vec<LevelSize> = (0..)
             .map_while(|level| {
                 Some(LevelSize {
@@ -253,15 +234,7 @@ impl Database for ForeignDatabase {
     }
 
     fn pending_compaction_bytes(&self) -> Option<u64> {
-        self.number("pending_compaction_bytes")
-    }
-
-    /// A figure by its key; all of them for `NAME.stats`.
-    fn property(&self, name: &str) -> Option<String> {
-        if name.strip_suffix(".stats") == Some(self.identity.name.as_str()) {
-            return Some(self.stats());
-        }
-        self.stat(name)
+        self.figures().get("pending_compaction_bytes").copied()
     }
 }
 
@@ -360,8 +333,8 @@ mod tests {
             ))
             .unwrap();
             let folder = tempfile::tempdir().unwrap();
-            let probed = crate::engine::probe(&engine, folder.path());
-            assert_eq!(probed.map(|probe| probe.identity), Ok(engine.identity()));
+            let probed = crate::engine::probe(&engine, folder.path()).unwrap();
+            assert_eq!(probed.identity.version.as_deref(), Some("1"));
         }
     }
 

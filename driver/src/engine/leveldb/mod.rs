@@ -10,7 +10,7 @@ use super::library::{functions, status_error};
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OpenResult,
-    OptionNotTaken, Options, Result, Session,
+    Options, Result, Session,
 };
 use api::Api;
 use options::Handle;
@@ -49,10 +49,16 @@ impl LevelDb {
         let db = OpenDb::open(self.api, directory, |path, error| unsafe {
             (self.api.open)(options.raw, path, error)
         })?;
+        // SAFETY: both functions take nothing and return a constant.
+        let (major, minor) = unsafe { ((self.api.major_version)(), (self.api.minor_version)()) };
         Ok(LevelDatabase {
             api: self.api,
             directory: directory.to_path_buf(),
-            identity: self.identity(),
+            identity: Identity {
+                name: "leveldb".into(),
+                version: Some(format!("{major}.{minor}")),
+                library: Some(self.library.clone()),
+            },
             durability,
             flusher: Flusher::default(),
             db,
@@ -122,16 +128,6 @@ fn table_bytes(directory: &Path) -> u64 {
 }
 
 impl Engine for LevelDb {
-    fn identity(&self) -> Identity {
-        // SAFETY: both functions take nothing and return a constant.
-        let (major, minor) = unsafe { ((self.api.major_version)(), (self.api.minor_version)()) };
-        Identity {
-            name: "leveldb".into(),
-            version: Some(format!("{major}.{minor}")),
-            library: Some(self.library.clone()),
-        }
-    }
-
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         if durability == Durability::None {
             let allowed = "sync, wal: LevelDB always writes its log";
@@ -140,7 +136,9 @@ impl Engine for LevelDb {
         let handle = Handle::new(self.api, options)?;
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         // A library without zstd would lose the data: try zstd first.
-        let zstd = options.get("compression").is_some_and(|name| name == "zstd");
+        let zstd = options
+            .get("compression")
+            .is_some_and(|name| name == "zstd");
         if zstd && !self.has_zstd(parent)? {
             let allowed = "none, snappy: this library was built without zstd";
             return Err(EngineError::bad_value("compression", "zstd", allowed));
@@ -198,12 +196,6 @@ unsafe impl Sync for LevelDatabase {}
 impl Database for LevelDatabase {
     fn identity(&self) -> Identity {
         self.identity.clone()
-    }
-
-    /// Empty: LevelDB does not report what it uses, and the driver refuses every value that LevelDB
-    /// would change. [`Engine::compressions`] finds out whether it has Snappy.
-    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        Vec::new()
     }
 
     fn session(&self) -> Box<dyn Session + '_> {

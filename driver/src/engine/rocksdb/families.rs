@@ -85,7 +85,15 @@ pub fn open(
         unsafe {
             (api.options_set_create_missing_column_families)(options.raw, 1);
             let open = api.open_column_families;
-            open(options.raw, path, count as c_int, names, each, handles, error)
+            open(
+                options.raw,
+                path,
+                count as c_int,
+                names,
+                each,
+                handles,
+                error,
+            )
         }
     })?;
     let handles = handles.into_iter().filter_map(NonNull::new).collect();

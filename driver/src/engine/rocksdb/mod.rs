@@ -68,20 +68,13 @@ impl RocksDb {
 }
 
 impl Engine for RocksDb {
-    fn identity(&self) -> Identity {
-        Identity {
-            name: "rocksdb".into(),
-            version: None,
-            library: Some(self.library.clone()),
-        }
-    }
-
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         let handle = options::apply(self.api, options, parent, &self.cache_bytes)?;
         let opened = match self.families {
-            1 => open_database(self.api, directory, &handle)
-                .map(|db| (db, Families::none(self.api))),
+            1 => {
+                open_database(self.api, directory, &handle).map(|db| (db, Families::none(self.api)))
+            }
             count => families::open(self.api, directory, &handle, count),
         };
         let (db, families) = opened.map_err(|error| {
@@ -99,8 +92,9 @@ impl Engine for RocksDb {
         Ok(Box::new(RocksDatabase {
             api: self.api,
             identity: Identity {
+                name: "rocksdb".into(),
                 version: written.as_ref().and_then(|file| file.version.clone()),
-                ..self.identity()
+                library: Some(self.library.clone()),
             },
             not_taken: options_file::not_taken(options, written.as_ref()),
             // A database that compacts only on request reports pending compactions that never run.

@@ -15,10 +15,6 @@ type Moment = Arc<Mutex<Option<Instant>>>;
 struct Noting(Box<dyn Engine>, Moment);
 
 impl Engine for Noting {
-    fn identity(&self) -> Identity {
-        self.0.identity()
-    }
-
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let database = self.0.open(directory, options, durability)?;
         Ok(Box::new(NotingDatabase(database, Arc::clone(&self.1))))

@@ -86,9 +86,8 @@ pub fn summarise(
         hotness: hotness(&counted),
         key_space: key_space(&counted),
         keys_without_number: counted.numbers.without(),
-        ranges_by_number: span.map_or_else(Vec::new, |span| {
-            by_number(&placed, span, request.ranges)
-        }),
+        ranges_by_number: span
+            .map_or_else(Vec::new, |span| by_number(&placed, span, request.ranges)),
         ranges_by_rank: by_rank(&placed, RANK_PARTS),
         prefixes: counted.prefixes.summary(counted.numbers.prefix()),
         windows: counted.windows.summary(counted.keys.distinct()),
