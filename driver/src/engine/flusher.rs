@@ -138,6 +138,6 @@ mod tests {
     fn a_call_that_panics_is_an_error() {
         let flusher = Flusher::default();
         let result = flusher.run(|| panic!("on purpose"), &|| false);
-        assert!(matches!(result, Err(EngineError::Failed { .. })));
+        assert!(matches!(result, Err(EngineError::Failed(_))));
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn functions<Api>(
 /// (`preload/snappy`): that of some releases was compiled without optimisation.
 pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libloading::Library> {
     let Some(path) = path else {
-        return Err(refusal(format!(
+        return Err(EngineError::Library(format!(
             "engine {engine} needs a library: none given; needed: the path of its shared library"
         )));
     };
@@ -141,7 +141,7 @@ pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libload
     // engine, and so asked for this.
     match unsafe { libloading::Library::new(path) } {
         Ok(library) => Ok(Box::leak(Box::new(library))),
-        Err(error) => Err(refusal(format!(
+        Err(error) => Err(EngineError::Library(format!(
             "library {}: cannot be loaded: {}; needed: a shared library of {engine} for this machine",
             path.display(),
             one_line(&cause(&error)),
@@ -161,7 +161,7 @@ fn open_snappy(path: &Path) -> Result<()> {
     // SAFETY: loading runs the initialisers of the library, those of Rust's runtime. Whoever laid
     // it beside the engine, under its name, asked for this.
     let own = unsafe { Library::open(Some(&beside), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| {
-        refusal(format!(
+        EngineError::Library(format!(
             "library {}: cannot be loaded: {}; needed: lsmtune's Snappy for this machine, or no such file",
             beside.display(),
             one_line(&cause(&error)),
@@ -178,7 +178,7 @@ pub(super) fn lacks(engine: &str, path: &Path, missing: &[String]) -> EngineErro
         0 => String::new(),
         count => format!(" and {count} more"),
     };
-    refusal(format!(
+    EngineError::Library(format!(
         "library {}: not a usable {engine}: lacks {first}{more}; needed: a shared library that exports the C interface of {engine}",
         path.display(),
     ))
@@ -189,7 +189,7 @@ pub(super) fn lacks(engine: &str, path: &Path, missing: &[String]) -> EngineErro
 fn check_file(engine: &str, path: &Path) -> Result<()> {
     let needed = format!("needed: a shared library of {engine}");
     let unusable = |what: String| {
-        Err(refusal(format!(
+        Err(EngineError::Library(format!(
             "library {}: {what}; {needed}",
             path.display()
         )))
@@ -213,10 +213,6 @@ fn check_file(engine: &str, path: &Path) -> Result<()> {
 
 fn cause(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-fn refusal(message: String) -> EngineError {
-    EngineError::Library { message }
 }
 
 /// `text` with every run of white space as one blank, because messages are one line.
@@ -252,7 +248,7 @@ pub(super) fn status_error(status: &str) -> EngineError {
         .iter()
         .any(|words| message.contains(words));
     if full {
-        EngineError::DiskFull { message }
+        EngineError::DiskFull(message)
     } else {
         EngineError::failed(message)
     }
@@ -319,7 +315,7 @@ mod tests {
     #[test]
     fn a_full_device_is_told_from_other_failures() {
         let full = "IO error: No space left on device: While appending to file: /x/000007.log";
-        assert!(matches!(status_error(full), EngineError::DiskFull { .. }));
+        assert!(matches!(status_error(full), EngineError::DiskFull(_)));
         let other = status_error("Corruption: bad\n block");
         assert_eq!(other, EngineError::failed("Corruption: bad block"));
     }

@@ -104,12 +104,9 @@ pub struct LevelSize {
 /// Why an engine refused or failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// The library cannot be loaded, or is not this engine.
-    #[error("{message}")]
-    Library {
-        /// What was found and what is needed, in one line.
-        message: String,
-    },
+    /// The library cannot be loaded, or is not this engine: what was found and what is needed.
+    #[error("{0}")]
+    Library(String),
     /// No such option.
     #[error("unknown option {name}{}", suggestion(.nearest))]
     UnknownOption {
@@ -128,18 +125,12 @@ pub enum EngineError {
         /// What is allowed, in words.
         allowed: String,
     },
-    /// The engine reported that the device is full.
-    #[error("disk full: {message}")]
-    DiskFull {
-        /// The engine's own words.
-        message: String,
-    },
-    /// The engine failed in any other way.
-    #[error("{message}")]
-    Failed {
-        /// The engine's own words.
-        message: String,
-    },
+    /// The engine reported that the device is full, in these words.
+    #[error("disk full: {0}")]
+    DiskFull(String),
+    /// The engine failed in any other way, in these words.
+    #[error("{0}")]
+    Failed(String),
     /// The workload asks for what no configuration of the engine can do.
     #[error("{0}")]
     Unable(&'static str),
@@ -162,8 +153,8 @@ impl EngineError {
     /// system's words.
     pub fn is_of_the_disk(&self) -> bool {
         match self {
-            EngineError::DiskFull { .. } => true,
-            EngineError::Failed { message } => {
+            EngineError::DiskFull(_) => true,
+            EngineError::Failed(message) => {
                 DISK_FAILED.iter().any(|said| message.contains(said))
             }
             _ => false,
@@ -172,9 +163,7 @@ impl EngineError {
 
     /// The engine failed, in these words.
     pub fn failed(message: impl Into<String>) -> Self {
-        EngineError::Failed {
-            message: message.into(),
-        }
+        EngineError::Failed(message.into())
     }
 
     /// The error for a value that the engine does not accept.
@@ -493,9 +482,10 @@ pub fn load(name: &str, library: Option<&Path>) -> Result<Box<dyn Engine>> {
         "noop" => Ok(Box::new(noop::Noop)),
         _ => match library {
             Some(path) => Ok(Box::new(foreign::Foreign::load(name, path)?)),
-            None => Err(EngineError::Library {
-                message: format!("unknown engine {name}; known: {}", NAMES.join(", ")),
-            }),
+            None => Err(EngineError::Library(format!(
+                "unknown engine {name}; known: {}",
+                NAMES.join(", ")
+            ))),
         },
     }
 }

@@ -62,7 +62,7 @@ impl From<&EngineError> for ErrorReply {
     fn from(error: &EngineError) -> Self {
         let message = error.to_string();
         match error {
-            EngineError::Library { .. } => ErrorReply {
+            EngineError::Library(_) => ErrorReply {
                 field: Some("engine.library".to_owned()),
                 ..ErrorReply::new("library", message)
             },
@@ -82,11 +82,11 @@ impl From<&EngineError> for ErrorReply {
                 allowed: Some(allowed.clone()),
                 ..ErrorReply::new("bad_option_value", message)
             },
-            EngineError::DiskFull { .. } => ErrorReply::new("disk_full", message),
-            EngineError::Failed { .. } if error.is_of_the_disk() => {
+            EngineError::DiskFull(_) => ErrorReply::new("disk_full", message),
+            EngineError::Failed(_) if error.is_of_the_disk() => {
                 ErrorReply::new(ErrorReply::DISK_FAILED, message)
             }
-            EngineError::Failed { .. } => ErrorReply::new("engine", message),
+            EngineError::Failed(_) => ErrorReply::new("engine", message),
             EngineError::Unable(_) => ErrorReply::new("unable", message),
             EngineError::Cancelled => ErrorReply::new("cancelled", message),
         }

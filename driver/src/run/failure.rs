@@ -90,7 +90,7 @@ impl Failure {
     /// something that it cannot do.
     pub fn opening(error: EngineError) -> Self {
         match error {
-            EngineError::Failed { .. } => Failure::invalid(ErrorReply::from(&error)),
+            EngineError::Failed(_) => Failure::invalid(ErrorReply::from(&error)),
             other => Failure::running(other),
         }
     }
@@ -98,10 +98,10 @@ impl Failure {
     /// An engine failed during the run.
     pub fn running(error: EngineError) -> Self {
         let outcome = match error {
-            EngineError::DiskFull { .. } => Outcome::DiskFull,
+            EngineError::DiskFull(_) => Outcome::DiskFull,
             EngineError::Cancelled => Outcome::Cancelled,
-            EngineError::Failed { .. } => Outcome::Crashed,
-            EngineError::Library { .. }
+            EngineError::Failed(_) => Outcome::Crashed,
+            EngineError::Library(_)
             | EngineError::Unable(_)
             | EngineError::UnknownOption { .. }
             | EngineError::BadOptionValue { .. } => Outcome::Invalid,

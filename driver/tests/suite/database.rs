@@ -50,7 +50,7 @@ pub fn only_a_database_that_is_there_is_reopened(fixture: &Fixture) {
         let engine = &fixture.engine;
         engine.reopen(&folder.directory(), &options, Durability::Wal)
     };
-    assert!(matches!(reopen(), Err(EngineError::Failed { .. })));
+    assert!(matches!(reopen(), Err(EngineError::Failed(_))));
     assert!(!folder.directory().exists());
     let database = folder.open_with(&refusing).unwrap();
     database.session().put(b"a", b"1").unwrap();
@@ -58,7 +58,7 @@ pub fn only_a_database_that_is_there_is_reopened(fixture: &Fixture) {
     if !refusing.is_empty() {
         let refused = folder.open_with(&refusing).err();
         assert!(
-            matches!(refused, Some(EngineError::Failed { .. })),
+            matches!(refused, Some(EngineError::Failed(_))),
             "{refused:?}"
         );
     }
@@ -288,7 +288,7 @@ pub fn a_database_is_open_once(fixture: &Fixture) {
     let first = folder.open();
     assert!(matches!(
         folder.open_with(&[]),
-        Err(EngineError::Failed { .. })
+        Err(EngineError::Failed(_))
     ));
     drop(first);
     folder.open();
@@ -307,7 +307,7 @@ pub fn a_directory_that_cannot_be_made_is_an_error(fixture: &Fixture) {
             .engine
             .open(&directory, &Options::new(), Durability::Wal)
             .err();
-        let Some(EngineError::Failed { message }) = error else {
+        let Some(EngineError::Failed(message)) = error else {
             panic!("{error:?}");
         };
         assert!(message.contains(directory.to_str().unwrap()), "{message}");

@@ -408,7 +408,7 @@ fn a_library_of_another_engine_is_refused() {
         return;
     };
     for (engine, library) in [("rocksdb", leveldb), ("leveldb", rocksdb)] {
-        let Err(EngineError::Library { message }) = load(engine, Some(&library)) else {
+        let Err(EngineError::Library(message)) = load(engine, Some(&library)) else {
             panic!("{engine} was loaded from {}", library.display());
         };
         assert!(message.contains(library.to_str().unwrap()), "{message}");

@@ -37,8 +37,9 @@ pub struct Foreign {
 impl Foreign {
     /// Loads the library at `path`, which has to be of the engine `name`.
     pub fn load(name: &str, path: &Path) -> Result<Self> {
-        let refuse = |what: String| EngineError::Library {
-            message: format!("library {}: {}", path.display(), one_line(&what)),
+        let refuse = |what: String| {
+            let what = one_line(&what);
+            EngineError::Library(format!("library {}: {what}", path.display()))
         };
         let loaded = library::open(name, Some(path))?;
         let Some(interface) = library::symbol(loaded, "lsmtune_engine_interface") else {

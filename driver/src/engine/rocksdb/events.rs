@@ -90,7 +90,7 @@ struct Event<'a> {
 }
 
 /// Adds up events. Holds one number per running job.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct EventSums {
     during: Range<u64>,
     first_line_us: Option<u64>,
@@ -110,16 +110,8 @@ impl EventSums {
     fn new(during: Range<u64>) -> Self {
         Self {
             during,
-            first_line_us: None,
-            unreadable: false,
-            flushing: HashMap::new(),
-            compacting: HashMap::new(),
-            flushes: 0,
-            flush_bytes: 0,
-            compactions: 0,
-            compaction_read_bytes: 0,
-            compaction_write_bytes: 0,
             levels: Some(BTreeMap::new()),
+            ..Self::default()
         }
     }
 

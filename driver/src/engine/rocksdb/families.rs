@@ -79,21 +79,13 @@ pub fn open(
     let each = vec![options.raw.cast_const(); count];
     let mut handles = vec![null_mut(); count];
     let opened = OpenDb::open(api, directory, |path, error| {
+        let (options, open, count) = (options.raw, api.open_column_families, count as c_int);
         let (names, each, handles) = (names.as_ptr(), each.as_ptr(), handles.as_mut_ptr());
         // SAFETY: options, path and the three lists of `count` entries are alive; handles are used
         // only if there is no error.
         unsafe {
-            (api.options_set_create_missing_column_families)(options.raw, 1);
-            let open = api.open_column_families;
-            open(
-                options.raw,
-                path,
-                count as c_int,
-                names,
-                each,
-                handles,
-                error,
-            )
+            (api.options_set_create_missing_column_families)(options, 1);
+            open(options, path, count, names, each, handles, error)
         }
     })?;
     let handles = handles.into_iter().filter_map(NonNull::new).collect();

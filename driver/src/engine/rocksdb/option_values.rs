@@ -45,30 +45,14 @@ pub fn same(requested: &str, effective: &str) -> bool {
         }
         (None, None) => {}
     }
-    if let Some(effective) = truth(effective) {
-        // Only the texts that RocksDB writes for booleans: a number 1 must not equal `true`.
-        return truth(requested).or_else(|| digit_truth(requested)) == Some(effective);
+    // RocksDB writes words for truths: a number 1 must not equal one that was asked for as `true`.
+    if matches!(effective, "true" | "false") {
+        return matches!((requested, effective), ("1", "true") | ("0", "false"));
     }
     if let (Some(requested), Some(effective)) = (number(requested), number(effective)) {
         return requested.equals(effective);
     }
     same_object(requested, effective)
-}
-
-fn truth(text: &str) -> Option<bool> {
-    match text {
-        "true" => Some(true),
-        "false" => Some(false),
-        _ => None,
-    }
-}
-
-fn digit_truth(text: &str) -> Option<bool> {
-    match text {
-        "1" => Some(true),
-        "0" => Some(false),
-        _ => None,
-    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -152,17 +152,17 @@ mod tests {
     fn the_reason_is_the_last_one_logged() {
         let folder = tempfile::tempdir().unwrap();
         let failed = reason(folder.path());
-        assert!(matches!(failed, EngineError::Failed { .. }), "{failed}");
+        assert!(matches!(failed, EngineError::Failed(_)), "{failed}");
         let log = format!("{LINE}\n{}\nother\n", LINE.replace("000020", "000017"));
         std::fs::write(folder.path().join("LOG"), log).unwrap();
         let full = reason(folder.path());
         assert_eq!(
             full,
-            EngineError::DiskFull {
-                message: "IO error: No space left on device: While appending to file: \
-                          /db/000017.sst: No space left on device"
+            EngineError::DiskFull(
+                "IO error: No space left on device: While appending to file: \
+                 /db/000017.sst: No space left on device"
                     .into()
-            }
+            )
         );
     }
 }
