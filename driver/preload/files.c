@@ -141,6 +141,9 @@ static by_number kernel(void) {
 /* A system call, by the C library's `syscall`, which sets errno. */
 #define CALL(...) kernel()(__VA_ARGS__)
 
+/* Another name of a function: on 64 bits, those with a 64 are the same. */
+#define IS(function) __attribute__((alias(#function)))
+
 static void give_up(const char *why) {
     fprintf(stderr, "lsmtune-files: %s: %s\n", why, strerror(errno));
     abort(); /* a log with a hole would tell of losses that there are not */
@@ -323,29 +326,21 @@ int open(const char *name, int flags, ...) {
     MODE_OF(flags)
     return open_at(AT_FDCWD, name, flags, mode);
 }
-int open64(const char *name, int flags, ...) {
-    MODE_OF(flags)
-    return open_at(AT_FDCWD, name, flags, mode);
-}
+int open64(const char *name, int flags, ...) IS(open);
 int openat(int folder, const char *name, int flags, ...) {
     MODE_OF(flags)
     return open_at(folder, name, flags, mode);
 }
-int openat64(int folder, const char *name, int flags, ...) {
-    MODE_OF(flags)
-    return open_at(folder, name, flags, mode);
-}
+int openat64(int folder, const char *name, int flags, ...) IS(openat);
 int creat(const char *name, mode_t mode) {
     return open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
-int creat64(const char *name, mode_t mode) { return creat(name, mode); }
+int creat64(const char *name, mode_t mode) IS(creat);
 /* What `open` becomes under _FORTIFY_SOURCE. */
 int __open_2(const char *name, int flags) { return open_at(AT_FDCWD, name, flags, 0); }
-int __open64_2(const char *name, int flags) { return open_at(AT_FDCWD, name, flags, 0); }
+int __open64_2(const char *name, int flags) IS(__open_2);
 int __openat_2(int folder, const char *name, int flags) { return open_at(folder, name, flags, 0); }
-int __openat64_2(int folder, const char *name, int flags) {
-    return open_at(folder, name, flags, 0);
-}
+int __openat64_2(int folder, const char *name, int flags) IS(__openat_2);
 
 int close(int fd) {
     if (fd == log_fd && watching()) {
@@ -361,12 +356,6 @@ int close(int fd) {
 }
 
 /* --- writing */
-
-static ssize_t total(const struct iovec *parts, int count) {
-    ssize_t sum = 0;
-    for (int part = 0; part < count; part++) sum += (ssize_t)parts[part].iov_len;
-    return sum;
-}
 
 /* Notes the first `bytes` bytes of `parts`. */
 static void note_data(struct head head, const struct iovec *parts, int count, ssize_t bytes) {
@@ -415,41 +404,31 @@ static int is_pipe(int fd) {
    So what it says was true when it is noted. */
 static void note_mark(int fd, const struct iovec *parts, int count) {
     enter();
-    note_data((struct head){.kind = MARKED, .file = status_of(fd).file}, parts, count,
-              total(parts, count));
+    note_data((struct head){.kind = MARKED, .file = status_of(fd).file}, parts, count, SSIZE_MAX);
     leave();
 }
 
-static ssize_t write_to(int fd, const struct iovec *parts, int count) {
+ssize_t writev(int fd, const struct iovec *parts, int count) {
     if (is_watched(fd)) return write_parts(fd, parts, count, -1, 0);
     if (count <= IOV_MAX && is_pipe(fd)) note_mark(fd, parts, count);
     return CALL(SYS_writev, fd, parts, count);
 }
-
 ssize_t write(int fd, const void *data, size_t bytes) {
     struct iovec part = {(void *)data, bytes};
-    if (watching()) return write_to(fd, &part, 1);
+    if (watching()) return writev(fd, &part, 1);
     return CALL(SYS_write, fd, data, bytes);
 }
-ssize_t writev(int fd, const struct iovec *parts, int count) { return write_to(fd, parts, count); }
 
-static ssize_t write_at(int fd, const struct iovec *parts, int count, off64_t offset) {
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
     if (offset >= 0 && is_watched(fd)) return write_parts(fd, parts, count, offset, 0);
     return CALL(SYS_pwritev, fd, parts, count, offset, 0);
 }
-ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset) {
-    struct iovec part = {(void *)data, bytes};
-    return write_at(fd, &part, 1, offset);
-}
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) IS(pwritev);
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset) {
-    return pwrite64(fd, data, bytes, offset);
+    struct iovec part = {(void *)data, bytes};
+    return pwritev(fd, &part, 1, offset);
 }
-ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
-    return write_at(fd, parts, count, offset);
-}
-ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) {
-    return write_at(fd, parts, count, offset);
-}
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset) IS(pwrite);
 ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags) {
     if (is_watched(fd)) {
         if (flags & ~(WRITE_DSYNC | WRITE_SYNC)) return refuse("pwritev2", EOPNOTSUPP);
@@ -457,9 +436,8 @@ ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int
     }
     return CALL(CALL_PWRITEV2, fd, parts, count, offset, 0, flags);
 }
-ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset, int flags) {
-    return pwritev2(fd, parts, count, offset, flags);
-}
+ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset, int flags)
+    IS(pwritev2);
 
 /* --- sizes */
 
@@ -472,11 +450,11 @@ static int resize(int fd, off64_t size) {
     return result;
 }
 
-int ftruncate64(int fd, off64_t size) {
+int ftruncate(int fd, off_t size) {
     return is_watched(fd) ? resize(fd, size) : (int)CALL(SYS_ftruncate, fd, size);
 }
-int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
-int truncate64(const char *name, off64_t size) {
+int ftruncate64(int fd, off64_t size) IS(ftruncate);
+int truncate(const char *name, off_t size) {
     char path[PATH_MAX];
     if (!entry_of(AT_FDCWD, name, path)) return (int)CALL(SYS_truncate, name, size);
     int fd = (int)CALL(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CLOEXEC, 0);
@@ -486,9 +464,9 @@ int truncate64(const char *name, off64_t size) {
     errno = error;
     return result;
 }
-int truncate(const char *name, off_t size) { return truncate64(name, size); }
+int truncate64(const char *name, off64_t size) IS(truncate);
 
-int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
     if (!is_watched(fd)) return (int)CALL(SYS_fallocate, fd, mode, offset, bytes);
     int zeroes = mode & (FALLOCATE_PUNCH_HOLE | FALLOCATE_ZERO_RANGE);
     if (mode & ~(FALLOCATE_KEEP_SIZE | FALLOCATE_PUNCH_HOLE | FALLOCATE_ZERO_RANGE))
@@ -508,19 +486,15 @@ int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
     leave();
     return result;
 }
-int fallocate(int fd, int mode, off_t offset, off_t bytes) {
-    return fallocate64(fd, mode, offset, bytes);
-}
+int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) IS(fallocate);
 /* The C library's own would write zeros where the file system cannot, past these functions. */
-int posix_fallocate64(int fd, off64_t offset, off64_t bytes) {
+int posix_fallocate(int fd, off_t offset, off_t bytes) {
     int before = errno;
-    int result = fallocate64(fd, 0, offset, bytes) == 0 ? 0 : errno;
+    int result = fallocate(fd, 0, offset, bytes) == 0 ? 0 : errno;
     errno = before;
     return result;
 }
-int posix_fallocate(int fd, off_t offset, off_t bytes) {
-    return posix_fallocate64(fd, offset, bytes);
-}
+int posix_fallocate64(int fd, off64_t offset, off64_t bytes) IS(posix_fallocate);
 
 /* --- syncs */
 
@@ -641,7 +615,7 @@ int mkdir(const char *name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode);
 
 /* --- what cannot be followed */
 
-static void *map(void *address, size_t bytes, int protection, int flags, int fd, off64_t offset) {
+void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset) {
     int kind = flags & (MAP_SHARED | MAP_PRIVATE); /* MAP_SHARED_VALIDATE is both */
     if (!(flags & MAP_ANONYMOUS) && kind != MAP_PRIVATE && protection & PROT_WRITE &&
         is_watched(fd)) {
@@ -650,25 +624,19 @@ static void *map(void *address, size_t bytes, int protection, int flags, int fd,
     }
     return (void *)CALL(SYS_mmap, address, bytes, protection, flags, fd, offset);
 }
-void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off64_t offset) {
-    return map(address, bytes, protection, flags, fd, offset);
-}
-void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset) {
-    return map(address, bytes, protection, flags, fd, offset);
-}
+void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off64_t offset)
+    IS(mmap);
 
 ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t bytes,
                         unsigned flags) {
     if (is_watched(to)) return refuse("copy_file_range", ENOSYS);
     return CALL(CALL_COPY_FILE_RANGE, from, from_offset, to, to_offset, bytes, flags);
 }
-ssize_t sendfile64(int to, int from, off64_t *offset, size_t bytes) {
+ssize_t sendfile(int to, int from, off_t *offset, size_t bytes) {
     if (is_watched(to)) return refuse("sendfile", ENOSYS);
     return CALL(SYS_sendfile, to, from, offset, bytes);
 }
-ssize_t sendfile(int to, int from, off_t *offset, size_t bytes) {
-    return sendfile64(to, from, offset, bytes);
-}
+ssize_t sendfile64(int to, int from, off64_t *offset, size_t bytes) IS(sendfile);
 ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t bytes,
                unsigned flags) {
     if (is_watched(to)) return refuse("splice", ENOSYS);
@@ -679,14 +647,12 @@ int aio_write(struct aiocb *control) {
     (void)control;
     return (int)refuse("aio_write", ENOSYS);
 }
-int aio_write64(struct aiocb *control) { return aio_write(control); }
+int aio_write64(struct aiocb *control) IS(aio_write);
 int lio_listio(int mode, struct aiocb *const list[], int count, void *event) {
     (void)mode, (void)list, (void)count, (void)event;
     return (int)refuse("lio_listio", ENOSYS);
 }
-int lio_listio64(int mode, struct aiocb *const list[], int count, void *event) {
-    return lio_listio(mode, list, count, event);
-}
+int lio_listio64(int mode, struct aiocb *const list[], int count, void *event) IS(lio_listio);
 
 int ioctl(int fd, unsigned long request, ...) {
     va_list rest;
@@ -711,13 +677,13 @@ long syscall(long number, ...) {
     case SYS_close: return close((int)a[0]);
     case SYS_write: return write((int)a[0], (void *)a[1], (size_t)a[2]);
     case SYS_writev: return writev((int)a[0], (struct iovec *)a[1], (int)a[2]);
-    case SYS_pwrite64: return pwrite64((int)a[0], (void *)a[1], (size_t)a[2], a[3]);
-    case SYS_pwritev: return pwritev64((int)a[0], (struct iovec *)a[1], (int)a[2], a[3]);
+    case SYS_pwrite64: return pwrite((int)a[0], (void *)a[1], (size_t)a[2], a[3]);
+    case SYS_pwritev: return pwritev((int)a[0], (struct iovec *)a[1], (int)a[2], a[3]);
     case CALL_PWRITEV2:
-        return pwritev64v2((int)a[0], (struct iovec *)a[1], (int)a[2], a[3], (int)a[5]);
-    case SYS_ftruncate: return ftruncate64((int)a[0], a[1]);
-    case SYS_truncate: return truncate64((char *)a[0], a[1]);
-    case SYS_fallocate: return fallocate64((int)a[0], (int)a[1], a[2], a[3]);
+        return pwritev2((int)a[0], (struct iovec *)a[1], (int)a[2], a[3], (int)a[5]);
+    case SYS_ftruncate: return ftruncate((int)a[0], a[1]);
+    case SYS_truncate: return truncate((char *)a[0], a[1]);
+    case SYS_fallocate: return fallocate((int)a[0], (int)a[1], a[2], a[3]);
     case SYS_fsync: return fsync((int)a[0]);
     case SYS_fdatasync: return fdatasync((int)a[0]);
     case SYS_syncfs: return syncfs((int)a[0]);
@@ -733,7 +699,7 @@ long syscall(long number, ...) {
     case SYS_unlinkat: return unlinkat((int)a[0], (char *)a[1], (int)a[2]);
     case SYS_mkdirat: return mkdirat((int)a[0], (char *)a[1], (mode_t)a[2]);
     case SYS_mmap:
-        return (long)map((void *)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5]);
+        return (long)mmap((void *)a[0], (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], a[5]);
     case SYS_ioctl: return ioctl((int)a[0], (unsigned long)a[1], (void *)a[2]);
 #if defined(__x86_64__) /* the names of before, which newer machines do not have */
     case SYS_open: return open_at(AT_FDCWD, (char *)a[0], (int)a[1], (mode_t)a[2]);
@@ -749,7 +715,7 @@ long syscall(long number, ...) {
     case CALL_COPY_FILE_RANGE:
         return copy_file_range((int)a[0], (off64_t *)a[1], (int)a[2], (off64_t *)a[3],
                                (size_t)a[4], (unsigned)a[5]);
-    case SYS_sendfile: return sendfile64((int)a[0], (int)a[1], (off64_t *)a[2], (size_t)a[3]);
+    case SYS_sendfile: return sendfile((int)a[0], (int)a[1], (off64_t *)a[2], (size_t)a[3]);
     case SYS_splice:
         return splice((int)a[0], (off64_t *)a[1], (int)a[2], (off64_t *)a[3], (size_t)a[4],
                       (unsigned)a[5]);
@@ -782,10 +748,10 @@ static FILE *stream_of(int fd, const char *mode) {
 
 static int writes(const char *mode) { return strpbrk(mode, "wa+") != NULL; }
 
-static FILE *open_stream(const char *name, const char *mode, const char *real) {
+FILE *fopen(const char *name, const char *mode) {
     char path[PATH_MAX];
     if (!writes(mode) || !entry_of(AT_FDCWD, name, path))
-        return ((FILE * (*)(const char *, const char *)) next(real))(name, mode);
+        return ((FILE * (*)(const char *, const char *)) next("fopen"))(name, mode);
     int flags = strchr(mode, '+') != NULL ? O_RDWR : O_WRONLY;
     if (*mode == 'w') flags |= O_CREAT | O_TRUNC;
     if (*mode == 'a') flags |= O_CREAT | O_APPEND;
@@ -797,26 +763,20 @@ static FILE *open_stream(const char *name, const char *mode, const char *real) {
     if (stream == NULL) close(fd);
     return stream;
 }
-FILE *fopen(const char *name, const char *mode) { return open_stream(name, mode, "fopen"); }
-FILE *fopen64(const char *name, const char *mode) { return open_stream(name, mode, "fopen64"); }
+FILE *fopen64(const char *name, const char *mode) IS(fopen);
 FILE *fdopen(int fd, const char *mode) {
     if (writes(mode) && is_watched(fd)) return stream_of(fd, mode);
     return ((FILE * (*)(int, const char *)) next("fdopen"))(fd, mode);
 }
-static FILE *reopen(const char *name, const char *mode, FILE *stream, const char *real) {
+FILE *freopen(const char *name, const char *mode, FILE *stream) {
     char path[PATH_MAX];
     if (name != NULL && writes(mode) && entry_of(AT_FDCWD, name, path)) {
         refuse("freopen", EACCES);
         return NULL;
     }
-    return ((FILE * (*)(const char *, const char *, FILE *)) next(real))(name, mode, stream);
+    return ((FILE * (*)(const char *, const char *, FILE *)) next("freopen"))(name, mode, stream);
 }
-FILE *freopen(const char *name, const char *mode, FILE *stream) {
-    return reopen(name, mode, stream, "freopen");
-}
-FILE *freopen64(const char *name, const char *mode, FILE *stream) {
-    return reopen(name, mode, stream, "freopen64");
-}
+FILE *freopen64(const char *name, const char *mode, FILE *stream) IS(freopen);
 
 static int make_unique(char *template, int suffix, int flags) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -837,9 +797,9 @@ static int make_unique(char *template, int suffix, int flags) {
     return -1;
 }
 int mkstemp(char *template) { return make_unique(template, 0, 0); }
-int mkstemp64(char *template) { return make_unique(template, 0, 0); }
+int mkstemp64(char *template) IS(mkstemp);
 int mkostemp(char *template, int flags) { return make_unique(template, 0, flags); }
-int mkostemp64(char *template, int flags) { return make_unique(template, 0, flags); }
+int mkostemp64(char *template, int flags) IS(mkostemp);
 int mkstemps(char *template, int suffix) { return make_unique(template, suffix, 0); }
 int mkostemps(char *template, int suffix, int flags) {
     return make_unique(template, suffix, flags);

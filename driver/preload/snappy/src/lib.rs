@@ -96,11 +96,7 @@ pub unsafe extern "C" fn uncompressed_length(
 ) -> bool {
     // SAFETY: the caller promises so many bytes.
     let from = unsafe { bytes(input, length) };
-    let known = if from.is_empty() {
-        None
-    } else {
-        decompress_len(from).ok()
-    };
+    let known = decompress_len(from).ok().filter(|_| !from.is_empty());
     if let Some(known) = known {
         // SAFETY: the caller promises a number.
         unsafe { *found = known };
@@ -125,7 +121,7 @@ pub unsafe extern "C" fn raw_uncompress(input: *const u8, length: usize, output:
     // SAFETY: the caller promises room for what the data say of themselves. It need not be
     // initialised: it is only written.
     let to = unsafe { std::slice::from_raw_parts_mut(output, known) };
-    !from.is_empty() && Decoder::new().decompress(from, to).is_ok()
+    Decoder::new().decompress(from, to).is_ok()
 }
 
 /// # Safety
