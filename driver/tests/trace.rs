@@ -83,19 +83,19 @@ fn written(version: TraceVersion) -> Vec<u8> {
     batch
         .put(0, b"k", b"v")
         .put(7, b"k", b"v")
-        .merge(0, b"k", b"m")
-        .merge(300, b"k", b"m")
-        .delete(0, b"k")
-        .delete(2, b"k")
+        .add(WriteKind::Merge, 0, b"k", b"m")
+        .add(WriteKind::Merge, 300, b"k", b"m")
+        .add(WriteKind::Delete, 0, b"k", b"")
+        .add(WriteKind::Delete, 2, b"k", b"")
         .log_data(b"not an operation")
-        .single_delete(0, b"k")
-        .single_delete(2, b"k")
-        .delete_range(0, b"a", b"z")
-        .delete_range(2, b"a", b"z")
-        .put_entity(0, b"k", b"columns")
-        .put_entity(2, b"k", b"columns")
-        .blob_index(0, b"k", b"index")
-        .blob_index(2, b"k", b"index");
+        .add(WriteKind::SingleDelete, 0, b"k", b"")
+        .add(WriteKind::SingleDelete, 2, b"k", b"")
+        .add(WriteKind::DeleteRange, 0, b"a", b"z")
+        .add(WriteKind::DeleteRange, 2, b"a", b"z")
+        .add(WriteKind::PutEntity, 0, b"k", b"columns")
+        .add(WriteKind::PutEntity, 2, b"k", b"columns")
+        .add(WriteKind::BlobIndex, 0, b"k", b"index")
+        .add(WriteKind::BlobIndex, 2, b"k", b"index");
     trace.write(1001, &batch).unwrap();
     trace.get(1002, 3, b"key").unwrap();
     trace.seek(1003, 1, b"from", (b"a", b"z"), false).unwrap();

@@ -9,7 +9,7 @@ use conversation::{
     replace, verified, workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome, PROTOCOL_VERSION};
-use lsmtune_driver::trace::{BatchBuilder, TraceVersion, TraceWriter};
+use lsmtune_driver::trace::{BatchBuilder, TraceVersion, TraceWriter, WriteKind};
 use serde_json::{json, Value};
 
 fn memory() -> Target {
@@ -78,17 +78,18 @@ fn every_kind_of_operation_is_performed_or_said_to_be_skipped() {
             .write(1, batch.put(0, b"a", b"1").put(0, b"b", b"2"))
             .unwrap();
         batch.clear();
+        batch.put(0, b"c", b"3");
         trace
-            .write(2, batch.put(0, b"c", b"3").delete(0, b"b"))
+            .write(2, batch.add(WriteKind::Delete, 0, b"b", b""))
             .unwrap();
         batch.clear();
-        trace.write(3, batch.single_delete(0, b"c")).unwrap();
-        batch.clear();
         trace
-            .write(
-                4,
-                batch.delete_range(0, b"x", b"z").put_entity(0, b"e", b"?"),
-            )
+            .write(3, batch.add(WriteKind::SingleDelete, 0, b"c", b""))
+            .unwrap();
+        batch.clear();
+        batch.add(WriteKind::DeleteRange, 0, b"x", b"z");
+        trace
+            .write(4, batch.add(WriteKind::PutEntity, 0, b"e", b"?"))
             .unwrap();
         trace.get(5, 0, b"a").unwrap();
         trace.multi_get(6, &[(0, b"a"), (0, b"b")]).unwrap();
@@ -346,7 +347,9 @@ fn a_trace_that_cannot_be_performed_here_makes_the_request_invalid() {
     assert!(message.contains(said), "{message}");
     assert!(message.starts_with("workload.phases[0].replay.path: found "));
     let path = trace(folder.path(), |trace, batch| {
-        trace.write(1, batch.merge(0, b"a", b"1")).unwrap();
+        trace
+            .write(1, batch.add(WriteKind::Merge, 0, b"a", b"1"))
+            .unwrap();
     });
     let (outcome, message) = failure(&run(&memory(), json!([replay(&path, json!({}))])));
     assert_eq!(outcome, Outcome::Invalid, "{message}");

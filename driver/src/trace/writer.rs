@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::batch::WriteKind;
 use super::format::{payload, put_string, put_varint32, record, tag, METADATA_BYTES};
 use super::reader::PAYLOAD_BYTES_MAX;
 
@@ -182,59 +183,39 @@ impl BatchBuilder {
 
     /// Adds a put.
     pub fn put(&mut self, family: u32, key: &[u8], value: &[u8]) -> &mut Self {
-        self.add([tag::PUT, tag::CF_PUT], family, &[key, value])
+        self.add(WriteKind::Put, family, key, value)
     }
 
-    /// Adds a merge.
-    pub fn merge(&mut self, family: u32, key: &[u8], operand: &[u8]) -> &mut Self {
-        self.add([tag::MERGE, tag::CF_MERGE], family, &[key, operand])
-    }
-
-    /// Adds a delete.
-    pub fn delete(&mut self, family: u32, key: &[u8]) -> &mut Self {
-        self.add([tag::DELETE, tag::CF_DELETE], family, &[key])
-    }
-
-    /// Adds a single delete.
-    pub fn single_delete(&mut self, family: u32, key: &[u8]) -> &mut Self {
-        let tags = [tag::SINGLE_DELETE, tag::CF_SINGLE_DELETE];
-        self.add(tags, family, &[key])
-    }
-
-    /// Adds a range delete.
-    pub fn delete_range(&mut self, family: u32, from: &[u8], to: &[u8]) -> &mut Self {
-        let tags = [tag::DELETE_RANGE, tag::CF_DELETE_RANGE];
-        self.add(tags, family, &[from, to])
-    }
-
-    /// Adds columns.
-    pub fn put_entity(&mut self, family: u32, key: &[u8], columns: &[u8]) -> &mut Self {
-        self.add([tag::ENTITY, tag::CF_ENTITY], family, &[key, columns])
-    }
-
-    /// Adds a place in a blob file.
-    pub fn blob_index(&mut self, family: u32, key: &[u8], index: &[u8]) -> &mut Self {
-        let tags = [tag::BLOB_INDEX, tag::CF_BLOB_INDEX];
-        self.add(tags, family, &[key, index])
+    /// Adds an operation. What is not a delete has a `value`: an operand, the end of a range ...
+    pub fn add(&mut self, kind: WriteKind, family: u32, key: &[u8], value: &[u8]) -> &mut Self {
+        let (tag, tag_with_family) = match kind {
+            WriteKind::Put => (tag::PUT, tag::CF_PUT),
+            WriteKind::Merge => (tag::MERGE, tag::CF_MERGE),
+            WriteKind::Delete => (tag::DELETE, tag::CF_DELETE),
+            WriteKind::SingleDelete => (tag::SINGLE_DELETE, tag::CF_SINGLE_DELETE),
+            WriteKind::DeleteRange => (tag::DELETE_RANGE, tag::CF_DELETE_RANGE),
+            WriteKind::PutEntity => (tag::ENTITY, tag::CF_ENTITY),
+            WriteKind::BlobIndex => (tag::BLOB_INDEX, tag::CF_BLOB_INDEX),
+        };
+        if family == 0 {
+            self.bytes.push(tag);
+        } else {
+            self.bytes.push(tag_with_family);
+            put_varint32(&mut self.bytes, family);
+        }
+        put_string(&mut self.bytes, key);
+        if !matches!(kind, WriteKind::Delete | WriteKind::SingleDelete) {
+            put_string(&mut self.bytes, value);
+        }
+        self.count += 1;
+        self.bytes[8..12].copy_from_slice(&self.count.to_le_bytes());
+        self
     }
 
     /// Adds data for the log only, which is no operation.
     pub fn log_data(&mut self, data: &[u8]) -> &mut Self {
         self.bytes.push(tag::LOG_DATA);
         put_string(&mut self.bytes, data);
-        self
-    }
-
-    fn add(&mut self, tags: [u8; 2], family: u32, strings: &[&[u8]]) -> &mut Self {
-        self.bytes.push(tags[usize::from(family > 0)]);
-        if family > 0 {
-            put_varint32(&mut self.bytes, family);
-        }
-        for string in strings {
-            put_string(&mut self.bytes, string);
-        }
-        self.count += 1;
-        self.bytes[8..12].copy_from_slice(&self.count.to_le_bytes());
         self
     }
 }
