@@ -154,9 +154,7 @@ impl EngineError {
     pub fn is_of_the_disk(&self) -> bool {
         match self {
             EngineError::DiskFull(_) => true,
-            EngineError::Failed(message) => {
-                DISK_FAILED.iter().any(|said| message.contains(said))
-            }
+            EngineError::Failed(message) => DISK_FAILED.iter().any(|said| message.contains(said)),
             _ => false,
         }
     }

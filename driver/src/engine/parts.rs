@@ -72,9 +72,12 @@ impl Session for PartsSession<'_> {
     }
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
-        let parts = self.parts.iter_mut();
+        let parts = self.parts.iter_mut().map(|session| Part {
+            session: Some(&mut **session),
+            cursor: None,
+        });
         Ok(Box::new(PartsCursor {
-            parts: parts.map(|session| Part::Unread(&mut **session)).collect(),
+            parts: parts.collect(),
             at: 0,
             through: false,
             failed: None,
@@ -87,33 +90,11 @@ impl Session for PartsSession<'_> {
     }
 }
 
-/// The state of a part in a scan.
-enum Part<'a> {
-    /// The scan has not reached it.
-    Unread(&'a mut (dyn Session + 'a)),
-    /// The scan has opened its cursor.
-    Read(Box<dyn Cursor + 'a>),
-    /// Its cursor could not be opened.
-    Failed,
-}
-
-impl<'a> Part<'a> {
-    /// Makes the part's own cursor when it is first needed.
-    fn cursor(&mut self) -> Result<()> {
-        if let Part::Unread(_) = self {
-            if let Part::Unread(session) = std::mem::replace(self, Part::Failed) {
-                *self = Part::Read(session.cursor()?);
-            }
-        }
-        Ok(())
-    }
-
-    fn read(&self) -> Option<&(dyn Cursor + 'a)> {
-        match self {
-            Part::Read(cursor) => Some(&**cursor),
-            _ => None,
-        }
-    }
+/// A part in a scan: its session until the scan reaches it, and then its cursor.
+struct Part<'a> {
+    session: Option<&'a mut (dyn Session + 'a)>,
+    /// `None`, too, if it could not be opened.
+    cursor: Option<Box<dyn Cursor + 'a>>,
 }
 
 /// A scan. After a seek it stays in the part of the key; from the first entry on, it goes through
@@ -129,16 +110,19 @@ impl<'a> PartsCursor<'a> {
     /// Moves to `part` and positions its cursor.
     fn enter(&mut self, part: usize, position: impl FnOnce(&mut (dyn Cursor + 'a))) {
         self.at = part;
-        if let Err(error) = self.parts[part].cursor() {
-            self.failed = Some(error);
+        let part = &mut self.parts[part];
+        match part.session.take().map(|session| session.cursor()) {
+            Some(Ok(cursor)) => part.cursor = Some(cursor),
+            Some(Err(error)) => self.failed = Some(error),
+            None => {}
         }
-        if let Part::Read(cursor) = &mut self.parts[part] {
+        if let Some(cursor) = &mut part.cursor {
             position(&mut **cursor);
         }
     }
 
     fn here(&self) -> Option<&(dyn Cursor + 'a)> {
-        self.parts[self.at].read()
+        self.parts[self.at].cursor.as_deref()
     }
 
     /// Continues in the next part that has entries, if the scan goes through all parts.
@@ -167,7 +151,7 @@ impl Cursor for PartsCursor<'_> {
     }
 
     fn next(&mut self) {
-        if let Part::Read(cursor) = &mut self.parts[self.at] {
+        if let Some(cursor) = &mut self.parts[self.at].cursor {
             cursor.next();
         }
         self.go_on();

@@ -286,10 +286,7 @@ pub fn threads_write_and_read_at_once(fixture: &Fixture) {
 pub fn a_database_is_open_once(fixture: &Fixture) {
     let folder = DatabaseFolder::new(fixture);
     let first = folder.open();
-    assert!(matches!(
-        folder.open_with(&[]),
-        Err(EngineError::Failed(_))
-    ));
+    assert!(matches!(folder.open_with(&[]), Err(EngineError::Failed(_))));
     drop(first);
     folder.open();
     folder.assert_clean();

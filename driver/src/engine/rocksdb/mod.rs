@@ -50,7 +50,7 @@ pub struct RocksDb {
     library: PathBuf,
     /// Column families of each database.
     families: usize,
-    cache_bytes: options::CacheBytes,
+    listed: options::Listed,
 }
 
 impl RocksDb {
@@ -62,7 +62,7 @@ impl RocksDb {
             api,
             library,
             families: 1,
-            cache_bytes: OnceLock::new(),
+            listed: OnceLock::new(),
         })
     }
 }
@@ -70,7 +70,7 @@ impl RocksDb {
 impl Engine for RocksDb {
     fn open(&self, directory: &Path, options: &Options, durability: Durability) -> OpenResult {
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
-        let handle = options::apply(self.api, options, parent, &self.cache_bytes)?;
+        let handle = options::apply(self.api, options, parent, &self.listed)?;
         let opened = match self.families {
             1 => {
                 open_database(self.api, directory, &handle).map(|db| (db, Families::none(self.api)))
@@ -81,7 +81,7 @@ impl Engine for RocksDb {
             if error.is_of_the_disk() {
                 return error;
             }
-            options::unusable(self.api, options, error, parent)
+            options::unusable(self.api, options, error, parent, &self.listed)
         })?;
         let watch = Watch::start(self.api, db.handle, directory)?;
         let written = OptionsFile::newest_in(directory);
@@ -121,7 +121,7 @@ impl Engine for RocksDb {
             api: self.api,
             library: self.library.clone(),
             families: count,
-            cache_bytes: self.cache_bytes.clone(),
+            listed: self.listed.clone(),
         }))
     }
 
@@ -141,7 +141,7 @@ impl Engine for RocksDb {
         let opens = |short: &str, name: &str| {
             let options = Options::from([("compression".to_owned(), name.to_owned())]);
             let directory = scratch.database(short);
-            options::apply(self.api, &options, &directory, &self.cache_bytes)
+            options::apply(self.api, &options, &directory, &self.listed)
                 .and_then(|handle| open_database(self.api, &directory, &handle))
                 .is_ok()
         };
@@ -153,10 +153,8 @@ impl Engine for RocksDb {
     }
 
     fn known_options(&self, scratch: &Path) -> Result<Vec<(String, String)>> {
-        Ok(options::known(self.api, scratch)?
-            .all()
-            .into_iter()
-            .collect())
+        let known = options::known(self.api, scratch, &self.listed)?;
+        Ok(known.all().into_iter().collect())
     }
 }
 

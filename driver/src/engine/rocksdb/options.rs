@@ -18,19 +18,24 @@ use crate::engine::{EngineError, Options, Result};
 /// its own directory: it must neither touch nor leave anything outside.
 const PATH_OPTIONS: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
 
-/// The size that the engine gives a block cache by itself, once that was asked.
-pub type CacheBytes = OnceLock<String>;
+/// What the engine lists by default, once it was asked: how long a database takes to open is
+/// measured.
+pub type Listed = OnceLock<OptionsFile>;
 
 /// The engine's defaults with `options` applied one name at a time. The error names the option that
-/// the engine refuses. To find out why, or the `cache_bytes`, a throw-away database may be made in
-/// `parent`. The latter is found out once: how long a database takes to open is measured.
+/// the engine refuses. To find out why, and what is `listed`, a throw-away database may be made in
+/// `parent`.
 pub fn apply(
     api: &'static Api,
     options: &Options,
     parent: &Path,
-    cache_bytes: &CacheBytes,
+    listed: &Listed,
 ) -> Result<Handle> {
     let mut applied = Handle::defaults(api);
+    // Empty for an option that the engine does not list.
+    let default_of = |name: &str| -> Result<String> {
+        Ok(known(api, parent, listed)?.value(name).unwrap_or_default())
+    };
     for (name, value) in options {
         if PATH_OPTIONS.contains(&name.as_str()) {
             return Err(EngineError::bad_value(
@@ -40,9 +45,9 @@ pub fn apply(
             ));
         }
         if !plausible(name) {
-            return Err(unknown(name, &known(api, parent)?));
+            return Err(unknown(name, known(api, parent, listed)?));
         }
-        if garbled_number(value) && is_number(&default_of(api, name, parent)?) {
+        if garbled_number(value) && is_number(&default_of(name)?) {
             return Err(EngineError::bad_value(
                 name,
                 value,
@@ -51,28 +56,20 @@ pub fn apply(
         }
     }
     let mut trees = compose(options)?;
-    let capacity = || -> Result<String> {
-        if let Some(known) = cache_bytes.get() {
-            return Ok(known.clone());
-        }
-        let found = default_of(api, block_cache::CAPACITY, parent)?;
-        Ok(cache_bytes.get_or_init(|| found).clone())
-    };
+    let capacity = || default_of(block_cache::CAPACITY);
     if let Some(cache) = block_cache::requested(&mut trees, capacity)? {
         cache.set(api, &applied)?;
     }
     for (root, tree) in trees {
         applied = match applied.with(&tree.assignment(&root)) {
             Ok(changed) => changed,
-            Err(status) => return Err(refused(api, options, &root, &status, parent)?),
+            Err(status) => {
+                let written = known(api, parent, listed)?;
+                return Err(refused(api, options, &root, &status, written)?);
+            }
         };
     }
     Ok(applied)
-}
-
-/// What the engine uses by default; empty for an option that it does not list.
-fn default_of(api: &'static Api, name: &str, parent: &Path) -> Result<String> {
-    Ok(known(api, parent)?.value(name).unwrap_or_default())
 }
 
 /// Whether `name` can be a name. Anything else could smuggle in a second option.
@@ -91,9 +88,8 @@ fn refused(
     options: &Options,
     root: &str,
     status: &str,
-    parent: &Path,
+    written: &OptionsFile,
 ) -> Result<EngineError> {
-    let written = known(api, parent)?;
     let names = written.names();
     let prefix = format!("{root}.");
     let mut whole = None;
@@ -112,11 +108,11 @@ fn refused(
                 .collect();
             if let Err(status) = Handle::defaults(api).with(&text.join(";")) {
                 return Ok(if names.contains(&name) {
-                    EngineError::bad_value(&name, &value, &allowed(&written, &name, &status))
+                    EngineError::bad_value(&name, &value, &allowed(written, &name, &status))
                 } else if object(&names, &name) {
-                    EngineError::bad_value(root, &value, &allowed(&written, root, &status))
+                    EngineError::bad_value(root, &value, &allowed(written, root, &status))
                 } else {
-                    unknown(&name, &written)
+                    unknown(&name, written)
                 });
             }
             whole = Some((name, value));
@@ -171,12 +167,16 @@ fn allowed(written: &OptionsFile, name: &str, status: &str) -> String {
 }
 
 /// What the engine lists when it opens a database with its defaults.
-pub fn known(api: &'static Api, parent: &Path) -> Result<OptionsFile> {
+pub fn known<'a>(api: &'static Api, parent: &Path, listed: &'a Listed) -> Result<&'a OptionsFile> {
+    if let Some(file) = listed.get() {
+        return Ok(file);
+    }
     let scratch = Scratch::inside(parent)?;
     let directory = scratch.database("defaults");
     drop(open_database(api, &directory, &Handle::defaults(api))?);
-    OptionsFile::newest_in(&directory)
-        .ok_or_else(|| EngineError::failed("the engine wrote no OPTIONS file"))
+    let file = OptionsFile::newest_in(&directory)
+        .ok_or_else(|| EngineError::failed("the engine wrote no OPTIONS file"))?;
+    Ok(listed.get_or_init(|| file))
 }
 
 /// Why a database could not be opened with `options`, although each option could be parsed.
@@ -189,6 +189,7 @@ pub fn unusable(
     options: &Options,
     status: EngineError,
     parent: &Path,
+    listed: &Listed,
 ) -> EngineError {
     let Ok(scratch) = Scratch::inside(parent) else {
         return status;
@@ -197,7 +198,7 @@ pub fn unusable(
     let mut refusal = |options: &Options| -> Option<EngineError> {
         count += 1;
         let directory = scratch.database(&count.to_string());
-        let handle = apply(api, options, parent, &CacheBytes::new()).ok()?;
+        let handle = apply(api, options, parent, listed).ok()?;
         open_database(api, &directory, &handle).err()
     };
     if refusal(&Options::new()).is_some() {
