@@ -132,11 +132,6 @@ impl Chunk {
         self.bytes.len()
     }
 
-    /// When the first record is due; `None` if the chunk is empty.
-    pub fn first_due_ns(&self) -> Option<u64> {
-        self.commands.first().map(|command| command.due_ns)
-    }
-
     /// Empties the chunk. Frees memory above `keep_bytes`, which a long record may have needed.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();

@@ -43,7 +43,7 @@ impl Lane {
 
     /// Sends the filled chunk if there is room. Returns false if the worker is gone.
     fn try_flush(&mut self) -> bool {
-        if self.filling.first_due_ns().is_none() {
+        if self.filling.commands().is_empty() {
             return true;
         }
         match self.chunks.try_send(std::mem::take(&mut self.filling)) {
@@ -61,7 +61,7 @@ impl Lane {
 
     /// Sends the filled chunk, and waits for room. Returns false if the worker is gone.
     fn flush(&mut self) -> bool {
-        if self.filling.first_due_ns().is_none() {
+        if self.filling.commands().is_empty() {
             return true;
         }
         let next = self.next_chunk();
@@ -130,6 +130,10 @@ impl<R: Read> Dispatcher<'_, R> {
                 break;
             }
         }
+        // While a worker has no room yet, the others get their last records.
+        for lane in &mut self.lanes {
+            lane.try_flush();
+        }
         for lane in &mut self.lanes {
             // A worker that is gone has already returned its error, or its time is over.
             let _ = lane.flush();
@@ -141,7 +145,7 @@ impl<R: Read> Dispatcher<'_, R> {
 /// Waits until `until_ns`. Workers that have no room yet get their chunks meanwhile, because these
 /// may be due before. Returns false if a worker is gone, or if somebody stops the phase.
 fn wait(lanes: &mut [Lane], time: &PhaseTime, until_ns: u64, stop: &dyn Fn() -> bool) -> bool {
-    let holds = |lane: &Lane| lane.filling.first_due_ns().is_some();
+    let holds = |lane: &Lane| !lane.filling.commands().is_empty();
     while lanes.iter_mut().all(Lane::try_flush) {
         let next_ns = if lanes.iter().any(holds) {
             until_ns.min(time.now_ns() + CHUNK_NS)
@@ -163,4 +167,52 @@ fn flush(lanes: &mut [Lane], worker: usize) -> bool {
     lanes[worker].try_flush()
         && (!lanes[worker].is_full()
             || (lanes.iter_mut().all(Lane::try_flush) && lanes[worker].flush()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{channel, sync_channel};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::measure::Ticks;
+    use crate::trace::{TraceVersion, TraceWriter};
+
+    /// They came when a worker before it had room, however late that was, and were filed with the
+    /// wait.
+    #[test]
+    fn the_last_records_of_a_worker_wait_for_no_other() {
+        let mut trace = TraceWriter::new(Vec::new(), TraceVersion::V0_2, "10.2", 0).unwrap();
+        for key in 0..64 {
+            trace.get(0, 0, &[key]).unwrap();
+        }
+        let bytes = trace.finish(0).unwrap();
+        let (stop, ticks) = (|| false, Ticks::default());
+        let lane = |chunks| Lane {
+            chunks,
+            used: channel().1,
+            filling: Chunk::default(),
+        };
+        let ((full, late), (room, other)) = (sync_channel(0), sync_channel(1));
+        let dispatcher = Dispatcher {
+            reader: TraceReader::new(&bytes[..]).unwrap(),
+            lanes: vec![lane(full), lane(room)],
+            speed: None,
+            records_max: u64::MAX,
+            duration_ns: u64::MAX,
+            time: PhaseTime {
+                started: ticks.now(),
+                ticks,
+            },
+            stop: &stop,
+        };
+        let most = Duration::from_secs(10);
+        let (other, late) = std::thread::scope(|scope| {
+            scope.spawn(move || dispatcher.run());
+            (other.recv_timeout(most), late.recv_timeout(most))
+        });
+        let (other, late) = (other.unwrap(), late.unwrap());
+        assert!(!other.commands().is_empty() && !late.commands().is_empty());
+        assert_eq!(other.commands().len() + late.commands().len(), 64);
+    }
 }
