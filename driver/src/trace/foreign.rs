@@ -36,9 +36,7 @@ pub fn looks_like(start: &[u8]) -> String {
     if payload.starts_with(MAGIC) {
         return "a query trace whose header is damaged or cut off".to_owned();
     }
-    let text = std::str::from_utf8(start).unwrap_or_else(|error| {
-        std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
-    });
+    let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let printable = |c: char| !c.is_control() || c.is_ascii_whitespace();
     // The last character may be incomplete.
     if text.len() + 3 >= start.len() && text.chars().all(printable) && !text.is_empty() {

@@ -1,8 +1,10 @@
 //! The hottest keys, most of which a sample of keys would miss.
 
+use std::cmp::Reverse;
+
 use super::keys::Key;
 use super::numbers::shifted;
-use super::{Group, HashOf};
+use super::{accesses, Group, HashOf};
 
 /// The most keys that are watched.
 pub const COUNTERS: usize = 1 << 14;
@@ -16,12 +18,6 @@ pub struct Watched {
     pub counts: [u32; 3],
     /// The most operations that it can have had before it was watched.
     pub missed_max: u64,
-}
-
-impl Watched {
-    fn hits(&self) -> u64 {
-        self.counts.iter().map(|&count| u64::from(count)).sum()
-    }
 }
 
 /// Counters for keys that may be hot. Every key is watched from its first operation on. When too
@@ -43,9 +39,8 @@ impl Heavy {
         let half = COUNTERS / 2;
         let mut unseen_max = 0;
         if all.len() > half {
-            let hotter =
-                |one: &(u64, &Key), two: &(u64, &Key)| two.1.accesses().cmp(&one.1.accesses());
-            unseen_max = all.select_nth_unstable_by(half, hotter).1 .1.accesses();
+            let coldness = |(_, key): &(u64, &Key)| Reverse(accesses(&key.counts));
+            unseen_max = coldness(all.select_nth_unstable_by_key(half, coldness).1).0;
             all.truncate(half);
         }
         let watch = |(hash, key): (u64, &Key)| {
@@ -80,7 +75,7 @@ impl Heavy {
 
     #[cold]
     fn give_up(&mut self) {
-        let most = |watched: &Watched| watched.hits() + watched.missed_max;
+        let most = |watched: &Watched| accesses(&watched.counts) + watched.missed_max;
         let mut all: Vec<u64> = self.watched.values().map(most).collect();
         let middle = all.len() / 2;
         self.unseen_max = *all.select_nth_unstable(middle).1;
@@ -104,7 +99,7 @@ impl Heavy {
     pub fn certain(&self) -> impl Iterator<Item = (u64, &Watched)> {
         self.watched
             .iter()
-            .filter(|(_, key)| key.missed_max * 20 <= key.hits())
+            .filter(|(_, key)| key.missed_max * 20 <= accesses(&key.counts))
             .map(|(hash, key)| (*hash, key))
     }
 }

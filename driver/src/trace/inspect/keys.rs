@@ -17,13 +17,6 @@ pub struct Key {
     written: u64,
 }
 
-impl Key {
-    /// All operations on it.
-    pub fn accesses(&self) -> u64 {
-        self.counts.iter().map(|&count| u64::from(count)).sum()
-    }
-}
-
 /// Adaptive sampling (Wegman; Flajolet, Computing 43, 1990), as in the driver's ledger. A key is
 /// kept if its hash ends in `level` zero bits. The level rises when there are too many keys. So a
 /// key that is kept was kept from its first operation on.

@@ -41,6 +41,11 @@ impl Group {
     ];
 }
 
+/// The operations on a key, whose `counts` are by group.
+fn accesses(counts: &[u32; 3]) -> u64 {
+    counts.iter().map(|&count| u64::from(count)).sum()
+}
+
 /// The hasher of a map whose keys are hashes already.
 #[derive(Debug, Default)]
 struct Hashed(u64);

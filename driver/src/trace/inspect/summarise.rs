@@ -145,8 +145,7 @@ fn hotness(counted: &Inspector) -> BTreeMap<String, Curve> {
         let keys: Vec<Weighted> = strata.iter().map(weighted).collect();
         curve(keys, accesses)
     };
-    let sum = |counts: &[u32; 3]| counts.iter().map(|&count| u64::from(count)).sum();
-    let all = ("all", of(&sum, counted.keyed.iter().sum()));
+    let all = ("all", of(&super::accesses, counted.keyed.iter().sum()));
     let groups = Group::ALL.map(|(group, name)| {
         let one = |counts: &[u32; 3]| u64::from(counts[group as usize]);
         (name, of(&one, counted.keyed[group as usize]))
