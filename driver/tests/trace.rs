@@ -21,10 +21,11 @@ fn read(bytes: &[u8]) -> (Vec<Told>, Result<bool, TraceError>) {
         Err(error) => return (told, Err(error)),
     };
     loop {
+        let offset_bytes = reader.offset_bytes();
         match reader.next_entry() {
             Ok(Some(entry)) => {
                 let text = describe(&entry.record);
-                told.push((entry.offset_bytes, entry.unix_us, text));
+                told.push((offset_bytes, entry.unix_us, text));
             }
             Ok(None) => return (told, Ok(reader.footer())),
             Err(error) => {

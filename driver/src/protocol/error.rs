@@ -6,7 +6,7 @@ use super::PROTOCOL_VERSION;
 use crate::engine::EngineError;
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ErrorReply {
@@ -34,10 +34,7 @@ impl ErrorReply {
         ErrorReply {
             kind: kind.to_owned(),
             message: message.into().replace(char::is_control, " "),
-            field: None,
-            found: None,
-            allowed: None,
-            nearest: Vec::new(),
+            ..ErrorReply::default()
         }
     }
 

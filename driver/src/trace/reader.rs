@@ -15,7 +15,7 @@ const HEADER_BYTES_MAX: usize = 4096;
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// What a trace states about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Header {
     /// When the trace began, in microseconds since 1970.
     pub unix_us: u64,
@@ -30,10 +30,6 @@ pub struct Header {
 /// One recorded call.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Offset of its first byte in the file.
-    pub offset_bytes: u64,
-    /// Number of the record; the header is number 0.
-    pub number: u64,
     /// When it was recorded, in microseconds since 1970.
     pub unix_us: u64,
     /// The call.
@@ -122,12 +118,7 @@ impl<R: Read> TraceReader<R> {
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = TraceReader {
             source,
-            header: Header {
-                unix_us: 0,
-                trace_version: String::new(),
-                rocksdb_version: String::new(),
-                maps: false,
-            },
+            header: Header::default(),
             buffer: vec![0; BUFFER_BYTES],
             unread: 0..0,
             offset_bytes: 0,
@@ -183,19 +174,14 @@ impl<R: Read> TraceReader<R> {
                 return end.map(|_| None);
             }
         };
-        let (offset_bytes, number) = (self.offset_bytes, self.number);
         let length = METADATA_BYTES + metadata.payload_bytes;
         let payload = &self.buffer[self.unread.clone()][METADATA_BYTES..length];
         match parse(metadata.kind, payload, self.header.maps) {
             Ok(record) => {
                 self.unread.start += length;
                 self.offset_bytes += length as u64;
-                Ok(Some(Entry {
-                    offset_bytes,
-                    number,
-                    unix_us: metadata.unix_us,
-                    record,
-                }))
+                let unix_us = metadata.unix_us;
+                Ok(Some(Entry { unix_us, record }))
             }
             Err(reason) => {
                 self.over = true;

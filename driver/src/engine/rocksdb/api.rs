@@ -90,13 +90,6 @@ c_api! {
     }
 }
 
-impl Api {
-    /// Whether it can copy a value into a buffer of ours.
-    pub fn copies_values(&self) -> bool {
-        self.get_into_buffer.is_some() && self.get_into_buffer_cf.is_some()
-    }
-}
-
 /// An options object of the engine.
 #[derive(Debug)]
 pub struct Handle {

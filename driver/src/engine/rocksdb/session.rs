@@ -26,8 +26,8 @@ pub struct RocksSession<'db> {
     write: *mut WriteOptions,
     batch: *mut WriteBatch,
     perf: *mut PerfContext,
-    /// Where values are copied to; `None` if the library cannot do that, or if a value was too
-    /// large: then more of them will be, and each would be read twice.
+    /// Where values are copied to; `None` once a value was too large: then more of them will be, and
+    /// each would be read twice.
     buffer: Option<Box<[u8; COPIED_BYTES_MAX]>>,
     /// Null for a database that was opened without families.
     family: *mut ColumnFamily,
@@ -47,7 +47,7 @@ impl<'db> RocksSession<'db> {
                 write: write_options(api, database.durability),
                 batch: (api.writebatch_create)(),
                 perf: (api.perfcontext_create)(),
-                buffer: api.copies_values().then(|| Box::new([0; COPIED_BYTES_MAX])),
+                buffer: Some(Box::new([0; COPIED_BYTES_MAX])),
                 family,
                 database,
             }

@@ -21,6 +21,7 @@ use super::Group;
 const FAMILIES_MAX: usize = 64;
 
 /// The counts, kept while records arrive.
+#[derive(Default)]
 pub struct Inspector {
     pub seed: u64,
     pub records: u64,
@@ -120,32 +121,10 @@ impl Inspector {
     pub fn new(request: &InspectRequest, keys_max: usize) -> Self {
         Inspector {
             seed: request.seed,
-            records: 0,
-            operations: 0,
-            record_counts: [0; RECORDS.len()],
-            operation_counts: [0; OPERATIONS.len()],
-            markers: 0,
-            families: BTreeMap::new(),
-            families_other: 0,
-            time: Time::default(),
-            batch_entries: Counts::default(),
-            multi_get_keys: Counts::default(),
-            key_sizes: Default::default(),
-            put_sizes: Counts::default(),
-            merge_sizes: Counts::default(),
-            seek_bounds: SeekBounds::default(),
-            windows: WindowSeries::default(),
-            keyed: [0; 3],
             keys: Keys::new(keys_max),
-            heavy: None,
-            get_after_write: Counts::default(),
-            gets_sampled: 0,
-            gets_of_written: 0,
-            ascents: [Ascents::default(); 3],
             numbers: Numbers::new(request.key_number),
             prefixes: PrefixCounts::new(request.prefix_bytes),
-            reuse_of_gets: ReuseDistances::default(),
-            reuse_of_all: ReuseDistances::default(),
+            ..Inspector::default()
         }
     }
 

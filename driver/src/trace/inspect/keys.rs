@@ -20,7 +20,7 @@ pub struct Key {
 /// Adaptive sampling (Wegman; Flajolet, Computing 43, 1990), as in the driver's ledger. A key is
 /// kept if its hash ends in `level` zero bits. The level rises when there are too many keys. So a
 /// key that is kept was kept from its first operation on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Keys {
     kept: HashOf<Key>,
     keys_max: usize,
@@ -31,9 +31,8 @@ impl Keys {
     /// Keeps at most `keys_max` keys.
     pub fn new(keys_max: usize) -> Self {
         Keys {
-            kept: HashOf::default(),
             keys_max,
-            mask: 0,
+            ..Keys::default()
         }
     }
 

@@ -50,7 +50,7 @@ impl NumberFormat {
 /// Unless the request says where the number is, the number of a key is the eight bytes after that
 /// prefix. When a key arrives that does not begin with the prefix, the prefix becomes shorter. The
 /// numbers of earlier keys are then shifted to what they would have been with the shorter prefix.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Numbers {
     asked: Option<KeyNumber>,
     prefix: Option<Vec<u8>>,
@@ -63,9 +63,7 @@ impl Numbers {
     pub fn new(asked: Option<KeyNumber>) -> Self {
         Numbers {
             asked,
-            prefix: None,
-            range: None,
-            without: 0,
+            ..Numbers::default()
         }
     }
 

@@ -25,6 +25,12 @@ pub enum PrefixCounts {
     Next(Box<[Counts; 257]>),
 }
 
+impl Default for PrefixCounts {
+    fn default() -> Self {
+        PrefixCounts::Next(Box::new([[0; 3]; 257]))
+    }
+}
+
 impl PrefixCounts {
     /// Counts by the first `bytes` bytes, or by the common prefix and one more byte.
     pub fn new(bytes: Option<usize>) -> Self {
@@ -34,7 +40,7 @@ impl PrefixCounts {
                 counts: HashMap::new(),
                 other: [0; 3],
             },
-            None => PrefixCounts::Next(Box::new([[0; 3]; 257])),
+            None => PrefixCounts::default(),
         }
     }
 
