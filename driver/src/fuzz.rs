@@ -182,10 +182,10 @@ fn engine_log(bytes: &[u8]) {
 fn options(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let file = OptionsFile::parse(&text);
-    for (name, value) in file.all() {
-        assert!(file.names().contains(&name));
-        assert!(option_values::same(&value, &value), "{value}");
-        if let Some(parts) = nested::split(&value) {
+    for (name, value) in &file.all {
+        assert!(file.names().contains(name));
+        assert!(option_values::same(value, value), "{value}");
+        if let Some(parts) = nested::split(value) {
             let parts = parts.into_iter().map(|(a, b)| (a.into(), b.into()));
             let parts: BTreeMap<String, String> = parts.collect();
             let again = nested::join(&parts);

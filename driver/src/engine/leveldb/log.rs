@@ -16,13 +16,9 @@ use crate::engine::{BackgroundWork, LevelWork};
 
 /// The work that finished between two instants in microseconds, as recorded in `directory`.
 ///
-/// Everything is `None` if the log cannot tell: it is missing, its part about this time is gone
-/// (LevelDB keeps one old log), or the clock was changed meanwhile.
-pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
-    read(directory, during).unwrap_or_default()
-}
-
-fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
+/// `None` if the log cannot tell: it is missing, its part about this time is gone (LevelDB keeps one
+/// old log), or the clock was changed meanwhile.
+pub fn background_work(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
     let open = |name: &str| File::open(directory.join(name)).map(BufReader::new);
     // Without an old log, this one is the database's first.
     let old = open("LOG.old").ok();
@@ -137,9 +133,6 @@ mod tests {
     #[test]
     fn nothing_is_known_without_a_log() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(
-            background_work(folder.path(), 0..10),
-            BackgroundWork::default()
-        );
+        assert_eq!(background_work(folder.path(), 0..10), None);
     }
 }

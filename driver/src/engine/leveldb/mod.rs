@@ -155,7 +155,7 @@ impl Engine for LevelDb {
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
-        log::background_work(directory, from_us..to_us)
+        log::background_work(directory, from_us..to_us).unwrap_or_default()
     }
 
     fn compressions(&self, scratch: &Path) -> Result<Vec<String>> {

@@ -20,13 +20,9 @@ use crate::engine::{BackgroundWork, LevelWork};
 
 /// The work that finished between two instants in microseconds, as recorded in `directory`.
 ///
-/// Everything is `None` if the log cannot tell: it is in another place, it does not list events,
-/// its part about this time is gone, or an event in it cannot be read.
-pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
-    known_work(directory, during).unwrap_or_default()
-}
-
-fn known_work(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
+/// `None` if the log cannot tell: it is in another place, it does not list events, its part about
+/// this time is gone, or an event in it cannot be read.
+pub fn background_work(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
     let written = OptionsFile::newest_in(directory)?;
     let level = written.value("info_log_level")?;
     if !["INFO_LEVEL", "DEBUG_LEVEL"].contains(&level.as_str()) {

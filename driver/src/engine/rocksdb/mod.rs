@@ -126,7 +126,7 @@ impl Engine for RocksDb {
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
-        events::background_work(directory, from_us..to_us)
+        events::background_work(directory, from_us..to_us).unwrap_or_default()
     }
 
     fn compressions(&self, scratch: &Path) -> Result<Vec<String>> {
@@ -154,7 +154,7 @@ impl Engine for RocksDb {
 
     fn known_options(&self, scratch: &Path) -> Result<Vec<(String, String)>> {
         let known = options::known(self.api, scratch, &self.listed)?;
-        Ok(known.all().into_iter().collect())
+        Ok(known.all.clone().into_iter().collect())
     }
 }
 

@@ -39,10 +39,8 @@ const UNLISTED: [&str; 2] = [
 pub struct OptionsFile {
     /// `rocksdb_version` of `[Version]`.
     pub version: Option<String>,
-    /// `[DBOptions]` and `[CFOptions "default"]`; no name is in both.
-    plain: BTreeMap<String, String>,
-    /// `[TableOptions/BlockBasedTable "default"]`.
-    table: BTreeMap<String, String>,
+    /// Every listed option with its value, by full name, including the parts of nested ones.
+    pub all: BTreeMap<String, String>,
 }
 
 impl OptionsFile {
@@ -53,8 +51,7 @@ impl OptionsFile {
         let mut file = Self::parse(&text);
         let cache = cache_in_use(directory);
         if !cache.is_empty() {
-            file.table
-                .insert("block_cache".into(), nested::join(&cache));
+            file.insert(format!("{TABLE}.block_cache"), nested::join(&cache));
         }
         Some(file)
     }
@@ -80,66 +77,52 @@ impl OptionsFile {
     fn take(&mut self, section: &str, name: &str, value: String) {
         match section {
             "[Version]" if name == "rocksdb_version" => self.version = Some(value),
-            "[DBOptions]" | "[CFOptions \"default\"]" => {
-                self.plain.insert(name.into(), value);
-            }
+            // No name is in both.
+            "[DBOptions]" | "[CFOptions \"default\"]" => self.insert(name.to_owned(), value),
             "[TableOptions/BlockBasedTable \"default\"]" => {
-                self.table.insert(name.into(), value);
+                self.insert(format!("{TABLE}.{name}"), value);
             }
             _ => {}
         }
     }
 
+    fn insert(&mut self, name: String, value: String) {
+        for (part, value) in nested::split(&value).unwrap_or_default() {
+            self.insert(format!("{name}.{part}"), value.to_owned());
+        }
+        self.all.insert(name, value);
+    }
+
     /// The value of an option by its full, dotted name. The value of `block_based_table_factory` is
     /// the whole table section.
     pub fn value(&self, name: &str) -> Option<String> {
-        if let Some(value) = self.plain.get(name) {
+        if name == TABLE {
+            let parts = self.all.iter().filter_map(|(name, value)| {
+                let part = name.strip_prefix(TABLE)?.strip_prefix('.')?;
+                (!part.contains('.')).then(|| (part.to_owned(), value.clone()))
+            });
+            let parts: BTreeMap<String, String> = parts.collect();
+            return (!parts.is_empty()).then(|| nested::join(&parts));
+        }
+        if let Some(value) = self.all.get(name) {
             return Some(value.clone());
         }
-        if name == TABLE {
-            return (!self.table.is_empty()).then(|| nested::join(&self.table));
-        }
         let (head, last) = name.rsplit_once('.')?;
-        if head == TABLE {
-            return self.table.get(last).cloned();
+        let object = self.all.get(head)?;
+        match nested::split(object) {
+            Some(_) => None,
+            None => part_of_object(object, last),
         }
-        let inside = self.value(head)?;
-        let Some(parts) = nested::split(&inside) else {
-            return part_of_object(&inside, last);
-        };
-        parts
-            .into_iter()
-            .find_map(|(name, value)| (name == last).then(|| value.to_owned()))
-    }
-
-    /// Every listed option with its value, by full name and in order, including the parts of nested
-    /// ones.
-    pub fn all(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::new();
-        for (name, value) in &self.plain {
-            insert_with_parts(&mut all, name.clone(), value);
-        }
-        for (name, value) in &self.table {
-            insert_with_parts(&mut all, format!("{TABLE}.{name}"), value);
-        }
-        all
     }
 
     /// Every name known to the engine that wrote this file.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.all().into_keys().collect();
+        let mut names: Vec<String> = self.all.keys().cloned().collect();
         names.extend(UNLISTED.map(String::from));
         names.sort();
         names.dedup();
         names
     }
-}
-
-fn insert_with_parts(all: &mut BTreeMap<String, String>, name: String, value: &str) {
-    for (part, value) in nested::split(value).unwrap_or_default() {
-        insert_with_parts(all, format!("{name}.{part}"), value);
-    }
-    all.insert(name, value.to_owned());
 }
 
 /// The file `OPTIONS-NNNNNN` with the greatest number.
