@@ -1,6 +1,7 @@
 //! What crosses the border: the functions of `include/lsmtune_engine.h`, and bytes.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
 
 use crate::engine::c_bytes::Slice;
 use crate::engine::library::{c_api, opaque, status_error, take_text};
@@ -43,13 +44,15 @@ c_api! {
 }
 
 impl Api {
-    /// # Safety
-    /// `error` is null or was set by a function of this library.
-    pub unsafe fn check(&self, error: *mut c_char) -> Result<()> {
+    /// What `call` returns. It hands a function of this library the place where that sets an error.
+    #[inline]
+    pub fn call<T>(&self, call: impl FnOnce(Error) -> T) -> Result<T> {
+        let mut error = null_mut();
+        let returned = call(&raw mut error);
         if error.is_null() {
-            return Ok(());
+            return Ok(returned);
         }
-        // SAFETY: promised by the caller; the header says what frees it.
+        // SAFETY: a function of this library has set it; the header says what frees it.
         let said = unsafe { take_text(error, |text| (self.free)(text)) };
         Err(status_error(&said))
     }

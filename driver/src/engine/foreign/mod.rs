@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void, CStr, CString};
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
 use std::time::Duration;
 
 use super::library::{self, one_line, path_text, take_text};
@@ -112,21 +111,13 @@ impl Foreign {
         let values: Vec<_> = options.values().map(text).collect();
         let pointers = |of: &[CString]| of.iter().map(|each| each.as_ptr()).collect::<Vec<_>>();
         let (names_at, values_at) = (pointers(&names), pointers(&values));
-        let mut error = null_mut();
         // SAFETY: all texts live until the call returns, and both lists have as many as are said.
-        let raw = unsafe {
-            let raw = (self.api.open)(
-                path.as_ptr(),
-                names_at.as_ptr(),
-                values_at.as_ptr(),
-                names.len(),
-                bit,
-                create.into(),
-                &raw mut error,
-            );
-            self.api.check(error)?;
-            raw
-        };
+        let raw = self.api.call(|error| unsafe {
+            let (path, names_at, values_at) =
+                (path.as_ptr(), names_at.as_ptr(), values_at.as_ptr());
+            let (open, count, create) = (self.api.open, names.len(), create.into());
+            open(path, names_at, values_at, count, bit, create, error)
+        })?;
         if raw.is_null() {
             let message = format!("{}: not opened, and no error given", directory.display());
             return Err(EngineError::failed(message));
@@ -203,12 +194,10 @@ impl Database for ForeignDatabase {
             c_int::from(cancelled())
         }
         let mut context = cancelled;
-        let mut error = null_mut();
+        let context = (&raw mut context).cast();
         // SAFETY: the database is open; the library asks only until it returns.
-        unsafe {
-            (self.api.drain)(self.raw, asked, (&raw mut context).cast(), &raw mut error);
-            self.api.check(error)?;
-        }
+        self.api
+            .call(|error| unsafe { (self.api.drain)(self.raw, asked, context, error) })?;
         if cancelled() {
             return Err(EngineError::Cancelled);
         }

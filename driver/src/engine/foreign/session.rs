@@ -1,7 +1,6 @@
 //! The operations of one thread, and cursors.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
 
 use super::api::{Entry, RawCursor};
 use super::ForeignDatabase;
@@ -25,22 +24,15 @@ impl<'db> ForeignSession<'db> {
 
 impl Session for ForeignSession<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let (api, mut error) = (self.database.api, null_mut());
+        let (api, db) = (self.database.api, self.database.raw);
         // SAFETY: the database is open; key and value live until the call returns.
-        unsafe {
-            let (key, value) = (Slice::of(key), Slice::of(value));
-            (api.put)(self.database.raw, key, value, &raw mut error);
-            api.check(error)
-        }
+        api.call(|error| unsafe { (api.put)(db, Slice::of(key), Slice::of(value), error) })
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let (api, mut error) = (self.database.api, null_mut());
+        let (api, db) = (self.database.api, self.database.raw);
         // SAFETY: as above.
-        unsafe {
-            (api.delete)(self.database.raw, Slice::of(key), &raw mut error);
-            api.check(error)
-        }
+        api.call(|error| unsafe { (api.delete)(db, Slice::of(key), error) })
     }
 
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
@@ -55,17 +47,9 @@ impl Session for ForeignSession<'_> {
                 value: Slice::NONE,
             },
         }));
-        let (api, mut error) = (self.database.api, null_mut());
+        let (api, db, batch) = (self.database.api, self.database.raw, &self.batch);
         // SAFETY: the database is open; what the entries point to lives until the call returns.
-        unsafe {
-            (api.write)(
-                self.database.raw,
-                self.batch.as_ptr(),
-                self.batch.len(),
-                &raw mut error,
-            );
-            api.check(error)
-        }
+        api.call(|error| unsafe { (api.write)(db, batch.as_ptr(), batch.len(), error) })
     }
 
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
@@ -74,29 +58,18 @@ impl Session for ForeignSession<'_> {
             unsafe { (*context.cast::<&mut dyn FnMut(&[u8])>())(value.bytes()) }
         }
         let mut context = read;
-        let (api, mut error) = (self.database.api, null_mut());
+        let context = (&raw mut context).cast();
+        let (api, db) = (self.database.api, self.database.raw);
         // SAFETY: the database is open; the library calls back only until it returns.
-        unsafe {
-            let present = (api.get)(
-                self.database.raw,
-                Slice::of(key),
-                found,
-                (&raw mut context).cast(),
-                &raw mut error,
-            );
-            api.check(error)?;
-            Ok(present != 0)
-        }
+        let present =
+            api.call(|error| unsafe { (api.get)(db, Slice::of(key), found, context, error) })?;
+        Ok(present != 0)
     }
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
-        let (api, mut error) = (self.database.api, null_mut());
+        let (api, db) = (self.database.api, self.database.raw);
         // SAFETY: the database is open, and outlives the cursor, which borrows it.
-        let raw = unsafe {
-            let raw = (api.cursor)(self.database.raw, &raw mut error);
-            api.check(error)?;
-            raw
-        };
+        let raw = api.call(|error| unsafe { (api.cursor)(db, error) })?;
         if raw.is_null() {
             return Err(EngineError::failed("no cursor, and no error given"));
         }
@@ -121,18 +94,17 @@ impl ForeignCursor<'_> {
     /// Moves to the first entry at or after `from`, or to the next one.
     fn go(&mut self, from: Option<&[u8]>) {
         let api = self.database.api;
-        let (mut key, mut value, mut error) = (Slice::NONE, Slice::NONE, null_mut());
+        let (mut key, mut value) = (Slice::NONE, Slice::NONE);
         // SAFETY: the cursor is open; the library writes to the three places before it returns.
-        let (at_entry, done) = unsafe {
-            let (key, value, error_at) = (&raw mut key, &raw mut value, &raw mut error);
-            let at_entry = match from {
-                Some(from) => (api.cursor_seek)(self.raw, Slice::of(from), key, value, error_at),
-                None => (api.cursor_next)(self.raw, key, value, error_at),
-            };
-            (at_entry != 0, api.check(error))
-        };
-        self.failed = done.err();
-        self.here = (at_entry && self.failed.is_none()).then_some((key, value));
+        let moved = api.call(|error| unsafe {
+            let (key, value) = (&raw mut key, &raw mut value);
+            match from {
+                Some(from) => (api.cursor_seek)(self.raw, Slice::of(from), key, value, error),
+                None => (api.cursor_next)(self.raw, key, value, error),
+            }
+        });
+        self.here = matches!(moved, Ok(at_entry) if at_entry != 0).then_some((key, value));
+        self.failed = moved.err();
     }
 }
 
