@@ -277,26 +277,34 @@ mod tests {
         }
     }
 
+    /// The C source of all functions but `others`, none of which does anything.
+    fn idle_but(others: &[&str]) -> String {
+        let idle = FUNCTIONS.iter().filter(|name| !others.contains(*name));
+        idle.map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
+            .collect()
+    }
+
+    /// An engine that opens databases, and has no cursors.
+    fn opening(durabilities: u32) -> Foreign {
+        let idle = idle_but(&["open", "cursor"]);
+        load(&format!(
+            "{idle}
+            void *lsmtune_engine_open(void) {{ static int here; return &here; }}
+            void *lsmtune_engine_cursor(void) {{ return 0; }}
+            const unsigned lsmtune_engine_interface = 1;
+            const unsigned lsmtune_engine_durabilities = {durabilities};
+            const char lsmtune_engine_name[] = \"mine\", lsmtune_engine_release[] = \"1\",
+            lsmtune_engine_options[] = \"{{}}\";"
+        ))
+        .unwrap()
+    }
+
     /// The header lets a library return NULL where it fails. Without a text that was taken for a
     /// cursor, and handed back to the library.
     #[test]
     fn no_cursor_is_an_error_though_the_library_gives_none() {
-        let others: String = FUNCTIONS
-            .iter()
-            .filter(|name| !["open", "cursor"].contains(*name))
-            .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
-            .collect();
-        let engine = load(&format!(
-            "{others}
-            void *lsmtune_engine_open(void) {{ static int here; return &here; }}
-            void *lsmtune_engine_cursor(void) {{ return 0; }}
-            const unsigned lsmtune_engine_interface = 1, lsmtune_engine_durabilities = 2;
-            const char lsmtune_engine_name[] = \"mine\", lsmtune_engine_release[] = \"1\",
-            lsmtune_engine_options[] = \"{{}}\";"
-        ))
-        .unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let database = engine
+        let database = opening(2)
             .open(folder.path(), &Options::new(), Durability::Wal)
             .unwrap();
         let mut session = database.session();
@@ -307,23 +315,9 @@ mod tests {
     /// It was opened with a write-ahead log, whatever it has: one without could not be used at all.
     #[test]
     fn a_library_is_probed_under_a_durability_that_it_has() {
-        let others: String = FUNCTIONS
-            .iter()
-            .filter(|name| **name != "open")
-            .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
-            .collect();
         for durabilities in [1, 2, 4] {
-            let engine = load(&format!(
-                "{others}
-                void *lsmtune_engine_open(void) {{ static int here; return &here; }}
-                const unsigned lsmtune_engine_interface = 1;
-                const unsigned lsmtune_engine_durabilities = {durabilities};
-                const char lsmtune_engine_name[] = \"mine\", lsmtune_engine_release[] = \"1\",
-                lsmtune_engine_options[] = \"{{}}\";"
-            ))
-            .unwrap();
             let folder = tempfile::tempdir().unwrap();
-            let probed = crate::engine::probe(&engine, folder.path()).unwrap();
+            let probed = crate::engine::probe(&opening(durabilities), folder.path()).unwrap();
             assert_eq!(probed.identity.version.as_deref(), Some("1"));
         }
     }
@@ -332,10 +326,7 @@ mod tests {
     fn a_library_that_speaks_otherwise_is_refused_in_a_line_and_runs_nothing() {
         let interface =
             |number: u32| format!("const unsigned lsmtune_engine_interface = {number};");
-        let functions: String = FUNCTIONS
-            .iter()
-            .map(|name| format!("void lsmtune_engine_{name}(void) {{}}\n"))
-            .collect();
+        let functions = idle_but(&[]);
         let named = |name: &str, options: &str| {
             let one = interface(1);
             format!(

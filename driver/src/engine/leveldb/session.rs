@@ -1,6 +1,5 @@
 //! One thread's operations on a LevelDB, directly through the C interface.
 
-use std::ffi::c_char;
 use std::marker::PhantomData;
 
 use super::api::Api;
@@ -105,10 +104,11 @@ impl Session for LevelSession<'_> {
         if value.is_null() {
             return Ok(false);
         }
-        let copy = Copied(self.api, value);
-        // SAFETY: the copy lives until it is dropped, after `read` has returned.
-        read(unsafe { slice(value, length) });
-        drop(copy);
+        // SAFETY: the copy lives until it is freed, once, after `read` has returned.
+        unsafe {
+            read(slice(value, length));
+            (self.api.free)(value.cast());
+        }
         Ok(true)
     }
 
@@ -130,16 +130,5 @@ impl Drop for LevelSession<'_> {
             (self.api.writeoptions_destroy)(self.write);
             (self.api.readoptions_destroy)(self.read);
         }
-    }
-}
-
-/// Frees a value, even if the reader panics.
-struct Copied(&'static Api, *mut c_char);
-
-impl Drop for Copied {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: handed over by `leveldb_get`, freed once.
-        unsafe { (self.0.free)(self.1.cast()) }
     }
 }

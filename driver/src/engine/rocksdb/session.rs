@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::api::{Api, ColumnFamily, PerfContext, PinnableSlice};
+use super::api::{Api, ColumnFamily, PerfContext};
 use super::RocksDatabase;
 use crate::engine::c_bytes::{slice, text};
 use crate::engine::c_store::{Db, ReadOptions, StoreCursor, WriteBatch, WriteOptions};
@@ -232,14 +232,13 @@ impl Session for RocksSession<'_> {
         if handle.is_null() {
             return Ok(false);
         }
-        let pinned = Pinned(self.api, handle);
         let mut length = 0;
-        // SAFETY: the slice stays pinned until `pinned` is dropped, after `read` has returned.
+        // SAFETY: the slice stays pinned until it is destroyed, once, after `read` has returned.
         unsafe {
             let data = (self.api.pinnableslice_value)(handle, &raw mut length);
             read(slice(data, length));
+            (self.api.pinnableslice_destroy)(handle);
         }
-        drop(pinned);
         Ok(true)
     }
 
@@ -279,16 +278,5 @@ impl Drop for RocksSession<'_> {
             (self.api.writeoptions_destroy)(self.write);
             (self.api.readoptions_destroy)(self.read);
         }
-    }
-}
-
-/// Releases a value, even if the reader panics.
-struct Pinned(&'static Api, *mut PinnableSlice);
-
-impl Drop for Pinned {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: handed over by `rocksdb_get_pinned`, destroyed once.
-        unsafe { (self.0.pinnableslice_destroy)(self.1) }
     }
 }
