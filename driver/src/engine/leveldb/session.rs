@@ -37,59 +37,40 @@ impl<'db> LevelSession<'db> {
             }
         }
     }
-
-    /// Writes the batch. The next call clears it.
-    #[inline]
-    fn commit(&self) -> Result<()> {
-        let write = self.api.write;
-        // SAFETY: all objects are alive, and only this thread uses the batch.
-        self.api
-            .call(|error| unsafe { write(self.db, self.write, self.batch, error) })
-    }
 }
 
 impl Session for LevelSession<'_> {
     // The batch is reused; `leveldb_put` would make and grow one for each call.
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        // SAFETY: the batch is alive and copies key and value.
-        unsafe {
-            (self.api.writebatch_clear)(self.batch);
-            (self.api.writebatch_put)(self.batch, text(key), key.len(), text(value), value.len());
-        }
-        self.commit()
+        self.write(&[BatchEntry::Put(key, value)])
     }
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        // SAFETY: the batch is alive and copies the key.
-        unsafe {
-            (self.api.writebatch_clear)(self.batch);
-            (self.api.writebatch_delete)(self.batch, text(key), key.len());
-        }
-        self.commit()
+        self.write(&[BatchEntry::Delete(key)])
     }
 
-    fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
-        // SAFETY: the batch is alive and copies keys and values.
+    #[inline]
+    fn write(&mut self, entries: &[BatchEntry<'_>]) -> Result<()> {
+        let (api, batch) = (self.api, self.batch);
+        // SAFETY: all objects are alive, only this thread uses the batch, and that copies keys and
+        // values.
         unsafe {
-            (self.api.writebatch_clear)(self.batch);
-            for entry in batch {
+            (api.writebatch_clear)(batch);
+            for entry in entries {
                 match *entry {
-                    BatchEntry::Put(key, value) => (self.api.writebatch_put)(
-                        self.batch,
-                        text(key),
-                        key.len(),
-                        text(value),
-                        value.len(),
-                    ),
+                    BatchEntry::Put(key, value) => {
+                        let (key, key_bytes) = (text(key), key.len());
+                        (api.writebatch_put)(batch, key, key_bytes, text(value), value.len());
+                    }
                     BatchEntry::Delete(key) => {
-                        (self.api.writebatch_delete)(self.batch, text(key), key.len());
+                        (api.writebatch_delete)(batch, text(key), key.len());
                     }
                 }
             }
+            api.call(|error| (api.write)(self.db, self.write, batch, error))
         }
-        self.commit()
     }
 
     #[inline]
