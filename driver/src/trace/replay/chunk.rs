@@ -6,30 +6,7 @@ use std::ops::Range;
 use crate::measure::OperationKind;
 use crate::trace::{BatchItem, Record, WriteKind};
 
-/// What to do with one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    Put,
-    Merge,
-    Delete,
-    Get,
-    Seek,
-}
-
-impl Action {
-    /// The type under which it is filed where it is alone.
-    pub fn kind(self) -> OperationKind {
-        match self {
-            Action::Put => OperationKind::Put,
-            Action::Merge => OperationKind::Merge,
-            Action::Delete => OperationKind::Delete,
-            Action::Get => OperationKind::Get,
-            Action::Seek => OperationKind::Seek,
-        }
-    }
-}
-
-/// One record: its actions, which form one batch if they write.
+/// One record: its steps, which form one batch if they write.
 #[derive(Debug, Clone)]
 pub struct Command {
     /// Nanoseconds after the start of the phase.
@@ -38,19 +15,19 @@ pub struct Command {
     pub steps: Range<usize>,
 }
 
-/// An action, its key and its value; key and value follow one another in the chunk's bytes.
+/// A step, whose key and value follow one another in the chunk's bytes.
 #[derive(Debug, Clone, Copy)]
 struct StoredStep {
-    action: Action,
+    kind: OperationKind,
     start: usize,
     key_bytes: usize,
     value_bytes: usize,
 }
 
-/// An action on a key.
+/// What to do with one key: a put, a merge, a delete, a get or a seek.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
-    pub action: Action,
+    pub kind: OperationKind,
     pub key: &'a [u8],
     pub value: &'a [u8],
 }
@@ -72,11 +49,11 @@ impl Chunk {
         let first = self.steps.len();
         match record {
             Record::Write(batch) => batch.items().for_each(|item| self.write(item, skipped)),
-            Record::Get { key, .. } => self.step(Action::Get, key, &[]),
+            Record::Get { key, .. } => self.step(OperationKind::Get, key, &[]),
             Record::MultiGet(gets) => gets
                 .gets()
-                .for_each(|(_, key)| self.step(Action::Get, key, &[])),
-            Record::Seek(seek) => self.step(Action::Seek, seek.key, &[]),
+                .for_each(|(_, key)| self.step(OperationKind::Get, key, &[])),
+            Record::Seek(seek) => self.step(OperationKind::Seek, seek.key, &[]),
         }
         let steps = first..self.steps.len();
         let something = !steps.is_empty();
@@ -89,18 +66,20 @@ impl Chunk {
     fn write(&mut self, item: BatchItem<'_>, skipped: &mut Skipped) {
         let mut skip = |kind: &str| *skipped.entry(kind.to_owned()).or_default() += 1;
         match item.kind {
-            WriteKind::Put => self.step(Action::Put, item.key, item.value),
-            WriteKind::Merge => self.step(Action::Merge, item.key, item.value),
-            WriteKind::Delete | WriteKind::SingleDelete => self.step(Action::Delete, item.key, &[]),
+            WriteKind::Put => self.step(OperationKind::Put, item.key, item.value),
+            WriteKind::Merge => self.step(OperationKind::Merge, item.key, item.value),
+            WriteKind::Delete | WriteKind::SingleDelete => {
+                self.step(OperationKind::Delete, item.key, &[]);
+            }
             WriteKind::DeleteRange => skip("delete_range"),
             WriteKind::PutEntity => skip("put_entity"),
             WriteKind::BlobIndex => skip("blob_index"),
         }
     }
 
-    fn step(&mut self, action: Action, key: &[u8], value: &[u8]) {
+    fn step(&mut self, kind: OperationKind, key: &[u8], value: &[u8]) {
         self.steps.push(StoredStep {
-            action,
+            kind,
             start: self.bytes.len(),
             key_bytes: key.len(),
             value_bytes: value.len(),
@@ -114,13 +93,13 @@ impl Chunk {
         &self.commands
     }
 
-    /// The actions of one record.
+    /// The steps of one record.
     pub fn steps(&self, command: &Command) -> impl ExactSizeIterator<Item = Step<'_>> + Clone {
         self.steps[command.steps.clone()].iter().map(|stored| {
             let bytes = &self.bytes[stored.start..];
             let (key, rest) = bytes.split_at(stored.key_bytes);
             Step {
-                action: stored.action,
+                kind: stored.kind,
                 key,
                 value: &rest[..stored.value_bytes],
             }

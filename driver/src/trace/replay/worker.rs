@@ -7,7 +7,7 @@ use crate::engine::{BatchEntry, Result, Session};
 use crate::measure::{OperationKind, PhaseTime, Progress};
 use crate::workload::ThreadObservation;
 
-use super::chunk::{Action, Chunk, Command, Step};
+use super::chunk::{Chunk, Command, Step};
 use super::replayed_keys::{put, KeyState, ReplayedKeys};
 
 /// What the workers of a phase share.
@@ -129,8 +129,8 @@ impl<'a> Worker<'a> {
         if !is_batch(steps.clone()) {
             return steps.try_for_each(|step| self.one(step));
         }
-        let entry = |step: Step<'c>| match step.action {
-            Action::Put => BatchEntry::Put(step.key, step.value),
+        let entry = |step: Step<'c>| match step.kind {
+            OperationKind::Put => BatchEntry::Put(step.key, step.value),
             _ => BatchEntry::Delete(step.key),
         };
         let entries: Vec<BatchEntry<'_>> = steps.clone().map(entry).collect();
@@ -144,11 +144,11 @@ impl<'a> Worker<'a> {
     fn one(&mut self, step: Step<'_>) -> Result<()> {
         let written = (step.key.len() + step.value.len()) as u64;
         let counts = &mut self.done.observed.counts;
-        match step.action {
-            Action::Put => self.session.put(step.key, step.value)?,
-            Action::Merge => self.session.merge(step.key, step.value)?,
-            Action::Delete => self.session.delete(step.key)?,
-            Action::Get => {
+        match step.kind {
+            OperationKind::Put => self.session.put(step.key, step.value)?,
+            OperationKind::Merge => self.session.merge(step.key, step.value)?,
+            OperationKind::Delete => self.session.delete(step.key)?,
+            OperationKind::Get => {
                 let mut bytes = 0;
                 let found = self
                     .session
@@ -156,7 +156,7 @@ impl<'a> Worker<'a> {
                 counts.read(found, step.key.len() + bytes);
                 return Ok(());
             }
-            Action::Seek => return self.seek(step.key),
+            _ => return self.seek(step.key),
         }
         counts.bytes_written += written;
         Ok(())
@@ -190,12 +190,12 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn remember(&mut self, step: Step<'_>) {
-        let state = || match step.action {
-            Action::Put => put(step.value),
-            Action::Merge => KeyState::Merged,
+        let state = || match step.kind {
+            OperationKind::Put => put(step.value),
+            OperationKind::Merge => KeyState::Merged,
             _ => KeyState::Deleted,
         };
-        if matches!(step.action, Action::Get | Action::Seek) {
+        if step.kind.reads() {
             return;
         }
         self.done.replayed_keys.note(step.key, state);
@@ -208,19 +208,19 @@ impl<'a> Worker<'a> {
 /// Whether a record is handed to the engine as one batch. The driver's batches have no merges, so a
 /// write with merges is not atomic.
 fn is_batch<'c>(mut steps: impl ExactSizeIterator<Item = Step<'c>>) -> bool {
-    let alone = |step: Step<'_>| matches!(step.action, Action::Get | Action::Seek | Action::Merge);
+    let alone = |step: Step<'_>| step.kind.reads() || step.kind == OperationKind::Merge;
     steps.len() > 1 && !steps.any(alone)
 }
 
-/// The type under which a record is filed: that of its last action, or of a batch that of a put if
+/// The type under which a record is filed: that of its last step, or of a batch that of a put if
 /// it has one.
 fn kind<'c>(mut steps: impl ExactSizeIterator<Item = Step<'c>> + Clone) -> OperationKind {
     if is_batch(steps.clone()) {
-        return match steps.any(|step| step.action == Action::Put) {
+        return match steps.any(|step| step.kind == OperationKind::Put) {
             true => OperationKind::Put,
             false => OperationKind::Delete,
         };
     }
     let last = steps.last();
-    last.map_or(OperationKind::Get, |step| step.action.kind())
+    last.map_or(OperationKind::Get, |step| step.kind)
 }
