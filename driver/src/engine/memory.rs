@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use super::{
@@ -29,9 +29,8 @@ struct Contents {
 }
 
 impl Contents {
-    fn change(&self, change: impl FnOnce(&mut Entries)) {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut entries));
+    fn read(&self) -> RwLockReadGuard<'_, Arc<Entries>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,9 +92,7 @@ impl Database for MemoryDatabase {
     }
 
     fn session(&self) -> Box<dyn Session + '_> {
-        Box::new(MemorySession {
-            contents: &self.contents,
-        })
+        Box::new(&*self.contents)
     }
 
     fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<Duration> {
@@ -117,11 +114,7 @@ impl Drop for MemoryDatabase {
     }
 }
 
-struct MemorySession<'db> {
-    contents: &'db Contents,
-}
-
-impl Session for MemorySession<'_> {
+impl Session for &Contents {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.write(&[BatchEntry::Put(key, value)])
     }
@@ -131,23 +124,19 @@ impl Session for MemorySession<'_> {
     }
 
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
-        self.contents.change(|entries| {
-            for entry in batch {
-                match *entry {
-                    BatchEntry::Put(key, value) => drop(entries.insert(key.into(), value.into())),
-                    BatchEntry::Delete(key) => drop(entries.remove(key)),
-                }
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let entries = Arc::make_mut(&mut entries);
+        for entry in batch {
+            match *entry {
+                BatchEntry::Put(key, value) => drop(entries.insert(key.into(), value.into())),
+                BatchEntry::Delete(key) => drop(entries.remove(key)),
             }
-        });
+        }
         Ok(())
     }
 
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let entries = self
-            .contents
-            .entries
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let entries = self.read();
         let value = entries.get(key);
         if let Some(value) = value {
             read(value);
@@ -156,13 +145,8 @@ impl Session for MemorySession<'_> {
     }
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
-        let entries = self
-            .contents
-            .entries
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(MemoryCursor {
-            entries: Arc::clone(&entries),
+            entries: Arc::clone(&self.read()),
             key: Vec::new(),
             value: None,
         }))

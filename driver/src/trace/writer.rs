@@ -79,26 +79,21 @@ impl<W: Write> TraceWriter<W> {
         bounds: (&[u8], &[u8]),
         for_prev: bool,
     ) -> io::Result<()> {
-        let mut map = payload::ITERATOR_CF | payload::ITERATOR_KEY;
-        let bounds = [
+        let mut bounds = vec![
             (bounds.0, payload::ITERATOR_LOWER),
             (bounds.1, payload::ITERATOR_UPPER),
         ];
-        let stated = |bound: &[u8]| !bound.is_empty() && self.version == TraceVersion::V0_2;
-        let bounds = bounds.map(|(bound, bit)| (if stated(bound) { bound } else { &[] }, bit));
-        for (bound, bit) in bounds {
-            map |= if bound.is_empty() { 0 } else { bit };
-        }
-        self.map(map);
+        bounds.retain(|(bound, _)| !bound.is_empty() && self.version == TraceVersion::V0_2);
+        let always = payload::ITERATOR_CF | payload::ITERATOR_KEY;
+        self.map(bounds.iter().fold(always, |map, (_, bit)| map | bit));
         self.family(column_family);
         put_string(&mut self.scratch, key);
-        for (bound, _) in bounds.iter().filter(|(bound, _)| !bound.is_empty()) {
+        for (bound, _) in bounds {
             put_string(&mut self.scratch, bound);
         }
-        let kind = if for_prev {
-            record::SEEK_FOR_PREV
-        } else {
-            record::SEEK
+        let kind = match for_prev {
+            true => record::SEEK_FOR_PREV,
+            false => record::SEEK,
         };
         self.record(unix_us, kind)
     }
