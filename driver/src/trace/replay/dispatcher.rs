@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::measure::PhaseTime;
 use crate::protocol::ReplayReply;
 use crate::trace::{TraceError, TraceReader};
 
 use super::chunk::{first_key, Chunk};
+use super::worker::Common;
 
 /// A chunk is sent when it has this many bytes ...
 const CHUNK_BYTES: usize = 64 << 10;
@@ -78,24 +78,20 @@ impl Lane {
 pub struct Dispatcher<'a, R> {
     pub reader: TraceReader<R>,
     pub lanes: Vec<Lane>,
-    /// `None` for as fast as possible.
-    pub speed: Option<f64>,
     /// The most records to dispatch.
     pub records_max: u64,
-    /// Nanoseconds after which nothing is due any more.
-    pub duration_ns: u64,
-    pub time: PhaseTime,
-    pub stop: &'a (dyn Fn() -> bool + Sync),
+    pub common: &'a Common<'a>,
 }
 
 impl<R: Read> Dispatcher<'_, R> {
     /// Dispatches the whole trace, or what comes before damage, until somebody stops it. Returns
     /// what could not be dispatched.
     pub fn run(mut self) -> Result<ReplayReply, TraceError> {
+        let common = self.common;
         let (mut records, mut reply) = (0, ReplayReply::default());
         let mut first_us = None;
         let mut flushed_ns = 0;
-        while records < self.records_max && !(self.stop)() {
+        while records < self.records_max && !(common.stop)() {
             let entry = match self.reader.next_entry() {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
@@ -108,16 +104,16 @@ impl<R: Read> Dispatcher<'_, R> {
             let since_us = entry
                 .unix_us
                 .saturating_sub(*first_us.get_or_insert(entry.unix_us));
-            let due_ns = self
+            let due_ns = common
                 .speed
                 .map_or(0, |speed| (since_us as f64 * 1e3 / speed) as u64);
-            if due_ns >= self.duration_ns {
+            if due_ns >= common.duration_ns {
                 break;
             }
             if due_ns >= flushed_ns + CHUNK_NS {
                 flushed_ns = due_ns;
                 let until_ns = due_ns.saturating_sub(AHEAD_NS);
-                if !wait(&mut self.lanes, &self.time, until_ns, self.stop) {
+                if !wait(&mut self.lanes, common, until_ns) {
                     break;
                 }
             }
@@ -144,15 +140,15 @@ impl<R: Read> Dispatcher<'_, R> {
 
 /// Waits until `until_ns`. Workers that have no room yet get their chunks meanwhile, because these
 /// may be due before. Returns false if a worker is gone, or if somebody stops the phase.
-fn wait(lanes: &mut [Lane], time: &PhaseTime, until_ns: u64, stop: &dyn Fn() -> bool) -> bool {
+fn wait(lanes: &mut [Lane], common: &Common<'_>, until_ns: u64) -> bool {
     let holds = |lane: &Lane| !lane.filling.commands().is_empty();
     while lanes.iter_mut().all(Lane::try_flush) {
         let next_ns = if lanes.iter().any(holds) {
-            until_ns.min(time.now_ns() + CHUNK_NS)
+            until_ns.min(common.time.now_ns() + CHUNK_NS)
         } else {
             until_ns
         };
-        if !time.wait(next_ns, stop) {
+        if !common.time.wait(next_ns, common.stop) {
             return false;
         }
         if next_ns == until_ns {
@@ -171,11 +167,12 @@ fn flush(lanes: &mut [Lane], worker: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::sync::mpsc::{channel, sync_channel};
     use std::time::Duration;
 
     use super::*;
-    use crate::measure::Ticks;
+    use crate::measure::{PhaseTime, Ticks};
     use crate::trace::{TraceVersion, TraceWriter};
 
     /// They came when a worker before it had room, however late that was, and were filed with the
@@ -187,7 +184,18 @@ mod tests {
             trace.get(0, 0, &[key]).unwrap();
         }
         let bytes = trace.finish(0).unwrap();
-        let (stop, ticks) = (|| false, Ticks::default());
+        let ticks = Ticks::default();
+        let common = Common {
+            time: PhaseTime {
+                started: ticks.now(),
+                ticks,
+            },
+            speed: None,
+            duration_ns: u64::MAX,
+            seek_nexts: 0,
+            stop: &|| false,
+            known: &HashMap::new(),
+        };
         let lane = |chunks| Lane {
             chunks,
             used: channel().1,
@@ -197,14 +205,8 @@ mod tests {
         let dispatcher = Dispatcher {
             reader: TraceReader::new(&bytes[..]).unwrap(),
             lanes: vec![lane(full), lane(room)],
-            speed: None,
             records_max: u64::MAX,
-            duration_ns: u64::MAX,
-            time: PhaseTime {
-                started: ticks.now(),
-                ticks,
-            },
-            stop: &stop,
+            common: &common,
         };
         let most = Duration::from_secs(10);
         let (other, late) = std::thread::scope(|scope| {

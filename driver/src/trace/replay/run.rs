@@ -96,11 +96,10 @@ pub fn run_replay(
         started: ticks.now(),
         ticks,
     };
-    let duration_ns = phase.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64);
     let common = Common {
         time: time.clone(),
-        paced: replay.speed.is_some(),
-        duration_ns,
+        speed: replay.speed,
+        duration_ns: phase.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
         seek_nexts: phase.seek_nexts,
         stop: &stop,
         known: context.known,
@@ -146,11 +145,8 @@ pub fn run_replay(
         let dispatcher = Dispatcher {
             reader,
             lanes,
-            speed: replay.speed,
             records_max: phase.operations_whole().unwrap_or(u64::MAX),
-            duration_ns,
-            time: time.clone(),
-            stop: &stop,
+            common: &common,
         };
         let dispatcher = scope.spawn(move || dispatcher.run());
         let series = IntervalSeries::new(index, time.ticks.clone(), time.started, &progress);

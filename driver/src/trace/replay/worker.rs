@@ -10,12 +10,12 @@ use crate::workload::ThreadObservation;
 use super::chunk::{Chunk, Command, Step};
 use super::replayed_keys::{put, KeyState, ReplayedKeys};
 
-/// What the workers of a phase share.
+/// What the workers and the dispatcher of a phase share.
 pub struct Common<'a> {
     pub time: PhaseTime,
-    /// Whether each record is due at a time of its own.
-    pub paced: bool,
-    /// Nanoseconds after which all workers stop.
+    /// Factor on the recorded pace, by which each record is due; `None` for as fast as possible.
+    pub speed: Option<f64>,
+    /// Nanoseconds after which all workers stop, and nothing is due any more.
     pub duration_ns: u64,
     /// Steps after each seek.
     pub seek_nexts: u64,
@@ -86,13 +86,14 @@ impl<'a> Worker<'a> {
     fn command(&mut self, chunk: &Chunk, command: &Command) -> Result<bool> {
         let common = self.common;
         let over = || common.time.now_ns() >= common.duration_ns;
-        let due_ns = if common.paced { command.due_ns } else { 0 };
+        let paced = common.speed.is_some();
+        let due_ns = if paced { command.due_ns } else { 0 };
         if due_ns >= common.duration_ns {
             return Ok(false);
         }
         if !common.time.wait(due_ns, || (common.stop)() || over()) {
             self.done.observed.cut_short = (common.stop)();
-            if self.done.observed.cut_short || !common.paced {
+            if self.done.observed.cut_short || !paced {
                 return Ok(false);
             }
             // It was due before the end, and the worker was late: as in any open loop, it has
@@ -104,7 +105,7 @@ impl<'a> Worker<'a> {
                 .record_owed(waited_ns, 1);
             return Ok(true);
         }
-        let begun_ns = match common.paced {
+        let begun_ns = match paced {
             true => command.due_ns,
             false => common.time.now_ns(),
         };
