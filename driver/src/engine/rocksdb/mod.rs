@@ -177,7 +177,7 @@ struct RocksDatabase {
     durability: Durability,
     /// What tables are like that are written in the order of their keys; `None` if there are none.
     shape: Option<tables::Shape>,
-    // Dropped in this order: the threads of both use the database, and so do handles of families.
+    // Dropped in this order: the database after the threads and handles that use it.
     watch: Watch,
     flusher: Flusher,
     families: Families,
