@@ -416,7 +416,7 @@ def test_benchmark_sh_is_told_of_all_that_it_would_set_otherwise() -> None:
     assert said["COMPRESSION_TYPE"] == "none"
     # benchmark.sh has 1 GiB, and 8 of them.
     assert said["MAX_BYTES_FOR_LEVEL_BASE_MB"] == "256"
-    assert "--max_write_buffer_number=2 " in said["BENCHMARK_FLAGS"]
+    assert "--max_write_buffer_number=2" in said["BENCHMARK_FLAGS"]
     odd = shell(said_of("benchmark.sh", {"write_buffer_size": 1_000_000}).text)
     assert "WRITE_BUFFER_SIZE_MB" not in odd
     assert "--write_buffer_size=1000000" in odd["BENCHMARK_FLAGS"]
