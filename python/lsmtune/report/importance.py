@@ -13,7 +13,8 @@ numbers, whose importance is what chance alone gives (the idea of M. B. Kursa, W
 "Feature Selection with the Boruta Package", JSS 36(11), 2010).
 
 Both are Optuna's, on the points of `search.unit_space`, where a log scale is a scale as any other:
-the evaluators measure shares of a range.
+the evaluators measure shares of a range. Optuna loads them, and scikit-learn and scipy.stats with
+them, when they are used: a command that assesses nothing does not wait a second for that.
 """
 
 from __future__ import annotations
@@ -33,14 +34,8 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.importance import (
-    BaseImportanceEvaluator,
-    FanovaImportanceEvaluator,
-    PedAnovaImportanceEvaluator,
-)
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
-from scipy.stats import rankdata
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
@@ -57,6 +52,7 @@ from lsmtune.search.unit_space import (
 )
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
+from lsmtune.stats.ranks import ranks
 
 INTERVAL = 0.9
 # A resample never has more trials than this, so that the time is bounded; of more trials, the
@@ -206,11 +202,11 @@ def _drawn(losses: FloatArray, random: np.random.Generator) -> Places:
 
 
 def _rows(sample: _Sample, shares: FloatArray, decoys: FloatArray) -> tuple[ImportanceRow, ...]:
-    ranks = rankdata(-shares, method="min", axis=1)
+    ranked = np.array([ranks(row) for row in shares])
     means = shares.mean(axis=0)
     tail = (1 - INTERVAL) / 2
     low, high = np.quantile(shares, [tail, 1 - tail], axis=0)
-    rank_low, rank_high = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
+    rank_low, rank_high = np.quantile(ranked, [tail, 1 - tail], axis=0, method="inverted_cdf")
     rows = []
     for place, k in enumerate(np.argsort(-means, kind="stable"), 1):
         parameter = sample.unit.space.parameters[k]
@@ -227,7 +223,7 @@ def _rows(sample: _Sample, shares: FloatArray, decoys: FloatArray) -> tuple[Impo
                 rank=place,
                 rank_low=int(rank_low[k]),
                 rank_high=int(rank_high[k]),
-                rank_share=float((ranks[:, k] == place).mean()),
+                rank_share=float((ranked[:, k] == place).mean()),
                 above_chance=above >= 1 - tail,
                 trials=len(active),
                 values_tried=len(np.unique(active, axis=0)),
@@ -273,13 +269,13 @@ def _ped_anova(sample: _Sample, drawn: Places, random: np.random.Generator) -> l
     """
     losses = sample.losses
     order = np.where(np.isfinite(losses), losses, np.inf)
-    ranks = np.unique(order, return_inverse=True)[1].astype(np.float64)
+    values = np.unique(order, return_inverse=True)[1].astype(np.float64)
     valued = int(np.isfinite(losses[drawn]).sum())
     quantile = max(_TARGET_QUANTILE, _TARGET_TRIALS / len(drawn))
     quantile = min(quantile, _TARGET_SHARE_OF_VALUED * valued / len(drawn))
-    evaluator = PedAnovaImportanceEvaluator(target_quantile=quantile)
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=quantile)
     points = _with_decoy(sample.points, random)
-    return _evaluate(evaluator, sample.unit, points, ranks, drawn)
+    return _evaluate(evaluator, sample.unit, points, values, drawn)
 
 
 def _fanova(sample: _Sample, drawn: Places, random: np.random.Generator) -> list[float]:
@@ -294,12 +290,14 @@ def _fanova(sample: _Sample, drawn: Places, random: np.random.Generator) -> list
     anywhere = sample.unit.snap(random.random(sample.points.shape))
     points = _with_decoy(np.where(np.isnan(sample.points), anywhere, sample.points), random)
     seed = int(random.integers(2**32))
-    evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=seed)
+    evaluator = optuna.importance.FanovaImportanceEvaluator(
+        n_trees=_TREES, max_depth=_DEPTH, seed=seed
+    )
     return _evaluate(evaluator, sample.unit, points, values, drawn)
 
 
 def _evaluate(
-    evaluator: BaseImportanceEvaluator,
+    evaluator: optuna.importance.BaseImportanceEvaluator,
     unit: UnitSpace,
     points: FloatArray,
     values: FloatArray,

@@ -89,7 +89,10 @@ def _cuts(values: NDArray[np.float64]) -> list[int]:
     count = len(values)
     if count < VALUES_LEAST or np.ptp(values) == 0.0:
         return [0, count] if count else []
-    scores = scipy.special.ndtri(scipy.stats.rankdata(values) / (count + 1.0))
+    ordered = np.sort(values)
+    below, up_to = np.searchsorted(ordered, values), np.searchsorted(ordered, values, "right")
+    # Equal values share the mean of their ranks.
+    scores = scipy.special.ndtri((below + up_to + 1) / 2.0 / (count + 1.0))
     most = min(count // _VALUES_PER_CHANGE, _CHANGES_MOST)
     residuals, starts = _best_segments(scores - scores.mean(), most)
     left = np.maximum(residuals / residuals[0], _RESIDUAL_LEAST)

@@ -41,7 +41,7 @@ class RankInterval:
 def ranks(values: Sequence[float], *, higher_is_better: bool = True) -> list[int]:
     """1 + the number of values that are better; equal values share the best of their ranks."""
     losses = -np.asarray(values) if higher_is_better else np.asarray(values)
-    return [int(rank) for rank in scipy.stats.rankdata(losses, method="min")]
+    return [int(better) + 1 for better in np.searchsorted(np.sort(losses), losses)]
 
 
 def adjusted_p_values(

@@ -141,9 +141,8 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     mean = float(np.average(sizes, weights=counts))
     variance = np.average((sizes - mean) ** 2, weights=counts)
     sd = max(float(np.sqrt(variance)), 1e-6)
-    normal = scipy.stats.norm(mean, sd)
     of = Distribution.of("normal", mean=rounded(mean), sd=rounded(sd), low=low, high=high)
-    within = np.diff(normal.cdf(edges + 0.5))
+    within = np.diff(scipy.special.ndtr((edges + 0.5 - mean) / sd))
     models = [(uniform, support, np.diff(edges)), (of, support, within)]
     if pareto is not None:
         shares = np.diff(pareto.distribution(edges))
