@@ -3,7 +3,7 @@
 A `yaml` block with `version:` is a whole study file. Any other one shows some fields; those that it
 lacks are completed from a minimal study. A line of a block that begins with `lsmtune`, and every
 `lsmtune ...` in running text, is parsed as a command line. The `sh` blocks of the tutorial and of
-the how-tos are run, too, one after the other, on a real engine and smaller: `_SMALL` says how. Not
+the how-tos are run, too, one after the other, on a real engine and smaller: `small` says how. Not
 run is a block behind a comment `not run: ...`. A `yaml` block that begins with a file's name is
 that file.
 """
@@ -14,9 +14,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from optuna.samplers import BaseSampler
 from typer.main import get_command
 
 from lsmtune.cli.commands import COMMANDS, load_command
-from lsmtune.cli.main import PROGRAM, app
+from lsmtune.cli.main import PROGRAM, app, main
 from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.ready import known_spaces
 from lsmtune.model.setting import Setting
@@ -298,57 +299,75 @@ def test_the_sampler_of_the_documents_goes_on_after_a_stop_as_if_it_had_not_been
 
 RUN_PAGES = [ROOT / "docs" / "tutorial.md", *sorted(ROOT.glob("docs/how-to-*.md"))]
 _NOT_RUN = re.compile(r"<!-- not run: .*? -->\n+```.*?^```$", re.M | re.S)
-_SIZE = re.compile(r"((?:recordcount|operationcount|num|reads)(?:=|: |\": ))(\d+)00\b")
+# A hundredth of the data, or a thousandth where 1000 of them are left.
+_SIZE = re.compile(r"((?:recordcount|operationcount|num|reads)(?:=|: |\": ))(\d{4,}?|\d+)0{2,3}\b")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
-# What stands for lsmtune: two trials in the place of a study's budget, six pairs and eight states
-# after a power loss in a proof, runs that are not made longer until they are sustained, no guards,
-# which runs of milliseconds break by chance, and the exit statuses of a verdict taken for done,
-# because so little data proves nothing of the page.
-_SMALL = """\
-import pathlib, sys, yaml
-from lsmtune.cli.main import main
-name, *words = sys.argv[1:]
-if name == "tune" and not (file := pathlib.Path(words[0])).with_suffix(".lsmtune").exists():
-    study = yaml.safe_load(file.read_text())
-    proof, burst = {"pairs": 6}, {}
-    if "engine" in study:
-        proof, burst = proof | {"power_states": 8}, {"burst": True, "guards": []}
-    proof = study.get("proof", {}) | proof
-    file.write_text(yaml.safe_dump(study | burst | {"budget": {"trials": 2}, "proof": proof}))
-if name == "verify":
-    words += ["--pairs", "6", "--power-states", "8"]
-sys.argv[1:] = [name, *words]
-status = main()
-sys.exit(0 if name == "verify" and status in (3, 4) else status)
-"""
+_OWN_LINE = re.compile(rf"^({PROGRAM} .*\n)", re.M)
+# Two trials in the place of a study's budget, six pairs and two states after a power loss in a
+# proof, runs that are not made longer until they are sustained, and no guards, which runs of
+# milliseconds break by chance.
+_PAIRS, _POWER_STATES = 6, 2
+
+
+def small(words: list[str]) -> list[str]:
+    """The command `words`, smaller."""
+    if words[0] == "verify":
+        return [*words, f"--pairs={_PAIRS}", f"--power-states={_POWER_STATES}"]
+    if words[0] == "tune" and not (file := Path(words[1])).with_suffix(".lsmtune").exists():
+        study = yaml.safe_load(file.read_text())
+        proof, burst = {"pairs": _PAIRS}, {}
+        if "engine" in study:
+            proof["power_states"] = _POWER_STATES
+            burst = {"burst": True, "guards": []}
+        proof = study.get("proof", {}) | proof
+        file.write_text(yaml.safe_dump(study | burst | {"budget": {"trials": 2}, "proof": proof}))
+    return words
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run_one_after_the_other(
-    page: Path, rocksdb_library: Path, driver: Path, tmp_path: Path
+    page: Path,
+    rocksdb_library: Path,
+    driver: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     text = _SIZE.sub(r"\1\2", _NOT_RUN.sub("", page.read_text()))
     if "db_bench --" in text and shutil.which("db_bench") is None:
         pytest.skip("db_bench is not there")
-    (tmp_path / "small.py").write_text(_SMALL)
     quickstart = tmp_path / "examples" / "quickstart" / "study.yaml"
     quickstart.parent.mkdir(parents=True)
     quickstart.write_text(_SIZE.sub(r"\1\2", (ROOT / quickstart.relative_to(tmp_path)).read_text()))
-    set_up = f'{PROGRAM}() {{ "{sys.executable}" "{tmp_path}/small.py" "$@"; }}\n'
-    environment = os.environ | {
-        "LSMTUNE_DRIVER": str(driver),
-        "OLD": str(rocksdb_library),
-        "NEW": str(rocksdb_library),
-    }
+    # Commands set what this process does on it.
+    request.addfinalizer(partial(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))
+    for variable in ("OLD", "NEW"):
+        monkeypatch.setenv(variable, str(rocksdb_library))
     registered = f"```sh\n{PROGRAM} engines add {rocksdb_library}\n```\n"
     for found in _BLOCK.finditer(registered + text):
         language, block = found["language"], found["text"]
         if language == "yaml" and (name := _FILE.match(block)):
-            (tmp_path / name[1]).write_text(block)
+            Path(name[1]).write_text(block)
         elif language == "sh":
-            shell = ("bash", "-e", "-c", set_up + block)
-            ended = subprocess.run(
-                shell, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
-            assert ended.returncode == 0, f"{block}\n{ended.stdout}{ended.stderr}"
+            for part in _OWN_LINE.split(block):
+                perform(part, capsys)
+
+
+def perform(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of lsmtune in this process, which has loaded all that it takes; others in a shell."""
+    if not _OWN_LINE.match(part):
+        subprocess.run(("bash", "-e", "-c", part), check=True, capture_output=True)
+        return
+    line, _, file = os.path.expandvars(part).partition(" > ")
+    words = small(shlex.split(line)[1:])
+    capsys.readouterr()
+    status = main(words)
+    said = capsys.readouterr()
+    if file:
+        Path(file.strip()).write_text(said.out)
+    # So little data proves nothing of the page: a verdict is taken for done.
+    assert status == 0 or (words[0] == "verify" and status in (3, 4)), part + said.out + said.err
