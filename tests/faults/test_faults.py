@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ import psutil
 import pytest
 
 import lsmtune
+from lsmtune.cli.main import main
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from patience import PATIENCE_S, wait_until
@@ -49,18 +51,24 @@ sampler:
   configs: [{{write_buffer_size: {fault}}}, {{write_buffer_size: {good}}}]
 budget: {{trials: 3}}
 limits: {{deadline: {deadline}, memory: 256MiB, disk: 1GiB}}
-proof: {{pairs: 6, method: {method}}}
+proof: {{pairs: 6, method: {method}, power_states: 0}}
 noise: {{calibration: 0, anchors: 0, repeats: 1}}
 """
 
 
 @dataclass
 class Tuning:
-    """One study in a folder of its own, tuned by the real command in a process of its own."""
+    """One study in a folder of its own, tuned by the real command.
+
+    In this process, which has loaded what it takes; in one of its own where the fault is one of the
+    tuner's process, or where all its files have to be closed.
+    """
 
     folder: Path
     library: Path
     environment: dict[str, str]
+    capsys: pytest.CaptureFixture[str]
+    own_process: bool = False
     deadline: str = "2m"
     method: str = "auto"
     num: int = 20_000
@@ -82,25 +90,34 @@ class Tuning:
             )
         )
 
-    def start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "lsmtune.cli.main", "tune", str(self.study), "--json"],
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
     def run(self, meanwhile: Callable[[], None] | None = None) -> tuple[int, Any, str]:
         """Exit status, the result, and what was said beside it."""
-        with self.start() as tuner:
-            helper = threading.Thread(target=meanwhile) if meanwhile else None
-            if helper is not None:
-                helper.start()
-            out, err = tuner.communicate(timeout=PATIENCE_S)
-            if helper is not None:
-                helper.join()
-        return tuner.returncode, json.loads(out) if out.strip() else None, err
+        helper = threading.Thread(target=meanwhile or (lambda: None))
+        helper.start()
+        status, out, err = (self._elsewhere if self.own_process else self._here)()
+        helper.join()
+        return status, json.loads(out) if out.strip() else None, err
+
+    def _here(self) -> tuple[int, str, str]:
+        before = signal.getsignal(signal.SIGTERM)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.environment.items():
+                patch.setenv(name, value)
+            status = main(["tune", str(self.study), "--json"])
+        signal.signal(signal.SIGTERM, before)
+        return status, *self.capsys.readouterr()
+
+    def _elsewhere(self) -> tuple[int, str, str]:
+        path = str(Path(lsmtune.__file__).parent.parent)
+        ended = subprocess.run(
+            [sys.executable, "-m", "lsmtune.cli.main", "tune", str(self.study), "--json"],
+            env={**os.environ, "PYTHONPATH": path, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return ended.returncode, ended.stdout, ended.stderr
 
     def trials(self) -> list[StoredMeasurement]:
         """The stored runs of trials."""
@@ -158,10 +175,11 @@ def _compile(source: Path, library: Path, behind: list[str]) -> None:
 
 
 @pytest.fixture
-def tuning(faulty: Path, driver: Path, tmp_path: Path) -> Tuning:
-    path = str(Path(lsmtune.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONPATH": path, "LSMTUNE_DRIVER": str(driver)}
-    return Tuning(tmp_path, faulty, {**environment, TAG: str(tmp_path)})
+def tuning(
+    faulty: Path, driver: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Tuning:
+    environment = {"LSMTUNE_DRIVER": str(driver), TAG: str(tmp_path)}
+    return Tuning(tmp_path, faulty, environment, capsys)
 
 
 @pytest.fixture
@@ -213,13 +231,13 @@ def test_engine_runs_out_of_memory(tuning: Tuning) -> None:
 
 def test_disk_is_full(tuning: Tuning, small_disk: Path) -> None:
     """The run that filled the disk is gone before its row is written: there is room for it."""
-    tuning.folder = small_disk
+    tuning.folder, tuning.own_process = small_disk, True
     tuning.write(FILL_DISK)
     tuning.check_went_on("disk_full")
 
 
 def test_filesystem_is_read_only_from_the_start(tuning: Tuning, small_disk: Path) -> None:
-    tuning.folder = small_disk
+    tuning.folder, tuning.own_process = small_disk, True
     tuning.write(GOOD + 1)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     status, _, err = tuning.run()
@@ -234,7 +252,7 @@ def test_filesystem_is_read_only_from_the_start(tuning: Tuning, small_disk: Path
 
 def test_filesystem_becomes_read_only_in_mid_study(tuning: Tuning, small_disk: Path) -> None:
     """As after an error of the device. What was measured before is there when it can be written."""
-    tuning.folder = small_disk
+    tuning.folder, tuning.own_process = small_disk, True
     tuning.write(GOOD + 1)
 
     def remount() -> None:
@@ -259,6 +277,7 @@ def test_wall_clock_steps(tuning: Tuning, tmp_path: Path) -> None:
     """Throughput and deadline come from a clock that nobody sets."""
     library = tmp_path / "clock_step.so"
     _compile(HERE / "clock_step.c", library, [])
+    tuning.own_process = True
     tuning.write(GOOD + 1)
     tuning.environment["LD_PRELOAD"] = str(library)
     status, result, err = tuning.run()
@@ -301,7 +320,7 @@ def test_driver_is_stopped_or_killed_by_a_stranger(
 
 
 def _has_written(driver: psutil.Process) -> bool:
-    """Whether its measure phase has begun: 1 MiB of its log is there, of 45."""
+    """Whether its measure phase has begun: 1 MiB of its log is there, of 11."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return bool(driver.io_counters().write_chars >= 1 << 20)
     return False
@@ -309,7 +328,7 @@ def _has_written(driver: psutil.Process) -> bool:
 
 def test_machine_stands_still_in_mid_run(tuning: Tuning) -> None:
     """As far as the tuner and the driver can see: both are stopped, and continued."""
-    tuning.num = 400_000
+    tuning.num, tuning.own_process = 100_000, True
     tuning.write(GOOD + 1)
 
     def stop_both() -> None:
@@ -384,11 +403,11 @@ def _misspeaking(tuning: Tuning, folder: Path, driver: Path, how: str) -> None:
 
 
 def _rows(tuning: Tuning) -> int:
-    folder = default_folder(tuning.study)
-    if not (folder / "measurements.db").is_file():
-        return 0
-    with contextlib.suppress(Exception), StudyFolder.open(folder) as opened:
-        return len(opened.measurements.all())
+    path = default_folder(tuning.study) / "measurements.db"
+    with contextlib.suppress(sqlite3.Error):
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            (rows,) = database.execute("SELECT count(*) FROM runs").fetchone()
+        return int(rows)
     return 0
 
 
