@@ -71,7 +71,7 @@ workload: {{name: fillrandom, num: 2000}}
 burst: true
 budget: {{trials: 8}}
 limits: {{deadline: 15s}}
-proof: {{pairs: 8}}
+proof: {{pairs: 8, power_states: 4}}
 noise: {{calibration: 0, anchors: 3, repeats: 2}}
 """
 BURST = "objective: {metric: throughput_ops_s}"  # what db_bench tells

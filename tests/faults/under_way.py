@@ -47,7 +47,7 @@ space:
   write_buffer_size: {{type: int, low: 1MiB, high: 16MiB}}
 budget: {{trials: 2}}
 limits: {{deadline: 20s}}
-proof: {{pairs: 6, method: whole}}
+proof: {{pairs: 6, method: whole, power_states: 2}}
 noise: {{calibration: 0, anchors: 0, repeats: 1}}
 """
 _ENGINE = ("--engine", "leveldb", "--library", "{library}")
