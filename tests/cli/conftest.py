@@ -26,6 +26,8 @@ workload: {name: fillrandom, num: 1000}
 space:
   write_buffer_size: {type: int, low: 64KiB, high: 16MiB}
 budget: {trials: 2}
+proof: {pairs: 6}
+noise: {calibration: 0}
 """
 
 
