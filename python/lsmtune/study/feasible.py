@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from statistics import fmean
 
-from scipy.special import log_ndtr
+import scipy
 
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import memory_model
@@ -247,7 +247,7 @@ class Feasibility:
         beyond = [
             1.0 + by / self._noise[text] for text, by in broken.items() if text in self._noise
         ]
-        return float(sum(log_ndtr(-each) for each in beyond))
+        return float(sum(scipy.special.log_ndtr(-each) for each in beyond))
 
     def _scatter(self, runs: Sequence[Sequence[Measurement]]) -> dict[str, float]:
         """What each guard's difference from its limit varies by among runs of the baseline."""
