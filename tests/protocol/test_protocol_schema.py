@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ MESSAGES = [json.loads(line) for file in MESSAGE_FILES for line in file.read_tex
 OPTIONAL = {"keys_beyond", "keys_scanned"}
 
 
+# To check a schema takes longer than to check a message.
+@functools.cache
 def validator(name: str, definition: str | None = None) -> Draft202012Validator:
     schema: dict[str, Any] = json.loads((PROTOCOL / f"{name}.schema.json").read_text())
     Draft202012Validator.check_schema(schema)
