@@ -171,6 +171,10 @@ def fit_pareto(
     return Pareto(theta, float(k), math.exp(log_sigma), floor, wrap, -least)
 
 
+# By then all starts are on their way to the same minimum, or one is seen to be far behind.
+_FIRST_TURNS = 60
+
+
 def minimised(
     loss: Callable[[Array], float],
     starts: Iterable[Sequence[float]],
@@ -181,15 +185,24 @@ def minimised(
 ) -> tuple[Array, float]:
     """The best point that the method of Nelder and Mead reaches from any start, and its loss.
 
-    `tolerance` is of a point's coordinates and of the loss; each search takes `most` turns, and
-    as many `calls` of `loss`, at most.
+    After the first turns only the best search goes on: the others would take as long to come to the
+    same point, or to stay behind. `tolerance` is of a point's coordinates and of the loss; each
+    search takes `most` turns, and as many `calls` of `loss`, at most.
     """
-    options = {"xatol": tolerance[0], "fatol": tolerance[1], "maxiter": most, "maxfev": calls}
+    options = {"xatol": tolerance[0], "fatol": tolerance[1], "maxfev": calls}
+    first = {**options, "maxiter": min(most, _FIRST_TURNS)}
     results = [
-        scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
+        scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=first)
         for start in starts
     ]
     best = min(results, key=lambda result: float(result.fun))
+    left = {
+        "maxiter": most - int(best.nit),
+        "maxfev": None if calls is None else calls - int(best.nfev),
+    }
+    if not best.success and all(more is None or more > 0 for more in left.values()):
+        go_on = {**options, **left, "initial_simplex": best.final_simplex[0]}
+        best = scipy.optimize.minimize(loss, best.x, method="Nelder-Mead", options=go_on)
     return np.asarray(best.x), float(best.fun)
 
 

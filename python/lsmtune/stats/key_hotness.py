@@ -171,9 +171,9 @@ def _fallen(ranks: Array, each: Array) -> tuple[Array, Array]:
     chance = np.maximum(np.fft.irfft(np.exp(spectrum - spectrum[0]), _STEPS_MOST), 0.0)
     likely = np.flatnonzero(chance > _UNLIKELY)
     sums = likely * step + float((ranks * each)[small].sum())
-    # Put together where they are about the same.
+    # Put together where they are about the same. They ascend.
     logs = np.round(np.log(np.maximum(sums, _UNLIKELY)) / math.log(_RANKS_APART))
-    group = np.unique(logs, return_inverse=True)[1]
+    group = np.cumsum(np.diff(logs, prepend=logs[:1]) > 0)
     whole = np.bincount(group, chance[likely]).astype(np.float64)
     return whole, np.bincount(group, chance[likely] * sums) / whole
 
@@ -253,7 +253,8 @@ def _zipf_sum(ranks: Array, theta: float) -> Array:
 def _rank_edges(keys: int) -> Array:
     """0, then every rank at first, and ranks ever further apart, up to `keys`."""
     steps = math.ceil(math.log(max(keys, 2)) / math.log(_RANKS_APART))
-    edges = np.unique(np.round(_RANKS_APART ** np.arange(steps + 1)))
+    edges = np.round(_RANKS_APART ** np.arange(steps + 1))
+    edges = edges[np.diff(edges, prepend=0.0) > 0.0]
     return np.concatenate([[0.0], edges[edges < keys], [float(keys)]])
 
 
