@@ -120,13 +120,13 @@ def _best_segments(
     best = np.full((most + 1, len(places)), np.inf)
     starts = np.zeros((most + 1, len(scores) + 1), dtype=np.intp)
     for end in range(1, len(places)):
-        begin = np.flatnonzero(places <= places[end] - _SEGMENT_LEAST)
-        if not len(begin):
+        begins = int(np.searchsorted(places, places[end] - _SEGMENT_LEAST, side="right"))
+        if not begins:
             continue
-        lengths = places[end] - places[begin]
-        cost = squares[end] - squares[begin] - (sums[end] - sums[begin]) ** 2 / lengths
+        lengths = places[end] - places[:begins]
+        cost = squares[end] - squares[:begins] - (sums[end] - sums[:begins]) ** 2 / lengths
         best[0, end] = cost[0]
-        totals = best[:-1, begin] + cost
+        totals = best[:-1, :begins] + cost
         starts[1:, places[end]] = places[totals.argmin(axis=1)]
         best[1:, end] = totals.min(axis=1)
     return np.maximum(best[:, -1], 0.0), starts

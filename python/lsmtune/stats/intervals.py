@@ -229,8 +229,12 @@ def random_effects(effects: Sequence[Sequence[float]], confidence: float = 0.95)
     if hosts < 2 or min(map(len, effects)) < 2:
         raise ValueError("random effects need two hosts, and two values of each")
     means = [statistics.fmean(values) for values in effects]
-    squares = [float(np.var(values, ddof=1)) for values in effects]
     counts = [len(values) for values in effects]
+    # Of few values each, for which arrays take longer.
+    squares = [
+        math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+        for values, mean in zip(effects, means, strict=True)
+    ]
     noise = statistics.fmean(square / count for square, count in zip(squares, counts, strict=True))
     seen = float(np.var(means, ddof=1))
     between = max(0.0, seen - noise)

@@ -205,6 +205,15 @@ class Stationarity:
     why: str
 
 
+@cache
+def _movements(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A rising straight line, and the slow movements beside it; orthonormal."""
+    time = (np.arange(count) + 0.5) / count
+    cosines = [np.cos(np.pi * number * time) for number in range(2, 2 + min(_COSINES, count - 4))]
+    columns, _ = np.linalg.qr(np.column_stack([np.ones(count), time - 0.5, *cosines]))
+    return columns[:, 1] * np.sign(columns[-1, 1]), columns[:, 2:]
+
+
 def stationarity(throughputs: Sequence[float], *, smallest_per_cent: float = 5.0) -> Stationarity:
     """Whether the throughputs of at least `INTERVALS_LEAST` intervals of equal length are steady.
 
@@ -227,11 +236,7 @@ def stationarity(throughputs: Sequence[float], *, smallest_per_cent: float = 5.0
     count, mean = len(values), float(values.mean())
     if np.ptp(values) == 0.0 or mean == 0.0:
         return Stationarity(True, 0.0, f"all {count} intervals are the same")
-    # A rising straight line, and the slow movements beside it; orthonormal.
-    time = (np.arange(count) + 0.5) / count
-    cosines = [np.cos(np.pi * number * time) for number in range(2, 2 + min(_COSINES, count - 4))]
-    columns, _ = np.linalg.qr(np.column_stack([np.ones(count), time - 0.5, *cosines]))
-    line, others = columns[:, 1] * np.sign(columns[-1, 1]), columns[:, 2:]
+    line, others = _movements(count)
     along = float(line @ values)
     per_cent = 100.0 * along * float(line[-1] - line[0]) / mean
     apart = float(np.sqrt(np.mean((others.T @ values) ** 2)))

@@ -82,7 +82,7 @@ def proved_better(p_values: Matrix, confidence: float = 0.95) -> Relation:
         raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
     better: Relation = p_values <= 1.0 - confidence
     for middle in range(len(better)):
-        better = better | np.outer(better[:, middle], better[middle, :])
+        better = better | (better[:, [middle]] & better[middle])
     return better
 
 
