@@ -14,11 +14,9 @@ def simulated(
     rng: np.random.Generator, hosts: int, pairs: int, between: float, unequal: bool = False
 ) -> list[list[float]]:
     """Effects of mean 0.3: hosts differ by `between`, pairs by 0.05, or by 0.02 to 0.1."""
-    found = []
-    for _ in range(hosts):
-        within = float(rng.choice([0.02, 0.05, 0.1])) if unequal else 0.05
-        own = rng.normal(0.3, between)
-        found.append(list(rng.normal(own, within, pairs)))
+    within = rng.choice([0.02, 0.05, 0.1], (hosts, 1)) if unequal else 0.05
+    own = rng.normal(0.3, between, (hosts, 1))
+    found: list[list[float]] = rng.normal(own, within, (hosts, pairs)).tolist()
     return found
 
 

@@ -175,7 +175,7 @@ def test_with_heavy_tails_the_robust_figure_tells_what_is_needed() -> None:
 
 
 @pytest.mark.parametrize("log_sd", [0.0, 0.01, 0.15])
-@pytest.mark.parametrize("pairs", [6, 8, 12, 30, 500])
+@pytest.mark.parametrize("pairs", [6, 12, 500])
 def test_the_two_are_inverse_to_each_other(log_sd: float, pairs: int) -> None:
     effect = detectable_effect(pairs, log_sd)
     assert pairs_needed(effect * 1.01, log_sd) <= pairs
