@@ -13,4 +13,5 @@ from lsmtune.space.space import Space
 
 def draws(of: Space | Parameter, trial: Trial | FixedTrial) -> Callable[[str], Any]:
     """What `suggest` asks for, as `trial` draws it and notes it."""
-    return lambda name: trial._suggest(name, of.distributions()[name])
+    distributions = of.distributions()
+    return lambda name: trial._suggest(name, distributions[name])
