@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from hypothesis import HealthCheck, settings
 
 from lsmtune.driver.conversation import find_driver
@@ -77,6 +79,26 @@ def _libraries_before_homes() -> None:
                 os.environ[variable] = str(find_library(name).path)
             except InputError:
                 continue
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_are_read_once() -> Iterator[None]:
+    """Optuna executes its migrations three times for each new study: most of what making one takes.
+
+    They are the same each time.
+    """
+    read = ScriptDirectory.from_config
+    migrations: dict[str | None, ScriptDirectory] = {}
+
+    def from_config(config: Config) -> ScriptDirectory:
+        place = config.get_main_option("script_location")
+        if place not in migrations:
+            migrations[place] = read(config)
+        return migrations[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", from_config)
+        yield
 
 
 def _release_library(name: str, variable: str) -> Path:
