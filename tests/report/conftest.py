@@ -1,4 +1,4 @@
-"""A study that a test fills."""
+"""A study that a test fills, and importance with few resamples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from pathlib import Path
 
 import pytest
 from sample_study import SampleStudy
+
+from lsmtune.report.importance import RESAMPLES, Method
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number makes figures finer; what matters and what does not is seen with few."""
+    for method in Method:
+        monkeypatch.setitem(RESAMPLES, method, 10)
 
 
 @pytest.fixture

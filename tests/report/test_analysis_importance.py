@@ -22,13 +22,6 @@ METHODS = pytest.mark.parametrize("method", list(Method))
 Options = Mapping[str, OptionValue]
 
 
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their number makes figures finer; what matters and what does not is seen with few."""
-    for method in Method:
-        monkeypatch.setitem(RESAMPLES, method, 10)
-
-
 def number(name: str, low: int = 1, high: int = 64, *, log: bool = False) -> Parameter:
     return make_number(name, Range(low, high, log=log))
 

@@ -333,7 +333,7 @@ def test_importance_may_be_left_out_and_comes_from_the_studys_seed(make: Make) -
     assert StudyAnalysis(records).importances == (table,)
     told: list[tuple[int, int]] = []
     StudyAnalysis(records, Method.FANOVA, lambda done, of: told.append((done, of)))
-    assert told[-1] == (20, 20)
+    assert told[-1] == (10, 10)
 
 
 def test_a_configuration_that_filled_its_disk_counts_as_one_that_failed(make: Make) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
+import pytest
 from sample_study import SampleStudy, fill, finished
 
 from lsmtune.report.study import FORMATS
@@ -18,15 +19,21 @@ class TestHtml(ReportSuite):
 
 
 class OfMadeUpStudies(ReportSuite):
-    def folders(self, home: Path) -> Iterator[Path]:
+    made: ClassVar[list[Path]]
+
+    def folders(self, home: Path) -> list[Path]:  # noqa: ARG002
         """A finished study, and one without a verdict."""
-        for name in ("finished", "unfinished"):
-            (home / name).mkdir()
-            study = finished(home / name) if name == "finished" else SampleStudy(home / name)
-            if name == "unfinished":
-                fill(study, trials=4)
-            study.close()
-            yield study.path
+        return self.made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _made_up_studies(tmp_path_factory: pytest.TempPathFactory) -> None:
+    whole = finished(tmp_path_factory.mktemp("finished"))
+    begun = SampleStudy(tmp_path_factory.mktemp("unfinished"))
+    fill(begun, trials=4)
+    for study in (whole, begun):
+        study.close()
+    OfMadeUpStudies.made = [whole.path, begun.path]
 
 
 class TestHtmlOfMadeUpStudies(OfMadeUpStudies):

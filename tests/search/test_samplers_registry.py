@@ -115,6 +115,7 @@ _WITHOUT = """
 import sys
 sys.modules["sklearn"] = None
 import lsmtune.report.analysis
+assert not {"optuna.importance", "scipy.stats"} & sys.modules.keys(), "take seconds to import"
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.testing.search import NUMBERS, asked, make_searcher
 for name in SAMPLERS:
