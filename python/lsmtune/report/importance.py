@@ -24,7 +24,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 import optuna
@@ -54,9 +53,6 @@ from lsmtune.search.unit_space import (
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 from lsmtune.stats.ranks import ranks
-
-if TYPE_CHECKING:
-    from optuna.importance import BaseImportanceEvaluator
 
 INTERVAL = 0.9
 # A resample never has more trials than this, so that the time is bounded; of more trials, the
@@ -237,8 +233,6 @@ def _rows(sample: _Sample, shares: FloatArray, decoys: FloatArray) -> tuple[Impo
 
 
 # --- Optuna's importance evaluators on these points: PED-ANOVA and fANOVA
-# They are imported where they are asked: with them come scikit-learn and scipy.stats, which take
-# seconds, and of few trials nothing is said.
 
 _DECOY = make_dimension("?decoy", FloatDistribution(0.0, 1.0))  # no option's name has such a sign
 
@@ -273,8 +267,6 @@ def _ped_anova(sample: _Sample, drawn: Places, random: np.random.Generator) -> l
     A trial without a value is worse than any other. `drawn` are the places of the trials that
     count, repeated ones several times.
     """
-    from optuna.importance import PedAnovaImportanceEvaluator
-
     losses = sample.losses
     order = np.where(np.isfinite(losses), losses, np.inf)
     values = np.unique(order, return_inverse=True)[1].astype(np.float64)
@@ -292,8 +284,6 @@ def _fanova(sample: _Sample, drawn: Places, random: np.random.Generator) -> list
     Optuna's fANOVA takes only variables that every trial has. One that was not active has no
     effect, whatever its value: so it gets a random one, and the forest sees that it has none.
     """
-    from optuna.importance import FanovaImportanceEvaluator
-
     values = sample.losses / (float(np.abs(sample.losses).max()) or 1.0)
     if np.ptp(values[drawn]) == 0:
         return [0.0] * (sample.unit.dimension_count + 1)
