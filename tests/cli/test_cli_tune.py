@@ -107,7 +107,7 @@ def test_verify_of_equals_is_exit_3_and_leaves_nothing(lsmtune: Any, home: Path)
     assert human.out.startswith("write_buffer_size=64KiB: no proven gain: 1.000x the baseline")
 
 
-def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Any) -> None:
+def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Any, study: Path) -> None:
     arguments = (*VERIFY, *SIX, "--candidate", "a=1", "--dir", "proof", "--json")
     assert lsmtune(*arguments).err.count(": 133,333 ops/s") == 12
     assert lsmtune(*arguments).err.count(": 133,333 ops/s") == 0
@@ -117,6 +117,9 @@ def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Any) -> Non
     other = lsmtune(*VERIFY, "-w", "value_bytes=10", *arguments[len(VERIFY) :])
     assert other.status == 2
     assert "cannot be compared" in other.err
+    # A verification is no search, and has no database of Optuna, which takes a second to make.
+    assert not (study.parent / "proof" / "study.db").exists()
+    assert "cannot be compared" in lsmtune("tune", str(study), "--dir", "proof").refusal
     # It stood there as a study whose file has a wrong field.
     assert lsmtune("ls", "--json").json() == {"studies": []}
 

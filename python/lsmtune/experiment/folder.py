@@ -3,7 +3,7 @@
 .lsmtune-owned    the marker, written first
 .lock             held by the tuner that runs
 study.yaml        the study file as last used; of a study, or a proof
-study.db          the Optuna study; of a study, or a proof
+study.db          the Optuna study; of a study
 measurements.db   every run, whole
 server.json       in place of these two, the PostgreSQL server that has them
 runs/             scratch; empty between runs
@@ -204,8 +204,6 @@ class StudyFolder:
         was = now if stored is None else stored
         changed = [name for name in {**now, **was} if was.get(name) != now.get(name)]
         is_lost = self._server is None and is_empty(self._study_db)
-        if stored is not None and directions and is_lost:
-            raise damaged(self._study_db, "it is empty or gone, and the study has begun")
         if changed:
             if self.measurements.any_ok():
                 raise self._incomparable(changed, text, searched=bool(directions))
@@ -216,6 +214,8 @@ class StudyFolder:
                     if STUDY_NAME in optuna.get_all_study_names(storage):
                         optuna.delete_study(study_name=STUDY_NAME, storage=storage)
             self.measurements.clear()
+        elif stored is not None and directions and is_lost:
+            raise damaged(self._study_db, "it is empty or gone, and the study has begun")
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
             scratch.check_within(self.runs_path, self.path)

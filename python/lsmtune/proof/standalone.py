@@ -107,12 +107,10 @@ def measuring(
 ) -> Iterator[Measurer]:
     """What performs the runs, and keeps them in the folder at `path`."""
     clock = AwakeClock()
-    parts, ways = verification.comparable_parts(), verification.goal.directions
+    parts = verification.comparable_parts()
     with (
         clock.beating(),
-        StudyFolder.create_or_resume(
-            path, parts, text=verification.text, directions=ways
-        ) as folder,
+        StudyFolder.create_or_resume(path, parts, text=verification.text) as folder,
     ):
         folder.sweep_leftovers()
         yield Measurer(
