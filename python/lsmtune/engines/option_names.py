@@ -72,6 +72,7 @@ class CatalogueOption:
         """The default in the newest version that has the option."""
         return next(reversed(list(self.defaults.values())), None)
 
+    @functools.cached_property
     def fields(self) -> tuple[str, ...]:
         """Names of the fields when the option is a structure (`{size_ratio=1;...}`)."""
         if self.default is None or not self.default.startswith("{"):
@@ -95,20 +96,23 @@ def written_options() -> Mapping[str, CatalogueOption]:
     for name, info in option_catalogue("rocksdb").items():
         head, _, part = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
         known = options.get(head) or CatalogueOption(head, _SECTIONS[info.scope], {})
-        if part and part not in known.fields():
+        if part and part not in known.fields:
             known = dataclasses.replace(known, parts=(*known.parts, part))
         options[head] = known
     return MappingProxyType(options)
 
 
+_SIGNS = re.compile("[{};]")
+
+
 def split_parts(inner: str) -> tuple[list[str], int]:
     """What stands between the semicolons outside of braces, and how many braces are left open."""
     parts, depth, start = [], 0, 0
-    for place, letter in enumerate(inner):
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if letter == ";" and depth <= 0:
-            parts.append(inner[start:place])
-            start = place + 1
+    for sign in _SIGNS.finditer(inner):
+        depth += {"{": 1, "}": -1}.get(sign[0], 0)
+        if sign[0] == ";" and depth <= 0:
+            parts.append(inner[start : sign.start()])
+            start = sign.end()
     return [*parts, inner[start:]], depth
 
 
@@ -214,7 +218,7 @@ def _has_fields(name: str, source: str) -> bool:
         exact = names.get(name.removeprefix(f"{TABLE_OPTION}."))
         nearest = exact or nearest_name(name, names.values())
         raise InputError(source, name, why="no such RocksDB option", nearest=nearest)
-    if field and field not in option.fields():
-        allowed = "" if option.fields() else f"{option.name} has no fields"
-        raise InputError(source, name, found=field, allowed=allowed, known=option.fields())
-    return not field and bool(option.fields())
+    if field and field not in option.fields:
+        allowed = "" if option.fields else f"{option.name} has no fields"
+        raise InputError(source, name, found=field, allowed=allowed, known=option.fields)
+    return not field and bool(option.fields)

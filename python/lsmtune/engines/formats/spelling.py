@@ -206,7 +206,7 @@ def known_options(engine: str) -> Mapping[str, KnownOption]:
         for option in written_options().values():
             kind = _TYPES.get(type(option_value(option.default or "")), "")
             known[option.dotted] = KnownOption(option.dotted, kind)
-            for field in option.fields():
+            for field in option.fields:
                 name = f"{option.dotted}.{field}"
                 known[name] = KnownOption(name)
     for name, info in option_catalogue(engine).items():
