@@ -334,6 +334,7 @@ def test_nothing_is_calibrated_where_something_must_be_mended(
     said = lsmtune(*CALIBRATE, "1s", "--json", "--dir", str(tmp_path))
     assert said.status == 1
     assert said.json()["calibration"] is None
+    assert "--calibrate: not done, since a problem was found" in said.err
     assert runner.requests == []
 
 

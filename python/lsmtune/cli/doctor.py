@@ -90,7 +90,9 @@ def _doctor(
     findings = _looked_at(directory.absolute(), calibrating=request is not None, quiet=as_json)
     is_broken = any(finding.level == "problem" for finding in findings)
     calibration = None
-    if request is not None and not is_broken:
+    if request is not None and is_broken:
+        warn([f"{CALIBRATE_FLAG}: not done, since a problem was found; next step: mend that first"])
+    elif request is not None:
         calibration = _calibrated(request, directory.absolute(), as_json=as_json, quiet=quiet)
     if as_json:
         print_json({"findings": [asdict(f) for f in findings], "calibration": calibration})
