@@ -152,6 +152,7 @@ def test_wrong_input_is_one_clear_line(sample: SampleStudy, tmp_path: Path) -> N
         ([sample.file, "--format", "htm"], "did you mean html?"),
         ([sample.file, "--dir", tmp_path / "nowhere"], "no such study folder"),
         ([sample.file, "--output", tmp_path], "is a directory"),
+        ([sample.file, "--output", tmp_path / "report.md"], "allowed: --format md, or a name"),
     ):
         with pytest.raises(InputError) as caught:
             report(*arguments)

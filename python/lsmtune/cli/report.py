@@ -42,6 +42,11 @@ def _report(
     """Write a report of a study, finished or not: HTML, Markdown, JSON, CSV or Parquet."""
     check_name(format_name, FORMATS, "report", "--format")
     check_name(importance, METHODS, "report", "--importance")
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+    if suffix in FORMATS and suffix != format_name:
+        allowed = f"--format {suffix}, or a name that ends in .{format_name}"
+        why = f"would be written as {format_name}"
+        raise InputError("report", "--output", found=str(output), why=why, allowed=allowed)
     check_outputs([("--output", output)], force=force, as_json=as_json)
     with StudyFolder.open(study_folder(study, "report", directory)) as folder:
         if not folder.measurements.all():
