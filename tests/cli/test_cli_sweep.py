@@ -105,6 +105,14 @@ def test_a_plan_runs_nothing_and_knows_the_time_after_a_round(lsmtune: Any, home
     assert told["left_s"] > 0
 
 
+def test_a_plan_of_fewer_rounds_than_are_stored_has_nothing_left(lsmtune: Any) -> None:
+    """It said `5 of 3` runs."""
+    assert lsmtune(*SWEEP, *AXES, "--repeat", "3").status == 0
+    told = lsmtune(*SWEEP, *AXES, "--repeat", "2", "--plan", "--json").json()
+    assert (told["runs"], told["runs_stored"], told["left_s"]) == (8, 8, 0)
+    assert lsmtune(*SWEEP, *AXES, "--repeat", "2", "--plan").out.count("2 of 2") == 4
+
+
 def test_a_file_and_what_flags_change_of_it(lsmtune: Any, home: Path) -> None:
     (home / "sizes.yaml").write_text(FILE)
     told = lsmtune("sweep", "sizes.yaml", "--json").json()

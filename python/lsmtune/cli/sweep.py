@@ -104,7 +104,9 @@ def _sweep(
     by = native_runner(sweep.engine.name, sweep.library, sweep.place if of_file else None)
     cells = grid(sweep, by.engine)
     if given.plan:
-        planned = sweep, cells, stored_runs(folder, {cell.name for cell in cells}), folder
+        # Rounds that an earlier command asked for beyond these are no part of the plan.
+        stored = stored_runs(folder, {cell.name for cell in cells})
+        planned = sweep, cells, [run for run in stored if run.round < sweep.repeats], folder
         print_result(plan_document(*planned), plan_view(*planned), as_json=as_json)
         return
     doubtful = [*by.warnings, *_doubts(sweep, by.engine, cells)]
