@@ -16,10 +16,17 @@ import pytest
 import yaml
 
 from lsmtune.cli.choices import resolve_named
-from lsmtune.cli.gate import Entry, History, changes, commit_here, read_history
+from lsmtune.cli.gate import Entry, History, changes, commit_here, entry_of, read_history
 from lsmtune.cli.verify_result import _title
 from lsmtune.errors import InputError, disk_full
+from lsmtune.experiment.schedule import Arm
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.goal import Objective
+from lsmtune.model.request import LIMITS_DEFAULT
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.proof.paired import ProofPlan
+from lsmtune.proof.standalone import Verification
 
 pytestmark = pytest.mark.usefixtures("fake_driver")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ci"
@@ -81,6 +88,27 @@ def test_each_result_is_a_line_and_only_its_own_series_counts(lsmtune: Any, home
     assert [line["outcome"] for line in lines] == ["equivalent", "equivalent", "worse"]
     assert lines[0]["series"] == lines[2]["series"] != lines[1]["series"]
     assert lines[2]["candidate"] == "fake=paced,pace=0.5"
+
+
+def test_another_memory_limit_or_engine_of_the_baseline_begins_a_series_of_its_own() -> None:
+    """Each looked like a change of the code. Another build of the candidate may be one."""
+    old, new = (EngineIdentity("rocksdb", version, "/lib.so") for version in ("10.2.1", "10.10.1"))
+    workload = Workload("w", (Phase("w", PhaseKind.MEASURE),), num=1)
+    less = replace(LIMITS_DEFAULT, memory_bytes=1 << 30)
+    verdict = Verdict(VerdictOutcome.BETTER, "m", "maximize", 0.95, 6, ratio=1.2)
+
+    def series(baseline: EngineIdentity, **changes: Any) -> str:
+        sides = Arm(baseline, Config()), Arm(new, Config())
+        plan = ProofPlan(pairs=6)
+        asked = Verification(*sides, workload, Objective(), LIMITS_DEFAULT, 1, plan)
+        entry = entry_of(replace(asked, **changes), verdict, "c", 0.0)
+        assert entry is not None
+        return entry.series
+
+    first = series(old)
+    assert series(old, candidate=Arm(old, Config())) == first
+    assert series(replace(old, library="/elsewhere/lib.so")) == first
+    assert len({first, series(new), series(old, limits=less)}) == 3
 
 
 def test_a_result_that_is_no_text_is_not_called_a_study_file(tmp_path: Path) -> None:

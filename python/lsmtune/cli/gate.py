@@ -80,7 +80,7 @@ class GateFlags:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the history. Those of one `series` differ in their candidate and engine alone.
+    """A line of the history. Those of one `series` differ in their candidate and its build alone.
 
     `ratio` is the candidate's over the baseline's `metric`, on one machine at one time: entries of
     different machines compare, as long as the baseline is the same.
@@ -140,8 +140,11 @@ def entry_of(asked: Verification, verdict: Verdict, commit: str, unix_s: float) 
     """What is kept of a result; None where there is no ratio to keep."""
     if verdict.ratio is None or verdict.ratio <= 0:
         return None
-    baseline = dict(sorted(asked.baseline.config.options.items()))
-    series = [asked.engine.name, asked.workload, asked.objective, baseline]
+    baseline, options = asked.baseline.engine, dict(asked.baseline.config.options)
+    # Without the path of the library: machines differ in that.
+    engine = [baseline.name, baseline.version, baseline.build]
+    memory_bytes = asked.limits.memory_bytes
+    series = [engine, memory_bytes, asked.workload, asked.objective, options]
     text = json.dumps(encode(series), sort_keys=True)
     return Entry(
         series=hashlib.sha256(text.encode()).hexdigest()[:16],
