@@ -105,6 +105,10 @@ def test_all_runners_stand_side_by_side(
             "--program-argument: unknown flag of rocksdb-db_bench; found '--val_size=9'; "
             "did you mean --value_size?",
         ),
+        (
+            ("--runner", "rocksdb-db_bench", "--program-argument=--value_size=9"),
+            "--program-argument: lsmtune sets this flag itself; found '--value_size=9'",
+        ),
         (("--runner", "ycsb-cpp"), "--runner ycsb-cpp: keys: its keys are YCSB's"),
         (("--runner", "leveldb-db_bench"), "--runner leveldb-db_bench: --engine: found 'rocksdb'"),
         (

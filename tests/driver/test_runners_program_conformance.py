@@ -52,6 +52,18 @@ class TestLeveldbDbBench(_Filling):
     name, nearest = "leveldb-db_bench", ("--value_size",)
     engine = engine_for(name)
 
+    def test_an_argument_that_would_replace_an_option_makes_the_run_invalid(
+        self, tmp_path: Path, request_: RunRequest
+    ) -> None:
+        """Each trial was measured with the value of the argument, and was said to have its own."""
+        found = find_program(self.program, self.engine, self.executable(tmp_path / "bin"))
+        runner = ProgramRunner(self.program, found, ("--write_buffer_size=65536",))
+        config = Config({"write_buffer_size": 8 << 20})
+        error = runner.run(replace(request_, config=config)).error
+        assert error is not None
+        assert "lsmtune sets this flag itself; found '--write_buffer_size=65536'" in error.message
+        assert runner.run(request_).outcome is Outcome.OK
+
 
 class TestYcsbCpp(_Fake):
     name = "ycsb-cpp"

@@ -160,13 +160,14 @@ def native_runner(
 def program_runner(flags: RunnerFlags, engine: str, workload: Workload) -> RunnerChoice:
     """The program that is named.
 
-    Raises InputError where it is not found or does not know an argument, and for what it cannot
-    perform of `workload` on `engine`.
+    Raises InputError where it is not found, for an argument that it does not know or that lsmtune
+    sets itself, and for what it cannot perform of `workload` on `engine`.
     """
     program = by_name(PROGRAMS, flags.runner, RUNNER_FLAG)
     program.check_engine(engine)
     program.check(workload, engine)
-    return chosen_program(program, engine, flags.program, tuple(flags.program_argument or ()))
+    arguments = tuple(flags.program_argument or ())
+    return chosen_program(program, engine, flags.program, arguments, (workload,))
 
 
 def one_runner(

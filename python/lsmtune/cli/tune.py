@@ -168,6 +168,7 @@ def tune_runner(spec: Spec) -> RunnerChoice:
             spec.engine_name,
             asked.path,
             asked.arguments,
+            workloads,
             path_place=(path_source, "runner.path"),
             arguments_place=(source, "runner.arguments"),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from lsmtune.driver.watch import Ending, Watch
 from lsmtune.errors import InputError
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.machine.files import Clock
-from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.measurement import (
     IntermediateReport,
     Interval,
@@ -26,10 +26,11 @@ from lsmtune.model.measurement import (
     PhaseMeasurement,
     RunError,
 )
-from lsmtune.model.request import RunRequest
+from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
+from lsmtune.model.workload import Workload
 from lsmtune.programs.command_process import CommandProcess, ResultError
 from lsmtune.programs.find import PROGRAM_FLAG, check_arguments, find_program, introduced
-from lsmtune.programs.output import nearest_flag, refused_flag
+from lsmtune.programs.output import flag_name, nearest_flag, refused_flag
 from lsmtune.programs.program import STDOUT, FoundProgram, Observed, Plan, Program, Step, StepOutput
 
 _PER_S = 1_000_000
@@ -252,23 +253,39 @@ def chosen_program(
     engine_name: str,
     path: Path | None,
     arguments: tuple[str, ...],
+    workloads: Sequence[Workload],
     *,
     path_place: tuple[str, str] = (PROGRAM_FLAG, ""),
     arguments_place: tuple[str, str] = (ARGUMENT_FLAG, ""),
 ) -> RunnerChoice:
     """`program` at `path`, or on PATH, asked what it is; the places are those that errors name.
 
-    Raises InputError where it is not found, is for another engine, or does not know an argument.
+    Raises InputError where it is not found, is for another engine, or does not know an argument,
+    and for one that lsmtune sets itself in a run of `workloads`, which it can perform.
     """
     source, field_ = path_place
     executable = find_program(program, engine_name, path, source=source, field=field_)
     check_arguments(program, executable, arguments, *arguments_place)
+    for workload in workloads if arguments else ():
+        identity = EngineIdentity(engine_name)
+        request = RunRequest(identity, Config(), workload, 1, Path(), LIMITS_DEFAULT)
+        _refuse_own(program.plan(request, executable), arguments, *arguments_place)
     observed = introduced(program, executable)
     build = observed.build or Build.UNKNOWN
     engine = EngineIdentity(engine_name, observed.version, str(executable.path), build)
     warnings = tuple(f"{program.name}: {line}" for line in observed.warnings)
     runner = ProgramRunner(program, executable, arguments)
     return RunnerChoice(program.name, runner, engine, warnings, program.note)
+
+
+def _refuse_own(plan: Plan, arguments: Sequence[str], source: str, field: str = "") -> None:
+    """Raises InputError for an argument with a flag of the plan: of two, the last one counts."""
+    called = (text for step in plan.steps for text in step.arguments)
+    own = {flag_name(text) for text in called if text.startswith("--")}
+    for argument in arguments:
+        name = flag_name(argument)
+        if argument.startswith("-") and {name, name.removeprefix("no")} & own:
+            raise InputError(source, field, found=argument, why="lsmtune sets this flag itself")
 
 
 @dataclass(eq=False)
@@ -316,6 +333,8 @@ class ProgramRunner:
 
     def _plan(self, request: RunRequest) -> Plan:
         plan = self.program.plan(request, self.executable)
+        # Options are flags of some programs.
+        _refuse_own(plan, self.arguments, f"--runner {self.program.name}")
         path = str(self.executable.path)
         steps = []
         for number, step in enumerate(plan.steps, start=1):
