@@ -141,13 +141,13 @@ def price_answer(verdict: Verdict) -> Answer:
     return Answer(tone, "The price", text.ratio(dearest.ratio), lead)
 
 
-_GUARD = re.compile(r"([\w.]+) <= ([0-9.]+) \* baseline$")
+_GUARD = re.compile(r"([\w.]+) ?<=? ?(?:([0-9.]+) ?\* ?)?baseline(?: ?\* ?([0-9.]+))?")
 
 
 def guard_limit(guard: str) -> tuple[str, float] | None:
     """Metric and limit of a guard such as `metric <= 1.5 * baseline`; None of other forms."""
-    match = _GUARD.match(guard)
-    return None if match is None else (match[1], float(match[2]))
+    match = _GUARD.fullmatch(guard)
+    return None if match is None else (match[1], float(match[2] or 1) * float(match[3] or 1))
 
 
 def _share_of_limit(guard: GuardResult) -> float:
