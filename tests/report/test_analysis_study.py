@@ -64,6 +64,18 @@ def test_history_follows_the_best_and_its_ratio(study: SampleStudy) -> None:
     assert history.trials[4].ratio_to_baseline is None
 
 
+def test_a_trial_that_failed_on_more_data_is_not_the_best_so_far(study: SampleStudy) -> None:
+    """The plot stayed at its value, which nobody can have."""
+    study.add_baseline()
+    for number, speed in enumerate((1.2, 1.5, 1.1)):
+        study.add_trial(number, BEST, study.measured(BEST, speed))
+    failed, config = study.failed(Outcome.CRASHED, "signal 11", BEST), Config(BEST)
+    study.add(Role.PROMOTION, failed, config, trial=1)
+    rows = analysed(study).history.trials
+    assert [row.best_so_far for row in rows] == [rows[0].value] * 3
+    assert [row.is_best for row in rows] == [True, False, False]
+
+
 def test_the_lowest_is_best_where_lower_is_better(tmp_path: Path) -> None:
     sample = SampleStudy(tmp_path, LEVELDB_STUDY)
     sample.add_baseline()

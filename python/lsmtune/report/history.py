@@ -44,7 +44,8 @@ def history(records: StudyRecords) -> History:
     so_far: float | None = None
     for trial in records.trials:
         value = value_of(records, trial.end.values)
-        if value is not None and trial.end.eligible:
+        rejected = trial.number in records.judgement.rejected
+        if value is not None and trial.end.eligible and not rejected:
             best_yet = so_far is None or records.spec.goal.direction.better(value, so_far)
             so_far = value if best_yet else so_far
         is_tuned = tuned is not None and trial.number == tuned.trial

@@ -61,6 +61,8 @@ class TrialRun:
 class TrialRow:
     """One trial in the order of the search; `best_so_far` counts this trial too.
 
+    It does not count trials that failed or broke a constraint when they ran on more data.
+
     `value` is the mean of its `runs` that count, as the machine was in the beginning; `spread` is
     half of their range over their median. `values` has one value per objective; `broken` the
     constraints on outcomes that it broke, so that it cannot be the best. `censored` says where a
