@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import pairwise
@@ -22,6 +23,7 @@ from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.fleet.head import Leases, Member, Step
 from lsmtune.fleet.host import (
     Answer,
+    Host,
     HostFacts,
     HostLostError,
     Work,
@@ -203,6 +205,29 @@ def test_a_head_that_stops_goes_on_from_its_folder_with_other_hosts(tmp_path: Pa
     numbers = Counter(row.trial for row in trials_of(tmp_path / "s"))
     assert set(numbers.values()) == {1}
     assert {row.measurement.host for row in trials_of(tmp_path / "s")} == {"a", "b", "c"}
+
+
+def test_a_head_that_is_killed_in_the_proof_does_not_forget_how_long_that_took(
+    tmp_path: Path,
+) -> None:
+    """The time was noted when a host ended its step: all pairs of it are one."""
+    slept_s = 0.0
+
+    class Killing(LocalFleet):
+        def hosts(self) -> Sequence[Host]:
+            nonlocal slept_s
+            if slept_s:
+                raise KeyboardInterrupt
+            if any(row.role is Role.PROOF_CANDIDATE for row in stored(tmp_path / "s")):
+                slept_s = 1000.0
+            return super().hosts()
+
+    fleet = Killing([local_host(tmp_path, "a", run_s=0.05)])
+    spec = make_spec(tmp_path, budget="{trials: 12}")
+    with pytest.raises(KeyboardInterrupt):
+        tuned_on(spec, tmp_path / "s", fleet, clock=lambda: time.monotonic() + slept_s)
+    with StudyFolder.open(tmp_path / "s") as folder:
+        assert folder.measurements.fact(FLEET_ELAPSED) > 1000.0
 
 
 def test_a_host_that_joins_late_has_a_baseline_before_its_trials(tmp_path: Path) -> None:

@@ -121,11 +121,12 @@ class FleetTuning(Tuning):
     # --- The hosts.
 
     def _look(self) -> None:
-        """Take in the hosts that came, now and then."""
+        """Now and then, take in the hosts that came, and note the time: a step may be a proof."""
         now_s = self._clock()
         if self._members and now_s - self._looked_s < self._parts.look_s:
             return
         self._looked_s = now_s
+        self._folder.measurements.set_fact(FLEET_ELAPSED, self._spent_s)
         kept, self._parts.kept = self._parts.kept, []
         for host in [*kept, *self._parts.fleet.hosts()]:
             try:
