@@ -108,6 +108,18 @@ def test_a_candidate_that_fails_on_one_host_alone_is_not_better(
     assert (f"ended {end.value} on c" in verdict.why) == (end is not Outcome.OK)
 
 
+def test_the_only_pair_of_a_second_host_is_left_out(tmp_path: Path) -> None:
+    """It counted as one more pair of the first host."""
+    spec = make_spec(tmp_path)
+    pairs = {"a": [one_pair(n, "a") for n in range(6)], "b": [one_pair(6, "b", gain=9.0)]}
+    measurer = SimpleNamespace(workloads=[w.workload for w in spec.workloads], scale=1.0)
+    circumstances = Feasibility(spec).circumstances({})
+    verdict = fleet_verdict(spec, pairs, measurer, circumstances)  # type: ignore[arg-type]
+    assert verdict.pairs == 6
+    assert verdict.ratio == pytest.approx(1.5, rel=0.02)
+    assert "measured on one host: nothing is known of others" in verdict.notes
+
+
 def test_two_hosts_that_differ_have_no_bounds_at_a_high_confidence(tmp_path: Path) -> None:
     """They lie beyond the range of floats, which was an error at the end of the proof."""
     spec = make_spec(tmp_path)

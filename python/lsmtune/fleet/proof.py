@@ -104,21 +104,26 @@ def fleet_verdict(
 ) -> Verdict:
     """What `pairs` on each host come to.
 
-    The interval leaves a host with fewer than two complete ones out, but a failure on it decides.
+    The ratio leaves a host with fewer than two complete ones out, but a failure on it decides.
     """
     goal, proof = spec.goal, spec.proof
     # A host on which a candidate failed at once has no effect, and decides all the same.
     every = [pair for known in pairs.values() for pair in known]
     by_host = {host: pair_values(known, goal) for host, known in pairs.items()}
     failed = [f"{v.disqualified} on {host}" for host, v in by_host.items() if v.disqualified]
-    values = replace(pair_values(every, goal), disqualified="".join(failed[:1]))
+    counted = {host: v for host, v in by_host.items() if len(v.baseline) > 1}
+    values = replace(
+        pair_values(every, goal),
+        baseline=[value for v in counted.values() for value in v.baseline],
+        candidate=[value for v in counted.values() for value in v.candidate],
+        disqualified="".join(failed[:1]),
+    )
     if any(value <= 0.0 for value in (*values.baseline, *values.candidate)):
-        by_host = {}  # no ratio: `judge` says so
+        counted = {}  # no ratio: `judge` says so
     # Logarithms of the ratios of complete pairs.
     effects = {
         host: [math.log(other / one) for one, other in zip(v.baseline, v.candidate, strict=True)]
-        for host, v in by_host.items()
-        if len(v.baseline) > 1
+        for host, v in counted.items()
     }
     notes, why, interval = [], "", None
     if len(effects) > 1:
