@@ -143,13 +143,14 @@ def imported(name: str, data: bytes) -> None:
     text = text_of(data)
     for format_ in IMPORTERS.values():
         format_.recognises(text)
+    said: list[str] = []
     for engine in (None, *ENGINE_KINDS):
         request = ImportRequest(text, NOWHERE / "file", engine, keep_defaults=True)
-        why = refused(partial(came_back, name, request))
-        if engine is None and not why:
-            break
-    if why:
-        raise LsmtuneError(why)
+        said.append(refused(partial(came_back, name, request)))
+        if said == [""] and isinstance(IMPORTERS[name].read(request), ImportedConfig):
+            break  # it says its engine; a space is one of any engine, or of none
+    if all(said):
+        raise LsmtuneError(said[-1])
 
 
 def came_back(name: str, request: ImportRequest) -> None:
