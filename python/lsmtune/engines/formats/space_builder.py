@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeGuard
 
 from lsmtune.engines.formats.base import Notes, like
@@ -171,8 +172,10 @@ class SpaceBuilder:
         if numbers.open_ended:
             # Below the lowest value worth a search the engine may refuse others.
             if lowest is not None and numbers.low < lowest:
-                step = numbers.step
-                low = lowest if step is None else math.ceil(lowest / step) * step
+                low, step = lowest, numbers.step
+                if step is not None:
+                    multiple = Fraction(str(step))
+                    low = type(step)(math.ceil(Fraction(str(lowest)) / multiple) * multiple)
                 numbers = replace(numbers, low=low)
             self.note(path, f"has no bounds; cut off at {numbers.low} and {numbers.high}")
         if numbers.low > numbers.high:
