@@ -66,6 +66,13 @@ fn files_leave_the_cache_with_what_was_not_yet_written() {
 }
 
 #[test]
+fn the_lock_of_a_database_is_not_opened() {
+    let folder = on_disk();
+    std::fs::write(folder.path().join("LOCK"), "a page").unwrap();
+    assert_eq!(cached_share(folder.path()).unwrap(), None);
+}
+
+#[test]
 fn a_measure_phase_begins_cold_with_what_its_predecessors_wrote() {
     // LevelDB compacts a file that 100 reads searched in vain, beside them (`seek compaction`): fewer
     // reads change no tree.

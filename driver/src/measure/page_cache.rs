@@ -46,14 +46,18 @@ pub fn cached_share(directory: &Path) -> io::Result<Option<f64>> {
     Ok((all > 0).then(|| cached as f64 / all as f64))
 }
 
-/// Opens every file below `directory` in turn, with its length. Files that vanish meanwhile are
-/// skipped, because engines delete obsolete ones in the background.
+/// Opens every file below `directory` in turn, with its length, but no `LOCK`. Files that vanish
+/// meanwhile are skipped, because engines delete obsolete ones in the background.
 fn each_file(
     directory: &Path,
     each: &mut dyn FnMut(&File, usize) -> io::Result<()>,
 ) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
+        // To close any descriptor of it ends the lock that an engine of this process has: fcntl(2).
+        if path.file_name().is_some_and(|name| name == "LOCK") {
+            continue;
+        }
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
