@@ -39,13 +39,18 @@ impl ListedOptions {
                 let Some(default) = fields.get("default").map(word) else {
                     return Err(format!("{name}.default: is missing"));
                 };
-                let bound = |field: &str| fields.get(field).and_then(Value::as_f64);
+                let bound = |field: &str, otherwise: f64| match fields.get(field) {
+                    None => Ok(otherwise),
+                    Some(value) => value
+                        .as_f64()
+                        .ok_or_else(|| format!("{name}.{field}: allowed: a number")),
+                };
                 let listed = fields.get("choices").and_then(Value::as_array);
                 let known = Known {
                     kind,
                     default,
-                    least: bound("least").unwrap_or(f64::NEG_INFINITY),
-                    most: bound("most").unwrap_or(f64::INFINITY),
+                    least: bound("least", f64::NEG_INFINITY)?,
+                    most: bound("most", f64::INFINITY)?,
                     choices: listed.into_iter().flatten().map(word).collect(),
                 };
                 match known.refusal(&known.default) {
@@ -149,5 +154,12 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_bound_that_is_no_number_is_refused() {
+        let text = r#"{"i": {"type": "int", "default": 4, "least": "2"}}"#;
+        let refused = ListedOptions::parse(text).unwrap_err();
+        assert_eq!(refused, "i.least: allowed: a number");
     }
 }
