@@ -227,4 +227,12 @@ fn what_cannot_be_checked_is_refused() {
             "{message}"
         );
     }
+    let mut several = request(&json!({}));
+    several["workload"]["databases"] = json!(2);
+    let (outcome, message) = failure(&ask(&several));
+    assert_eq!(outcome, Outcome::Invalid, "{message}");
+    assert!(
+        message.starts_with("workload.databases: found "),
+        "{message}"
+    );
 }
