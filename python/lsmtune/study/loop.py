@@ -15,8 +15,8 @@ from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, InterruptedByUserError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.schedule import Arm
-from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
@@ -36,11 +36,14 @@ from lsmtune.study.session import REFUSED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand
 from lsmtune.study.stored import TrialRuns, round_of, trial_rounds
-from lsmtune.study.trials import run_round, run_trial
+from lsmtune.study.trials import run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
 _TIME_ENDED = "search_ended_by"
+# Seeds for so many repeats of one trial: the study file allows 100 (study.spec), of which twice as
+# many and one more can come, beside those that were cut off.
+_REPEATS_RESERVED = 1000
 
 
 def tune(
@@ -196,10 +199,11 @@ class Tuning(Session):
     def _new_anchor(self) -> Begun:
         """The baseline once more, to see whether the machine is still the same."""
         self._begin()
-        number, ends = self._anchors, self._run_ends()
+        number = self._anchors
         self._anchors += 1
-        known = self._baseline, None, number, *ends
-        return (lambda measurer: run_round(self._spec, measurer, *known)), self._end_anchor
+        seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
+        slot = Slot(Role.ANCHOR, number, repeat=number)
+        return self._under_each_workload(self._baseline, seed, slot), self._end_anchor
 
     def _end_anchor(self, runs: Sequence[StoredMeasurement] | None) -> bool:
         if runs is None:
@@ -215,13 +219,14 @@ class Tuning(Session):
         return True
 
     def _new_repeat(self, number: int) -> Begun:
-        """A trial once more."""
+        """A trial once more; its repeats are numbered from 1."""
         self._begin()
         self._repeats[number] += 1
+        repeat = self._repeats[number]
+        seed = derive_seed(self._spec.seed, Stream.REPEAT, number * _REPEATS_RESERVED + repeat)
+        slot = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
         arm = Arm(self._engine, self._observations.trials[number].config)
-        known = arm, number, self._repeats[number], *self._run_ends()
-        end = partial(self._end_repeat, number)
-        return (lambda measurer: run_round(self._spec, measurer, *known)), end
+        return self._under_each_workload(arm, seed, slot), partial(self._end_repeat, number)
 
     def _end_repeat(self, number: int, runs: Sequence[StoredMeasurement] | None) -> bool:
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
@@ -245,6 +250,13 @@ class Tuning(Session):
             few = self._budget.few_trials()
             if few and not self._observations.trials:
                 self._observer.warning(few)
+
+    def _under_each_workload(self, arm: Arm, seed: int, slot: Slot) -> Callable[[Measurer], Any]:
+        """A run of `arm` under each workload; what is stored of one cut off counts for nothing."""
+        deadline_s, until_s = self._run_ends()
+        return lambda measurer: measurer.measure_workloads(
+            arm, seed, slot, deadline_s=deadline_s, until_s=until_s
+        )
 
     def _run_ends(self) -> tuple[float, float]:
         """After how many seconds a run has failed, and when the search's time is used up."""

@@ -1,4 +1,4 @@
-"""The runs of a study's trials and anchors, and what of them is on the disk."""
+"""The runs of a study's trials, and what of them is on the disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
-from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import IntermediateReport, Outcome
 from lsmtune.search.in_memory_study import with_violations
@@ -27,37 +27,7 @@ from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 
-# Repeats of one trial that seeds are reserved for; the study file allows up to 100 (study.spec),
-# of which twice as many and one more can come, beside those that were cut off.
-_REPEATS_RESERVED = 1000
-
-
-def run_round(
-    spec: Spec,
-    measurer: Measurer,
-    arm: Arm,
-    trial: int | None,
-    number: int,
-    deadline_s: float,
-    until_s: float,
-) -> list[StoredMeasurement] | None:
-    """Repeat `number`, from 1, of a `trial`; where that is None, anchor `number`, from 0.
-
-    One run per workload, up to one that does not end well, on a seed of its own. None when it was
-    cut off: what of it is stored counts for nothing, and the next one has another number.
-
-    `deadline_s` and `until_s`: see `Measurer.measure`.
-    """
-    slot, stream, index = Slot(Role.ANCHOR, number, repeat=number), Stream.ANCHOR, number
-    if trial is not None:
-        slot = Slot(Role.TRIAL, trial, trial=trial, repeat=number)
-        stream, index = Stream.REPEAT, trial * _REPEATS_RESERVED + number
-    seed = derive_seed(spec.seed, stream, index)
-    return measurer.measure_workloads(arm, seed, slot, deadline_s=deadline_s, until_s=until_s)
-
-
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
-
 
 # Takes a step and a value; whether the pruner wants the trial to end.
 Report = Callable[[int, float], bool]
