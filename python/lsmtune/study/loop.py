@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, InterruptedByUserError
@@ -88,9 +88,14 @@ def tune(
     return result
 
 
-# What was begun: how it is run, which gives None where it was interrupted, and what is done with
-# what that gives; False where it counts for nothing.
-Begun = tuple[Callable[[Measurer], Any], Callable[[Any], bool]]
+class Begun(NamedTuple):
+    """What was begun: `run` performs it, and gives None where it was cut off.
+
+    `end` takes what that gave, and is False where it counts for nothing.
+    """
+
+    run: Callable[[Measurer], Any]
+    end: Callable[[Any], bool]
 
 
 class Tuning(Session):
@@ -143,8 +148,7 @@ class Tuning(Session):
                 begun = self._next()
                 if isinstance(begun, str):
                     return begun
-                run, end = begun
-                if not end(run(self._measurer)) and self._stop.is_set():
+                if not begun.end(begun.run(self._measurer)) and self._stop.is_set():
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
@@ -203,7 +207,7 @@ class Tuning(Session):
         self._anchors += 1
         seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
         slot = Slot(Role.ANCHOR, number, repeat=number)
-        return self._under_each_workload(self._baseline, seed, slot), self._end_anchor
+        return Begun(self._under_each_workload(self._baseline, seed, slot), self._end_anchor)
 
     def _end_anchor(self, runs: Sequence[StoredMeasurement] | None) -> bool:
         if runs is None:
@@ -226,7 +230,8 @@ class Tuning(Session):
         seed = derive_seed(self._spec.seed, Stream.REPEAT, number * _REPEATS_RESERVED + repeat)
         slot = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
         arm = Arm(self._engine, self._observations.trials[number].config)
-        return self._under_each_workload(arm, seed, slot), partial(self._end_repeat, number)
+        run = self._under_each_workload(arm, seed, slot)
+        return Begun(run, partial(self._end_repeat, number))
 
     def _end_repeat(self, number: int, runs: Sequence[StoredMeasurement] | None) -> bool:
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
@@ -264,11 +269,11 @@ class Tuning(Session):
         return budget.longest_run_s, self._measurer.clock() + budget.search_s
 
     def _new_trial(
-        self, host: str = "", tell: Callable[[Callable[[], bool]], bool] = lambda what: what()
+        self, host: str = "", call: Callable[[Callable[[], bool]], bool] = lambda report: report()
     ) -> tuple[int, Begun]:
         """A new trial on `host`, and its number.
 
-        What the pruner is told is given to `tell`, which does it and says what came of it.
+        `call` has a function called in the thread of the study, and returns what that returns.
         """
         self._begin()
         self._searcher.rejudge(self._observations.for_searcher())
@@ -277,12 +282,15 @@ class Tuning(Session):
         scale = self._observations.judgement.drift.factor(host=host)
 
         def report(step: int, value: float) -> bool:
-            return tell(lambda: self._trials.report(number, step, value * scale))
+            return call(lambda: self._trials.report(number, step, value * scale))
 
         arm = Arm(self._engine, candidate_config(self._spec, number, values))
-        known = arm, report, number, len(self._observations.trials), *self._run_ends()
-        end = partial(self._end_trial, number, values)
-        return number, ((lambda measurer: run_trial(self._spec, measurer, *known)), end)
+        index, (deadline_s, until_s) = len(self._observations.trials), self._run_ends()
+
+        def run(measurer: Measurer) -> TrialRuns | None:
+            return run_trial(self._spec, measurer, arm, report, number, index, deadline_s, until_s)
+
+        return number, Begun(run, partial(self._end_trial, number, values))
 
     def _end_trial(
         self, number: int, values: Mapping[str, OptionValue], trial: TrialRuns | None
