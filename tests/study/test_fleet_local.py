@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,7 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.study.build import parse_spec
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED
+from lsmtune.study.start import open_study
 from lsmtune.study.trials import TrialEnd
 
 
@@ -254,6 +256,31 @@ def test_a_fleet_keeps_no_time_for_tests_that_it_does_not_make(
     spec = make_spec(tmp_path, budget="{time: 1h, trials: 4}")
     result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
     assert result.counts == {"ok": 4}
+
+
+def test_a_search_that_its_time_ended_does_not_go_on_when_the_command_is_repeated(
+    tmp_path: Path,
+) -> None:
+    """On a fleet it did where the proof had left enough of the time that was kept for it."""
+    slept_s = [0.0]
+
+    class Sleeps(Recorder):
+        def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+            super().trial_finished(number, end, best=best)
+            slept_s[0] += 1800.0
+
+    def clock() -> float:
+        return time.monotonic() + slept_s[0]
+
+    spec = make_spec(tmp_path, budget="{trials: 40, time: 1h}")
+    ended, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1), Sleeps(), clock=clock)
+    assert ended.trials == 2
+    with open_study(tmp_path / "s", spec) as folder:
+        folder.measurements.set_fact(FLEET_ELAPSED, 60.0)
+    repeated, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
+    assert repeated.trials == 2
+    longer = replace(spec, budget=replace(spec.budget, time_s=7200.0, trials=4))
+    assert tuned_on(longer, tmp_path / "s", fleet_of(tmp_path, 1))[0].trials == 4
 
 
 def test_a_study_of_one_machine_does_not_go_on_in_a_fleet(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ class FleetTuning(Tuning):
         if self._stop.is_set():
             return None
         if self._reason is None:
-            self._reason = self._budget.time_ends() or None
+            self._reason = self._time_ends() or None
         if self._reason is not None:
             return None
         if (repeated := self._repeat_for(member)) is not None:

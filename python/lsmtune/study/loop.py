@@ -115,7 +115,7 @@ class Tuning(Session):
             return self._result(None, interrupted=True)
         self._announce_best()
         try:
-            reason = self._search()
+            reason = self._used_up() or self._search()
         finally:
             # How many configurations cost no run, and why. A kill loses this count alone.
             if self._refused:
@@ -134,13 +134,9 @@ class Tuning(Session):
 
     def _search(self) -> str | None:
         """Run trials until the budget ends; returns why, or None when interrupted."""
-        time_s = self._spec.budget.time_s
-        if time_s is not None and self._folder.measurements.fact(_TIME_ENDED) == time_s:
-            return "the time of the search was used up in an earlier session"
         while True:
             self._attend()
-            if reason := self._budget.time_ends():
-                self._folder.measurements.set_fact(_TIME_ENDED, self._budget.time_s)
+            if reason := self._time_ends():
                 return reason
             if self._stop.is_set():
                 return None
@@ -156,6 +152,19 @@ class Tuning(Session):
                 return None
             except InputError as error:
                 raise self._placed(error) from None
+
+    def _used_up(self) -> str:
+        """Why the search does not go on: it had the same time before, and used it up; or empty."""
+        time_s = self._spec.budget.time_s
+        is_same = time_s is not None and self._folder.measurements.fact(_TIME_ENDED) == time_s
+        return "the time of the search was used up in an earlier session" if is_same else ""
+
+    def _time_ends(self) -> str:
+        """Why no other run may begin, which later sessions keep to; empty when one may."""
+        reason = self._budget.time_ends()
+        if reason:
+            self._folder.measurements.set_fact(_TIME_ENDED, self._budget.time_s)
+        return reason
 
     def _placed(self, error: InputError) -> InputError:
         """What the Searcher refuses, with its place in the study file."""
