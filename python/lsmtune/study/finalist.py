@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
@@ -21,7 +21,8 @@ from lsmtune.experiment.run_length import (
 )
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.goal import Goal
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
 from lsmtune.proof.guards import Circumstances, judged_by_guards
@@ -133,39 +134,61 @@ def _lasts(workload: Workload) -> bool:
     return all(phase.duration_s and phase.operations_whole is None for phase in phases)
 
 
+@dataclass(frozen=True)
+class _Side:
+    """The newest run of an arm under one workload: what the length of a proof follows from.
+
+    It is `longer` times as long as a run of the baseline, and takes `growth` times as long at the
+    size of the proof. `lacking` is what `flushes_missing` says of it.
+    """
+
+    run: Measurement
+    workload: Workload
+    longer: float
+    growth: float
+    lacking: float | None
+
+    def wanted(self, goal: Goal, *, least: bool) -> float:
+        """How many times as long as a run of the baseline a steady run of the arm is."""
+        factor = steady_factor(self.run, self.workload, goal, self.lacking, least=least)
+        return self.longer * factor
+
+    def proof_s(self, factor: float) -> float:
+        """Seconds of a run of the proof that is `factor` times as long as one of the baseline."""
+        return self.growth * (self.run.elapsed_s + more_s(self.run, factor / self.longer))
+
+
 def _proof_length(
     spec: Spec, measurer: Measurer, trial: int, deadline_s: float, growth: float
 ) -> tuple[float, float, float]:
-    """How many times as long a proof's runs are; how many times the least proof the time holds.
+    """Three factors: how long runs are, how much time there is, how long is what runs measure.
 
-    Then, how many times as long is what they measure: where a rate moves, what flushes want. A run
-    of the search takes `growth` times as long there.
+    The first and the last are against a run of the baseline, the second against what the least
+    proof takes. Where a rate moves, only what flushes want is measured. A run of the search takes
+    `growth` times as long at the size of the proof.
     """
     rows = measurer.folder.measurements.all()
-    of = {Role.BASELINE: None, Role.TRIAL: trial}
-    runs = [row for row in rows if row.role in of and row.trial == of[row.role]]
+    arms = (Role.BASELINE, None), (Role.TRIAL, trial)
+    runs = [row for row in rows if (row.role, row.trial) in arms]
     runs += latest_round(rows)
     # The newest of each arm under each workload; a finalist that was not promoted has its trial.
     newest = {(r.trial, r.workload): r for r in runs if r.trial in (None, trial)}.values()
-    # Each with how long it was, against a run of the baseline, how much longer it takes now, and
-    # what its flushes lack.
     sides = [
-        (
+        _Side(
             *(row.measurement, measurer.workloads[row.workload], measurer.length_of(row.config)),
-            1.0 if row.role is Role.PROMOTION else growth,
-            flushes_missing(row.measurement, spec.goal),
+            growth=1.0 if row.role is Role.PROMOTION else growth,
+            lacking=flushes_missing(row.measurement, spec.goal),
         )
         for row in newest
     ]
-    measured = max((x * (1.0 + (few or 0.0)) for _, _, x, _, few in sides), default=1.0)
-    moving = any(has_trend(m, w, spec.goal) for m, w, *_ in sides)
+    measured = max((s.longer * (1.0 + (s.lacking or 0.0)) for s in sides), default=1.0)
+    moving = any(has_trend(side.run, side.workload, spec.goal) for side in sides)
     factor, room = 1.0, 1.0
     for least in (False, True):
-        wanted = (x * steady_factor(m, w, spec.goal, few, least=least) for m, w, x, _, few in sides)
-        factor = max(wanted, default=1.0)
+        factor = max((side.wanted(spec.goal, least=least) for side in sides), default=1.0)
         if moving and not least:  # as much again that is not measured
             factor = max(factor, TREND_FACTOR * measured)
-        runs_s = [g * (m.elapsed_s + more_s(m, factor / x)) for m, _, x, g, _ in sides]
+        runs_s = [side.proof_s(factor) for side in sides]
         room = min(
             DEADLINE_SHARE * measurer.limits.deadline_s / max([*runs_s, 1e-9]),
             deadline_s / max(pairs_kept_least(spec) * sum(runs_s), 1e-9),
