@@ -378,10 +378,9 @@ class Observations:
         trial = self._trials[number]
         self.add_trial(replace(trial, rounds=(*trial.rounds, repeated)))
 
-    def _judge_anew(self, *numbers: int) -> None:
-        for number in numbers:
-            self._judged.pop(number, None)
-            self._for_searcher.pop(number, None)
+    def _judge_anew(self, number: int) -> None:
+        self._judged.pop(number, None)
+        self._for_searcher.pop(number, None)
         self._judgement = None
 
     def set_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
@@ -416,13 +415,10 @@ class Observations:
         self._anchors_scatter = [self._scatter(group) for group in groups.values()]
         self._in_turns_scatter = [self._scatter(group) for group in in_turns.values()]
         alike = drift.alike_to(before)
-        self._judge_anew(
-            *(
-                number
-                for number, trial in self._trials.items()
-                if any(each.first > alike.get(each.host, 0) for each in trial.rounds)
-            )
-        )
+        for number, trial in self._trials.items():
+            if any(each.first > alike.get(each.host, 0) for each in trial.rounds):
+                self._judge_anew(number)
+        self._judgement = None
 
     def _scatter(self, rounds: Sequence[Round]) -> Scatter:
         return scatter_of(_logs(rounds, self._drift, self._goal))
