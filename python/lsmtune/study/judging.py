@@ -89,15 +89,14 @@ class Judgement:
         self.log_sd = log_sd
         self._goal = goal
         self._promotion = promotion
-        self.rejected = {n for n, each in promotion.values.items() if each is None}
-        known = {n: each for n, each in self.trials.items() if each.value is not None}
+        larger = promotion.values
+        self.rejected = {n for n, value in larger.items() if value is None}
+        self._values = {n: t.value for n, t in self.trials.items() if t.value is not None}
         # One that was promoted may break what is asked by now, or have failed when run again.
-        values = promotion.values
-        self._promoted = {n: v for n, v in values.items() if v is not None and n in known}
-        self._values = {number: each.value or 0.0 for number, each in known.items()}
+        self._promoted = {n: v for n, v in larger.items() if v is not None and n in self._values}
         self._sign = _sign(goal)
-        standings = {n: each.standing for n, each in known.items() if each.standing is not None}
-        self._in_logs = len(standings) == len(known)
+        standings = {n: t.standing for n, t in self.trials.items() if t.standing is not None}
+        self._in_logs = len(standings) == len(self._values)
         self._race = Race(standings if self._in_logs else {}, log_sd)
 
     @cached_property
