@@ -294,9 +294,9 @@ def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
     assert seen.anchor_due(10, 1.0)
     assert not seen.anchor_due(0, 1.0)
     assert not seen.anchor_due(10, 2.0), "two seconds are more than 15 % of twelve"
-    seen.set_anchors([failed_anchor(0, wall_s=1.0)])
+    seen.set_baseline_rows([failed_anchor(0, wall_s=1.0)])
     assert not seen.anchor_due(10, 1.0)
-    seen.set_anchors([failed_anchor(11, wall_s=0.0)])
+    seen.set_baseline_rows([failed_anchor(11, wall_s=0.0)])
     assert not seen.anchor_due(10, 1.0)
 
 
@@ -307,9 +307,9 @@ def test_an_anchor_that_a_kill_cut_off_is_due_as_before() -> None:
         seen.add_trial(trial(number, ok(number + 1, 5.0)))
     row = failed_anchor(11, wall_s=0.0)
     half = replace(row, measurement=replace(row.measurement, outcome=Outcome.OK))
-    seen.set_anchors([half])
+    seen.set_baseline_rows([half])
     assert seen.anchor_due(10, 1.0)
-    seen.set_anchors([half, replace(half, id=12, workload=1)])
+    seen.set_baseline_rows([half, replace(half, id=12, workload=1)])
     assert not seen.anchor_due(10, 1.0)
 
 

@@ -382,10 +382,10 @@ class Observations:
         self._for_searcher.pop(number, None)
         self._judgement = None
 
-    def set_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
-        """The series of anchors, and when and how long the baseline ran: `rows` in their order.
+    def set_baseline_rows(self, rows: Sequence[StoredMeasurement]) -> None:
+        """Take over all runs of the baseline, in the order in which they were stored.
 
-        An anchor that was cut off before its last workload is none, and is due as before.
+        An anchor that was cut off before its last workload does not count, and is due as before.
         """
         self._last_attempt, self._anchors_s = {}, {}
         last = len(self._goal.shares) - 1

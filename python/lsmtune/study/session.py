@@ -190,7 +190,7 @@ class Session:
         last_id = max((row.id for row in known), default=0)
         new = [row for role in OF_BASELINE for row in store.of(role, last_id)]
         rows = self._of_baseline = sorted([*known, *new], key=lambda row: row.id)
-        self._observations.set_anchors(rows)
+        self._observations.set_baseline_rows(rows)
         begun = (row.repeat + 1 for row in rows if row.role is Role.ANCHOR)
         self._anchors = max([self._anchors, *begun])
         return rows
