@@ -256,7 +256,7 @@ class FleetTuning(Tuning):
                 return
             member.ready = True
             member.measurer.lengths = self._measurer.lengths = self._lengths()
-            self._feasibility = Feasibility(self._spec, self._remember_anchors())
+            self._feasibility = Feasibility(self._spec, self._remember_baseline())
 
         return Step(work, ended, fatal=first)
 

@@ -221,7 +221,7 @@ class Tuning(Session):
     def _end_anchor(self, runs: Sequence[StoredMeasurement] | None) -> bool:
         if runs is None:
             return False
-        self._remember_anchors()
+        self._remember_baseline()
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {runs[-1].repeat}, a baseline run, ended {ended}")

@@ -156,7 +156,7 @@ class Session:
         runs = trial_runs(rows)
         self._repeats = Counter({n: max(t.repeats, default=0) for n, t in runs.items()})
         self._folder.note_origin(spec.path)
-        self._remember_anchors()
+        self._remember_baseline()
         believed = stored_beliefs(self._folder.measurements)
         self._observations.promote(promotion_of(rows, spec, believed))
         for trial in runs.values():
@@ -184,12 +184,12 @@ class Session:
         if rounds is not None:
             self._observations.add_trial(rounds)
 
-    def _remember_anchors(self) -> Sequence[StoredMeasurement]:
-        """The whole series of anchors: all its rows."""
-        store, known = self._folder.measurements, self._of_baseline
-        last_id = max((row.id for row in known), default=0)
-        new = [row for role in OF_BASELINE for row in store.of(role, last_id)]
-        rows = self._of_baseline = sorted([*known, *new], key=lambda row: row.id)
+    def _remember_baseline(self) -> Sequence[StoredMeasurement]:
+        """All runs of the baseline, anchors among them, in the order in which they were stored."""
+        rows = self._of_baseline
+        last_id = rows[-1].id if rows else 0
+        new = [row for role in OF_BASELINE for row in self._folder.measurements.of(role, last_id)]
+        rows += sorted(new, key=lambda row: row.id)
         self._observations.set_baseline_rows(rows)
         begun = (row.repeat + 1 for row in rows if row.role is Role.ANCHOR)
         self._anchors = max([self._anchors, *begun])
@@ -208,7 +208,7 @@ class Session:
         searched = bool(self._observations.trials)
         if self._baseline_on(self._measurer, settle, searched=searched) is None:
             return False
-        self._feasibility = Feasibility(self._spec, self._remember_anchors())
+        self._feasibility = Feasibility(self._spec, self._remember_baseline())
         return not self._stop.is_set()
 
     def _baseline_on(
