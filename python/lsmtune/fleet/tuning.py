@@ -41,6 +41,7 @@ from lsmtune.study.judging import JudgedTrial, Promotion
 from lsmtune.study.loop import Begun, Tuning
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS
+from lsmtune.study.size import lengths
 from lsmtune.study.start import is_baseline, stored_baseline
 
 # The stored fact: how many pairs each host has, by finalist and `proof.pairs`.
@@ -255,7 +256,7 @@ class FleetTuning(Tuning):
             if baseline is None:
                 return
             member.ready = True
-            member.measurer.lengths = self._measurer.lengths = self._lengths()
+            member.measurer.lengths = self._measurer.lengths = lengths(self._spec, self._size)
             self._feasibility = Feasibility(self._spec, self._remember_baseline())
 
         return Step(work, ended, fatal=first)

@@ -15,7 +15,7 @@ from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import OF_BASELINE, MeasurementStore, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.survival import UNTESTED, Survival
@@ -227,16 +227,13 @@ class Session:
         if baseline is None:
             return None
         settle(baseline)
-        measurer.lengths = self._lengths()
+        measurer.lengths = size.lengths(self._spec, self._size)
         calibrate_study(
             *(self._spec, self._baseline, measurer),
             round_s=sum(row.wall_s for row in baseline),
             searched=searched,
         )
         return baseline
-
-    def _lengths(self) -> Callable[[Config], float] | None:
-        return size.lengths(self._spec, self._size)
 
     def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
         """How long and how large the runs are, by those of the baseline. Raises ResizedError."""
