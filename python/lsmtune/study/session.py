@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, InterruptedByUserError, LsmtuneError
@@ -122,7 +121,8 @@ class Session:
         if self._stop.is_set():  # where nearly all is refused, an ask can take minutes
             raise InterruptedByUserError("stopped")
         refusal = self._feasibility.refusal(values) or self._too_long(values)
-        self._refused.update([refusal] if refusal else [])
+        if refusal:
+            self._refused[refusal] += 1
         return refusal
 
     def _too_long(self, values: Mapping[str, OptionValue]) -> str:
@@ -283,13 +283,15 @@ class Session:
     def _result(
         self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
     ) -> TuneResult:
-        judgement, of_best = self._observations.judgement, dict[str, Any]()
+        judgement = self._observations.judgement
+        best = judgement.best_trial
+        best_values = None if best is None else best.end.values
         labels = [objective.label for objective in self._spec.goal.objectives]
-        if (best := judgement.best_trial) is not None:
-            of_best = {"best": best.config, "best_trial": best.number, "best_value": best.value}
-            of_best["best_values"] = dict(zip(labels, best.end.values or (), strict=False))
         return TuneResult(
-            **of_best,
+            best=None if best is None else best.config,
+            best_trial=None if best is None else best.number,
+            best_value=None if best is None else best.value,
+            best_values=dict(zip(labels, best_values or (), strict=False)),
             baseline=self._baseline.config,
             baseline_value=self._baseline_value,
             baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),
