@@ -211,7 +211,7 @@ class Tuning(Session):
 
     def _new_anchor(self) -> Begun:
         """The baseline once more, to see whether the machine is still the same."""
-        self._begin()
+        self._begin_search()
         number = self._anchors
         self._anchors += 1
         seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
@@ -233,7 +233,7 @@ class Tuning(Session):
 
     def _new_repeat(self, number: int) -> Begun:
         """A trial once more; its repeats are numbered from 1."""
-        self._begin()
+        self._begin_search()
         self._repeats[number] += 1
         repeat = self._repeats[number]
         seed = derive_seed(self._spec.seed, Stream.REPEAT, number * _REPEATS_RESERVED + repeat)
@@ -254,7 +254,7 @@ class Tuning(Session):
         self._announce_best()
         return True
 
-    def _begin(self) -> None:
+    def _begin_search(self) -> None:
         """Before the first run of this session's search."""
         if not self._search_begun:
             # A verdict of an earlier session says nothing about what is searched from here on.
@@ -284,7 +284,7 @@ class Tuning(Session):
 
         `call` has a function called in the thread of the study, and returns what that returns.
         """
-        self._begin()
+        self._begin_search()
         self._searcher.rejudge(self._observations.for_searcher())
         number, values = self._trials.ask()
         # As if the machine were as fast as it was in the beginning.
