@@ -173,17 +173,15 @@ class Tuning(Session):
         return InputError(place_of(self._spec, CONSTRAINTS), CONSTRAINTS, why=error.why)
 
     def _attend(self) -> None:
-        """Do what other programs ask for, with the time that the proof of the best trial takes."""
-        asked, judgement = self._live.attend(self._excuse), self._observations.judgement
-        best = judgement.best_trial
-        to_prove = not nothing_to_prove(self._spec, judgement)
-        longer_s = 0.0
+        """Do what other programs ask for, and keep the time that the proof of the best takes."""
+        asked = self._live.attend(self._excuse)
+        self._trials.queue(points_by_hand(self._spec, self._feasibility, self._observer, asked.add))
+        judgement, longer_s = self._observations.judgement, 0.0
+        best, to_prove = judgement.best_trial, not nothing_to_prove(self._spec, judgement)
         if best is not None and to_prove:
             longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.began.run_s
-        now = replace(self._whole_budget, time_s=asked.time_s, trials=asked.trials)
-        self._whole_budget = replace(now, to_prove=to_prove, longer_s=longer_s)
-        points = points_by_hand(self._spec, self._feasibility, self._observer, asked.add)
-        self._trials.queue(points)
+        budget = replace(self._whole_budget, time_s=asked.time_s, trials=asked.trials)
+        self._whole_budget = replace(budget, to_prove=to_prove, longer_s=longer_s)
 
     def _excuse(self, seconds: float) -> None:
         """Time that the study waited for its user costs it nothing."""
