@@ -325,22 +325,7 @@ class Tuning(Session):
         """The verdict on the best trial, and what it survives; None when interrupted."""
         spec, promotion = self._spec, None
         if self._size.grows:
-            searched, rows = self._observations.judgement, self._folder.measurements.all()
-            self._searcher.rejudge(self._observations.for_searcher())
-            believed = believed_there(searched.believed(self._searcher.expected()), self._size)
-            ranked = searched.ranked(believed)
-            left_s = self._budget.proof_s
-            promotion = self._promoted(
-                lambda measurer, host: promote(
-                    *(spec, self._baseline, [searched.trials[n] for n in ranked]),
-                    self._at_proof(measurer),
-                    rows=rows,
-                    believed=believed,
-                    host=host,
-                    run_s=self._size.proof_factor * self._baseline_wall_s,
-                    deadline_s=left_s,
-                )
-            )
+            promotion = self._promotion()
             if promotion is None:
                 return None
             self._observations.promote(promotion)
@@ -356,6 +341,26 @@ class Tuning(Session):
             proved_scale=measurer.scale,
         )
         return self._proved(best, measurer, notes, left_s)
+
+    def _promotion(self) -> Promotion | None:
+        """What the best trials come to at the size of the proof; None when interrupted."""
+        searched, rows = self._observations.judgement, self._folder.measurements.all()
+        self._searcher.rejudge(self._observations.for_searcher())
+        believed = believed_there(searched.believed(self._searcher.expected()), self._size)
+        best_first = [searched.trials[number] for number in searched.ranked(believed)]
+        left_s = self._budget.proof_s
+
+        def work(measurer: Measurer, host: str) -> Promotion | None:
+            return promote(
+                *(self._spec, self._baseline, best_first, self._at_proof(measurer)),
+                rows=rows,
+                believed=believed,
+                host=host,
+                run_s=self._size.proof_factor * self._baseline_wall_s,
+                deadline_s=left_s,
+            )
+
+        return self._promoted(work)
 
     def _at_proof(
         self, measurer: Measurer, finalist: int | None = None, left_s: float = math.inf
