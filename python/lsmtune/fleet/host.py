@@ -33,7 +33,7 @@ from lsmtune.model.request import PairMethod, RunRequest
 SILENCE_S = 30.0
 # So long may it take to end a run that was cancelled.
 CANCEL_S = 15.0
-_PASSING = "load average at the start"
+_OF_THE_MOMENT = "load average at the start"
 _PURPOSE = "fleet"
 _LOCK = "slot.lock"
 # A worker that was killed lets its lock go at once; its driver ends by itself within 0.3 s.
@@ -141,7 +141,7 @@ def host_facts(engine: EngineIdentity, runner: Runner, directory: Path) -> HostF
         software["library"] = file_sha256(library)
         beside = snappy_beside(library)
         software["Snappy"] = file_sha256(beside) if beside else "its own"
-    hardware = {name: v for name, v in machine_facts(directory).items() if name != _PASSING}
+    hardware = {name: v for name, v in machine_facts(directory).items() if name != _OF_THE_MOMENT}
     return HostFacts(software, hardware)
 
 
@@ -194,8 +194,8 @@ class Worker:
         self._runner = runner
         self._caches: dict[int, DatabaseCache] = {}
         self._token = -1
-        self._cancelled = (-1, -1)  # the last Work that was: its token and its number
-        self._work = (-1, -1, threading.Event())  # what is performed, and what ends it
+        self._cancelled = (-1, -1)  # token and number of the last Work that was
+        self._work = ((-1, -1), threading.Event())  # those of the Work at hand, and what ends it
         self._messages: deque[Message] = deque(maxlen=_MESSAGES_MAX)
         self._notes = _Notes(self._messages)
 
@@ -209,22 +209,21 @@ class Worker:
             raise HostLostError(f"lease {token} ended: this host works for lease {self._token}")
         self._token = token
         cancel = threading.Event()
-        self._work = token, work.number, cancel
+        self._work = ((token, work.number), cancel)
         if (token, work.number) <= self._cancelled:
             cancel.set()
         self._messages.clear()
+        runs = self._directory / "runs"
+        runs.mkdir(exist_ok=True)
         with ExitStack() as stack:
             requests = []
             for request in work.requests:
-                runs = self._directory / "runs"
-                runs.mkdir(exist_ok=True)
                 directory = stack.enter_context(run_directory(runs))
                 own = replace(request, directory=directory)
                 requests.append(self._prepared(own, work.databases_bytes, cancel))
-            measured: Sequence[Measurement]
             if work.method is None:
-                run = (requests[0], self._messages.append, cancel)
-                measured = [self._runner.run(*run)]
+                run = self._runner.run(requests[0], self._messages.append, cancel)
+                measured: Sequence[Measurement] = [run]
             elif isinstance(self._runner, NativeRunner):
                 first, second = requests
                 measured = run_pair(self._runner, first, second, work.method, cancel=cancel)
@@ -244,9 +243,9 @@ class Worker:
     def cancel(self, token: int, number: int) -> None:
         """End the Work of `token` up to this number, now or when it begins; none after it."""
         self._cancelled = max(self._cancelled, (token, number))
-        *work, cancel = self._work
-        if tuple(work) <= self._cancelled:
-            cancel.set()
+        work, ends = self._work
+        if work <= self._cancelled:
+            ends.set()
 
     def close(self) -> None:
         """Let the next worker in."""
