@@ -42,16 +42,6 @@ _RESERVED = 1000  # tokens at once, so that a lease costs no transaction of its 
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The step that a member did is over: with a result, or with an error."""
-
-    member: Member
-    step: Step
-    result: Any = None
-    error: BaseException | None = None
-
-
-@dataclass(frozen=True)
 class Step:
     """Something for one host to do: `work` in the thread of the host, all else in the head's.
 
@@ -82,6 +72,16 @@ class Member:
     def name(self) -> str:
         """The host's."""
         return self.host.name
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The step that a member did is over: with a result, or with an error."""
+
+    member: Member
+    step: Step
+    result: Any = None
+    error: BaseException | None = None
 
 
 class Leases:
@@ -288,7 +288,7 @@ class HostRunner:
     member: Member
     databases_bytes: int
     warn: Callable[[str], None]
-    works: int = 0
+    works: int = 0  # the number of the last Work
 
     def run(
         self,
