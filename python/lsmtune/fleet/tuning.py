@@ -81,7 +81,7 @@ class FleetTuning(Tuning):
         self._looked_s = -math.inf
         self._running: dict[int, Member] = {}  # trials
         self._reason: str | None = None
-        self._lost_note = False
+        self._is_waiting = False
 
     def _refuse_other_kind(self) -> None:
         store = self._folder.measurements
@@ -135,9 +135,9 @@ class FleetTuning(Tuning):
             except HostLostError as error:
                 host.give_up()
                 self._observer.warning(f"{host.name}: {error}")
-        if not self._members and not self._lost_note:
+        if not self._members and not self._is_waiting:
             self._observer.warning("no host has a free slot: waiting for one")
-        self._lost_note = not self._members
+        self._is_waiting = not self._members
 
     def _join(self, host: Host) -> None:
         store = self._folder.measurements
@@ -147,16 +147,14 @@ class FleetTuning(Tuning):
         facts, reference = host.facts(self._engine), self._parts.reference
         if why := refusal(facts, reference):
             raise HostLostError(why)
-        if host.name not in known and len(known) >= HOSTS_MAX:
-            raise HostLostError(f"a study has at most {HOSTS_MAX} hosts")
-        first = next(iter(known.values()), None)
         if host.name not in known:
+            if len(known) >= HOSTS_MAX:
+                raise HostLostError(f"a study has at most {HOSTS_MAX} hosts")
             known[host.name] = {"index": len(known), **encode(facts)}
             store.set_fact(FLEET_HOSTS, known)
-        if first is not None:
-            other = differences(facts, HostFacts(first["software"], first["hardware"]))
-            if other:
-                self._observer.warning(f"{host.name} {other}")
+        first = next(iter(known.values()))
+        if other := differences(facts, HostFacts(first["software"], first["hardware"])):
+            self._observer.warning(f"{host.name} {other}")
         self._members.append(self._member(host, int(known[host.name]["index"])))
 
     def _member(self, host: Host, index: int) -> Member:
