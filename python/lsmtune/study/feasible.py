@@ -164,9 +164,9 @@ class Feasibility:
         # Under a workload where most runs of the baseline flush too seldom, a trial's may, too.
         # Where the proof alone can have longer runs, it has them for what a trial lacks.
         later = one_length(spec) and all(can_last(each.workload) for each in spec.workloads)
-        own = spec.command is None and not spec.burst and not later
+        asks = spec.command is None and not spec.burst and not later
         short = [[bool(flushes_missing(run, spec.goal)) for run in each] for each in runs]
-        self._flushes_count = [own and bool(s) and 2 * sum(s) <= len(s) for s in short]
+        self._asks_for_flushes = [asks and bool(s) and 2 * sum(s) <= len(s) for s in short]
 
     def on(self, host: str) -> Feasibility:
         """The same for runs on one host of a fleet: guards compare with its own baseline alone."""
@@ -214,9 +214,9 @@ class Feasibility:
         asked = [*self._after, *self._spec.pick_where]
         check_observed(asked, self.circumstances(options), runs)
         amounts = self.on(runs[0].host).violations(options, runs)
-        broken = [text for text, by in amounts.items() if by > 0]
+        broken = [f"breaks {text}" for text, by in amounts.items() if by > 0]
         refusal = self.refusal(options)
-        return [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]
+        return [refusal, *broken] if refusal else broken
 
     def violations(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
@@ -230,11 +230,11 @@ class Feasibility:
         after = [*self._after, *self._spec.guards]
         broken = violations(after, self.circumstances(options), runs, self._baseline)
         held = {text: by - self._noise.get(text, 0.0) for text, by in broken.items()}
-        judged = zip(runs, self._flushes_count, strict=True)
-        missing = [flushes_missing(run, self._spec.goal) for run, count in judged if count]
-        counted = [share for share in missing if share is not None]
-        if counted:
-            held[FLUSHES] = max(counted)
+        judged = zip(runs, self._asks_for_flushes, strict=True)
+        missing = [flushes_missing(run, self._spec.goal) for run, asked in judged if asked]
+        known = [share for share in missing if share is not None]
+        if known:
+            held[FLUSHES] = max(known)
         return held
 
     def log_odds(self, broken: Mapping[str, float]) -> float:
