@@ -207,12 +207,12 @@ def points_by_hand(
     points = []
     for options in wanted:
         point = spec.space.point_of({**spec.baseline.options, **options}, spec.defaults)
-        known = options if point is None else point
-        left = [n for n, v in options.items() if n not in known and spec.fixed.get(n) != v]
-        if left:
+        if point is None:
+            refusal = "is outside the space"
+        elif left := [n for n, v in options.items() if n not in point and spec.fixed.get(n) != v]:
             refusal = f"is outside the space, which has no active parameter {', '.join(left)},"
         else:
-            refusal = "is outside the space" if point is None else feasibility.refusal(point)
+            refusal = feasibility.refusal(point)
         if point is None or refusal:
             named = ", ".join(f"{name}={option_text(value)}" for name, value in options.items())
             observer.warning(f"{named} {refusal} and is not tried")
