@@ -252,6 +252,7 @@ def _amplification_guard(spec: Spec) -> AmplificationGuard | None:
         others = guard.option_names or guard.fact_names
         if guard.baseline_names != only or guard.metric_names != only or others:
             continue
+        # The largest ratio that holds, by bisection: a constraint may be any expression.
         known = {f"{BASELINE}.{_AMPLIFICATION}": 1.0}
         low, high = 1.0, _RATIO_MAX
         if not guard.holds({**known, _AMPLIFICATION: low}):
