@@ -34,7 +34,7 @@ from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.build_goal import (
     PROGRAM,
     Workloads,
-    check_constraints_told,
+    check_program_observes,
     engine_of,
     make_command,
     make_goal,
@@ -212,7 +212,7 @@ def _constraints(
         placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
         # Its value in the middle of a study may be none, too: that is told with the file.
         made = make_constraints(placed, engine, space, configs, metrics, FACTS, source)
-        check_constraints_told(study, made, field, workloads)
+        check_program_observes(study, made, field, workloads)
         return made
 
     made = list(of_field(study.constraints, "constraints"))

@@ -66,7 +66,7 @@ def make_program(
         return None
     # A program that people trust is told what to do in its own words, and read in them.
     for name in ("command", "environment", "parameters_file", "metrics", "results"):
-        if getattr(runner, name) and getattr(runner, name) != ResultsModel():
+        if getattr(runner, name) != getattr(RunnerModel(), name):
             raise FieldError(f"runner.{name}", why="stands beside program")
     info, engine = by_name(PROGRAMS, runner.program, "", "runner.program"), engine_of(study)
     if engine not in info.engines:
@@ -101,7 +101,7 @@ def path_from(study: Path, named: str, field: str, allowed: str) -> Path:
         raise FieldError(field, found=named, allowed=allowed) from None
 
 
-def check_constraints_told(
+def check_program_observes(
     study: StudyModel, constraints: Sequence[Constraint], field: str, workloads: Workloads
 ) -> None:
     """Raises InputError for a constraint of `field` on a metric that the program cannot tell.
@@ -130,7 +130,8 @@ def reported_metrics(study: StudyModel) -> tuple[str, ...]:
         return ()
     results = runner.results
     pointers = results.json_pointer.pointers if results.json_pointer is not None else {}
-    named = [o.metric for o in study.objectives or ([study.objective] if study.objective else [])]
+    objectives = study.objectives if study.objective is None else [study.objective]
+    named = [objective.metric for objective in objectives]
     return tuple(dict.fromkeys([*named, *runner.metrics, *results.regex, *pointers]))
 
 
