@@ -271,9 +271,9 @@ def make_pruner_spec(
     goal: Goal,
     workloads: Sequence[WeightedWorkload],
     engine: str,
-    sampler: str = "",
+    sampler: str,
     *,
-    program: bool = False,
+    program: bool,
 ) -> PrunerSpec | None:
     """The pruner, None for `none`. Raises `InputError` for settings and rungs that do not fit.
 
@@ -287,21 +287,34 @@ def make_pruner_spec(
             return None
         model = PrunerModel(name=FAR_BEHIND.name)
     if model.name == "none":
-        stated = [*model.settings, *(["rungs"] if model.rungs != RungsModel() else [])]
+        stated = list(model.settings)
+        if model.rungs != RungsModel():
+            stated.append("rungs")
         if stated:
             why = "has no effect: nothing is pruned"
             raise FieldError(f"pruner.{stated[0]}", why=why, allowed="a pruner's name")
         return None
     settings = check_pruner_settings(model.name, model.settings, "", "pruner")
     check_pruner(model.name, goal.directions, "", "pruner")
-    plain = PRUNERS[model.name].plain_rates
-    if model.rungs.num is not None:
-        if plain:
-            why = f"has no effect: {model.name} looks at time within a run"
-            raise FieldError("pruner.rungs.num", why=why, allowed="every, or no rungs")
-        return PrunerSpec(
-            model.name, settings, _data_rungs(model.rungs, model.rungs.num, workloads)
-        )
+    rungs: TimeRungs | DataRungs
+    if model.rungs.num is None:
+        rungs = _time_rungs(model, goal, workloads, engine, program=program)
+    elif PRUNERS[model.name].plain_rates:
+        why = f"has no effect: {model.name} looks at time within a run"
+        raise FieldError("pruner.rungs.num", why=why, allowed="every, or no rungs")
+    else:
+        rungs = _data_rungs(model.rungs, workloads)
+    return PrunerSpec(model.name, settings, rungs)
+
+
+def _time_rungs(
+    model: PrunerModel,
+    goal: Goal,
+    workloads: Sequence[WeightedWorkload],
+    engine: str,
+    *,
+    program: bool,
+) -> TimeRungs:
     field, every_s, metric = "pruner.rungs", model.rungs.every, goal.objectives[0].metric
     if model.rungs.deadlines:
         why = "has no effect without num"
@@ -316,19 +329,17 @@ def make_pruner_spec(
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
         raise FieldError(field, why=why, allowed="num: a list of sizes")
     phase = goal.objectives[0].phase_in(workloads[0].workload)
+    plain = PRUNERS[model.name].plain_rates
     charged = not program and not plain and metric == SUSTAINED and phase.writes
     if charged and engine == "leveldb":
         why = f"leveldb does not tell what is left to compact, which {metric} charges"
         allowed = f"num: a list of sizes, or the objective {BURST}"
         raise FieldError(field, why=why, allowed=allowed)
-    rungs = TimeRungs(DEFAULT_EVERY_S if every_s is None else every_s, phase.name, charged)
-    return PrunerSpec(model.name, settings, rungs)
+    return TimeRungs(DEFAULT_EVERY_S if every_s is None else every_s, phase.name, charged)
 
 
-def _data_rungs(
-    model: RungsModel, num: Sequence[int], workloads: Sequence[WeightedWorkload]
-) -> DataRungs:
-    field = "pruner.rungs.num"
+def _data_rungs(model: RungsModel, workloads: Sequence[WeightedWorkload]) -> DataRungs:
+    field, num = "pruner.rungs.num", model.num or []
     if model.every is not None:
         allowed = "every, or num with deadlines"
         raise FieldError("pruner.rungs.every", why="stands beside num", allowed=allowed)
