@@ -118,19 +118,22 @@ class Search:
         folder: str | Path | None = None,
     ) -> None:
         given = {
-            **{"space": space, "seed": seed, "direction": direction, "metrics": metrics},
+            "space": space,
             "sampler": {"name": sampler} if isinstance(sampler, str) else sampler,
             "pruner": {"name": pruner} if isinstance(pruner, str) else pruner,
-            **{"constraints": constraints, "start": start},
+            "seed": seed,
+            "direction": direction,
+            "constraints": constraints,
+            "metrics": metrics,
+            "start": start,
         }
-        self._arguments = read_arguments(given)
-        arguments, ways = self._arguments, self._arguments.directions
+        arguments = self._arguments = read_arguments(given)
         self._searcher = Searcher(
             arguments.space,
             arguments.sampler.name,
             arguments.sampler.settings,
             arguments.seed,
-            ways,
+            arguments.directions,
             accepts=arguments.refusal,
             pruner=arguments.pruner,
         )
@@ -142,7 +145,7 @@ class Search:
             self._folder = StudyFolder.create_or_resume(
                 *(Path(folder), arguments.comparable_parts()),
                 text=arguments.text,
-                directions=ways,
+                directions=arguments.directions,
             )
         self._trials = Trials(self._folder, arguments.space, self._searcher, "use another folder")
         try:
@@ -252,14 +255,13 @@ class Search:
 
     def _of(self, trial: Trial) -> _Running:
         self._refuse_closed()
+        allowed = "what ask gave"
         if not isinstance(trial, Trial) or trial._search is not self:
             why = "is no trial of this search"
-            raise InputError("trial", found=trial, why=why, allowed="what ask gave")
+            raise InputError("trial", found=trial, why=why, allowed=allowed)
         running = self._running.get(trial.number)
         if running is None:
-            raise InputError(
-                "trial", found=trial.number, why="does not run", allowed="what ask gave"
-            )
+            raise InputError("trial", found=trial.number, why="does not run", allowed=allowed)
         return running
 
     def _refuse_closed(self) -> None:
