@@ -158,16 +158,12 @@ class SpaceModel(StrictModel):
     ) -> dict[str, Any]:
         """As the file has it: parameters beside `use` and `without`, or names alone."""
         schema = handler.resolve_ref_schema(handler(core))
-        schema["additionalProperties"] = schema["properties"].pop("parameters")[
-            "additionalProperties"
-        ]
-        names = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+        fields = schema["properties"]
+        schema["additionalProperties"] = fields.pop("parameters")["additionalProperties"]
+        names = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
         for name in ("use", "without"):
-            schema["properties"][name] = {
-                **names,
-                "description": schema["properties"][name]["description"],
-            }
-        return {"anyOf": [*names["anyOf"], schema]}
+            fields[name] = {"anyOf": names, "description": fields[name]["description"]}
+        return {"anyOf": [*names, schema]}
 
 
 SpaceFields = Annotated[SpaceModel, BeforeValidator(space_parts)]
