@@ -42,8 +42,8 @@ class SamplerSpec:
 class TimeRungs:
     """Rungs in time: what a run has come to after every `every_s` seconds of its `phase`.
 
-    That is the one that the objective looks at. `charged`: the objective charges the drain, and so
-    do the rungs: the compactions that are due.
+    The objective looks at that phase. `charged`: as the objective charges the drain, each rung
+    charges the compactions that are due.
     """
 
     every_s: float
@@ -145,10 +145,7 @@ class ProofSpec:
 
 @dataclass(frozen=True)
 class NoiseSpec:
-    """What is done about the noise of the machine.
-
-    An anchor is a run of the baseline.
-    """
+    """What is done about the noise of the machine. An anchor is a run of the baseline."""
 
     __pydantic_config__ = STRICT
 
