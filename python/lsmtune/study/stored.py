@@ -129,8 +129,9 @@ def rung_workloads(rungs: DataRungs, workload: Workload) -> tuple[Workload, ...]
 
     Of several workloads that became longer, some may have other numbers of keys than the last rung.
     """
-    shares = (num / rungs.num[-1] for num in rungs.num[:-1])
-    return (*(smaller(workload, max(1, round(workload.num * s))) for s in shares), workload)
+    shares = [num / rungs.num[-1] for num in rungs.num[:-1]]
+    fewer = [smaller(workload, max(1, round(workload.num * share))) for share in shares]
+    return (*fewer, workload)
 
 
 # --- What the stored runs of a study say of its trials: pure functions of rows.
@@ -244,16 +245,16 @@ def round_of(
     runs: Sequence[StoredMeasurement],
     spec: Spec,
     feasibility: Feasibility,
-    smaller: Sequence[StoredMeasurement] = (),
+    rungs: Sequence[StoredMeasurement] = (),
 ) -> Round | None:
     """What runs of one configuration under each workload came to; None while some are missing.
 
-    The `smaller` ones were before them.
+    The smaller runs of its `rungs` were before them.
     """
-    every = [*smaller, *runs]
-    failed = outcome_of([run.measurement for run in every])
-    if failed is not Outcome.OK:
-        return replace(_round(every, failed), reached=reached_by(every[-1].measurement, spec))
+    every = [*rungs, *runs]
+    outcome = outcome_of([run.measurement for run in every])
+    if outcome is not Outcome.OK:
+        return replace(_round(every, outcome), reached=reached_by(every[-1].measurement, spec))
     if len(runs) < len(spec.workloads):
         return None
     measurements = [run.measurement for run in runs]
@@ -284,15 +285,16 @@ def reached_by(measurement: Measurement, spec: Spec) -> float | None:
     It does for the rate of a phase of a single workload that is a number of operations. A run that
     performed none of them hangs: that is no rate, and would leave no model its logarithms.
     """
-    phase, steps = spec.objective.phase_in(spec.workload), measurement.intervals_unfinished
     alone = len(spec.workloads) == 1 and not spec.goal.several
-    was_in = measurement.phase_unfinished == phase.name
-    if measurement.outcome is not Outcome.TIMEOUT or not (steps and alone and was_in):
+    steps = measurement.intervals_unfinished
+    if measurement.outcome is not Outcome.TIMEOUT or not alone or not steps:
         return None
-    counted = spec.objective.metric in (BURST, SUSTAINED) and phase.duration_s is None
-    ended = steps[-1]
-    moved = ended.operations_total > 0 and ended.elapsed_s > 0
-    return ended.operations_total / ended.elapsed_s if counted and moved else None
+    phase, last = spec.objective.phase_in(spec.workload), steps[-1]
+    was_in = measurement.phase_unfinished == phase.name and phase.duration_s is None
+    if not was_in or spec.objective.metric not in (BURST, SUSTAINED):
+        return None
+    moved = last.operations_total > 0 and last.elapsed_s > 0
+    return last.operations_total / last.elapsed_s if moved else None
 
 
 def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
