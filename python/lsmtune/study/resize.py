@@ -58,10 +58,25 @@ _PROMOTION_RUNS = RESERVE_FACTOR * (1 + PROMOTED_MAX)
 _DIFFERS = 1.4
 # Of a run of a model, durations take half at most: still less data would save little of its time.
 _LASTING_SHARE = 0.5
+# How many times as long as stated runs become at most, and in how many steps.
 _LONGEST, _TRIES = 1000.0, 4
 # A run of a trial is at most so many times as long as one of the baseline: what a search takes for
 # one configuration, it has not for others.
 _TRIAL_LONGEST = 4.0
+# What the user is told, with what stands in for `{}`.
+_TOO_SHORT = (
+    "{} times as long, they would, for which {}; nothing can be proved better so: begin anew "
+    "(--dir DIR) with {}smaller memtables, or burst: true, which asks what a burst gains"
+)
+_CAPPED = (
+    f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
+    "a larger workload, ",
+)
+_NOT_TIME = "limits.deadline, or the durations of phases, do"
+_MODEL = (
+    "{} not hold a search at the target: it searches a model with {:.2g} of the data, memtables, "
+    "caches and memory, and proves at {:.2g}"
+)
 
 
 class ResizedError(Exception):
@@ -118,7 +133,8 @@ def resized(
     capped = bool(why) and (max(longer) > _LONGEST or size.tries >= _TRIES)
     if capped or wanted is None:
         new = replace(size, settled=True)
-        text = _TOO_SHORT.format(times, *(_CAPPED if capped else needed.lacking()))
+        why_not, what_would = _CAPPED if capped else needed.lacking()
+        text = _TOO_SHORT.format(times, why_not, what_would)
     else:
         new = needed.with_lengths(
             replace(
@@ -161,21 +177,6 @@ def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
     return needed.with_lengths(replace(size, settled=True)), text
 
 
-_TOO_SHORT = (
-    "{} times as long, they would, for which {}; nothing can be proved better so: begin anew "
-    "(--dir DIR) with {}smaller memtables, or burst: true, which asks what a burst gains"
-)
-_CAPPED = (
-    f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
-    "a larger workload, ",
-)
-_NOT_TIME = "limits.deadline, or the durations of phases, do"
-_MODEL = (
-    "{} not hold a search at the target: it searches a model with {:.2g} of the data, memtables, "
-    "caches and memory, and proves at {:.2g}"
-)
-
-
 @dataclass(frozen=True)
 class _Takes:
     """Seconds of runs: `lasting_s` by durations, on any data, and `scaled_s` more on the target's.
@@ -199,11 +200,11 @@ class _Takes:
 class _Needed:
     """What a study needs whose runs are long enough, and which sizes that leaves.
 
-    `why` those of the baseline do not show what is sustained; empty where they do. `factors`: how
-    many times as long they have to be, by workload; `spec` has a target of that length. One under
-    each workload then takes `takes`; `runs` are each by itself, without its load. `most`: the
-    largest scale of runs that flush often enough, and are within the deadline. `flushes`: of the
-    baseline's runs, as in `RunSize`. `spent_s` seconds of the time budget are gone.
+    `why`: what keeps those of the baseline from showing what is sustained, empty for nothing.
+    `factors`: how many times as long they have to be, by workload; `spec` has a target of that
+    length. One under each workload then takes `takes`; `runs` are each by itself, without its load.
+    `scale_most`: the largest scale of runs that flush often enough, and are within the deadline.
+    `flushes`: of the baseline's runs, as in `RunSize`. `spent_s` seconds of the budget are gone.
     """
 
     spec: Spec
@@ -211,7 +212,7 @@ class _Needed:
     factors: list[float]
     takes: _Takes
     runs: list[_Takes]
-    most: float
+    scale_most: float
     flushes: int
     spent_s: float
 
@@ -223,7 +224,7 @@ class _Needed:
     def scales(self) -> tuple[float, float] | None:
         """The scales of search and proof; None: none has room."""
         takes, left_s = self.takes, self.left_s
-        if self.most >= 1.0 and self.holds_target():
+        if self.scale_most >= 1.0 and self.holds_target():
             return 1.0, 1.0
         if left_s is None:
             return None
@@ -233,7 +234,7 @@ class _Needed:
         fits = _RUNS_WANTED * takes.at(1.0) < left_s
         search = 1.0 if fits else min(1.0, max(least, takes.scale_for(run_s)))
         # The largest that fits.
-        search = min(search, self.most, takes.scale_for(left_s / self.runs_least))
+        search = min(search, self.scale_most, takes.scale_for(left_s / self.runs_least))
         return None if search < least else (search, self.proof_scale(search))
 
     def proof_scale(self, search: float) -> float:
@@ -243,7 +244,7 @@ class _Needed:
         search_s = _RUNS_LEAST * self.takes.at(search)
         runs = proof_runs_least(self.spec) + _PROMOTION_RUNS
         proof_s = (self.left_s - search_s) * _SEARCH_SHARE / runs
-        return max(search, min(1.0, self.most, self.takes.scale_for(proof_s)))
+        return max(search, min(1.0, self.scale_most, self.takes.scale_for(proof_s)))
 
     @property
     def runs_least(self) -> float:
@@ -289,15 +290,16 @@ def _needed(
 ) -> _Needed:
     """`cycles`: runs see two cycles of level 0, of the baseline's own trigger, as trials do."""
     workloads = [weighted.workload for weighted in spec.workloads]
-    pairs = [(row.measurement, w) for row, w in zip(baseline, workloads, strict=True)]
+    pairs = list(zip(baseline, workloads, strict=True))
     options = baseline_config(spec).options
     memtable_bytes, trigger = write_cycle(spec.engine_name, options, spec.defaults)
     least = flushes_for(trigger) - 1 if cycles else FLUSHES_LEAST
-    why = [line for run, w in pairs for line in unsteady(run, w, spec.goal, least)]
+    why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal, least)]
     if spec.burst or not all(map(can_change, workloads)):
         why = []
-    factors, walls, runs, most = [], [], [], math.inf
-    for row, (run, workload) in zip(baseline, pairs, strict=True):
+    factors, walls, runs, scale_most = [], [], [], math.inf
+    for row, workload in pairs:
+        run = row.measurement
         missing = flushes_missing(run, spec.goal, size.scale * memtable_bytes, least)
         factor = steady_factor(run, workload, spec.goal, missing) if why else 1.0
         factors.append(factor)
@@ -307,17 +309,18 @@ def _needed(
         runs.append(_Takes(lasting_s, (run.elapsed_s + longer_s - lasting_s) / size.scale))
         if not spec.burst:
             held = data_held(run, workload, spec.goal, flushes_for(trigger))
-            most = min(most, size.scale * held)
-    most = min(most, *(r.scale_for(DEADLINE_SHARE * spec.limits.deadline_s) for r in runs))
-    flushes = min(flushes_made(run, spec.goal) for run, _ in pairs)
-    lasts = any(ended_by_time(run, w, scale=size.scale) for run, w in pairs)
+            scale_most = min(scale_most, size.scale * held)
+    longest_s = DEADLINE_SHARE * spec.limits.deadline_s
+    scale_most = min([scale_most, *(each.scale_for(longest_s) for each in runs)])
+    flushes = min(flushes_made(row.measurement, spec.goal) for row in baseline)
+    lasts = any(ended_by_time(row.measurement, w, scale=size.scale) for row, w in pairs)
     if lasts and _scale_least(spec) < 1.0:
         flushes = 0  # on more data, with larger memtables, it is fewer in the same time
     whole = _Takes(sum(w.lasting_s for w in walls), sum(w.scaled_s for w in walls))
     each = zip(spec.workloads, factors, strict=True)
     target = tuple(replace(w, workload=longer_by(w.workload, factor)) for w, factor in each)
     longer = replace(spec, workloads=target)
-    return _Needed(longer, why, factors, whole, runs, most, flushes, spent_s)
+    return _Needed(longer, why, factors, whole, runs, scale_most, flushes, spent_s)
 
 
 def _in_minutes(seconds: float) -> str:
