@@ -63,21 +63,21 @@ def promote(
     that run. A run is expected to take `run_s` seconds. `deadline_s` is what search and proof have
     left: of that, the least proof is left alone.
     """
-    searched, latest = _searched(rows), latest_round(rows)
+    began_s, searched, latest = measurer.clock(), _searched(rows), latest_round(rows)
     done = [row for row in latest if row.id > searched and row.measurement.host == host]
     number = done[0].repeat if done else 1 + max((row.repeat for row in latest), default=-1)
-    seed, began_s = derive_seed(spec.seed, Stream.PROMOTION, number), measurer.clock()
-    walls_s: list[float] = []
-    runs_s: list[float] = []
-    arms: list[tuple[int | None, Arm]] = [(None, baseline)]
     others = {t.number: t.config for t in best_first if not is_baseline(spec, t.config)}
     options = {n: config.options for n, config in others.items()}
     chosen = kinds_first(spec.space, options, spec.defaults, PROMOTED_MAX)
-    arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     store, known = measurer.folder.measurements, {n: believed[n] for n in chosen if n in believed}
     store.set_fact(_BELIEVED, {str(n): (each.mean, each.stdev) for n, each in known.items()})
+    arms: list[tuple[int | None, Arm]] = [(None, baseline)]
+    arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     if not done and deadline_s < (3 + proof_runs_least(spec)) * run_s:
         arms = []
+    seed = derive_seed(spec.seed, Stream.PROMOTION, number)
+    walls_s: list[float] = []
+    runs_s: list[float] = []
     for index, (trial, arm) in enumerate(arms):
         left_s = deadline_s - (measurer.clock() - began_s)
         # This run, and the pairs without which a proof says nothing: on databases that are loaded.
