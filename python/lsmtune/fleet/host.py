@@ -257,10 +257,9 @@ class Worker:
         if not databases_bytes:
             return request
         if databases_bytes not in self._caches:
-            self._caches[databases_bytes] = DatabaseCache(
-                *(self._directory / "databases", self._runner, databases_bytes),
-                observer=self._notes,
-            )
+            folder = self._directory / "databases"
+            cache = DatabaseCache(folder, self._runner, databases_bytes, observer=self._notes)
+            self._caches[databases_bytes] = cache
         return self._caches[databases_bytes].prepare(request, cancel)
 
 

@@ -116,7 +116,7 @@ def fleet_verdict(
         pair_values(every, goal),
         baseline=[value for v in counted.values() for value in v.baseline],
         candidate=[value for v in counted.values() for value in v.candidate],
-        disqualified="".join(failed[:1]),
+        disqualified=failed[0] if failed else "",
     )
     if any(value <= 0.0 for value in (*values.baseline, *values.candidate)):
         counted = {}  # no ratio: `judge` says so
@@ -141,7 +141,7 @@ def fleet_verdict(
     elif effects:
         notes.append("measured on one host: nothing is known of others")
     verdict = judge(
-        *(values, goal, proof.confidence), smallest_effect=proof.smallest_effect, interval=interval
+        values, goal, proof.confidence, smallest_effect=proof.smallest_effect, interval=interval
     )
     if why and verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT):
         verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)

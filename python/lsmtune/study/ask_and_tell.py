@@ -142,10 +142,9 @@ class Search:
         self._closed = False
         self._folder: StudyFolder | None = None
         if folder is not None:
+            path, parts = Path(folder), arguments.comparable_parts()
             self._folder = StudyFolder.create_or_resume(
-                *(Path(folder), arguments.comparable_parts()),
-                text=arguments.text,
-                directions=arguments.directions,
+                path, parts, text=arguments.text, directions=arguments.directions
             )
         self._trials = Trials(self._folder, arguments.space, self._searcher, "use another folder")
         try:

@@ -211,9 +211,10 @@ def refuse_short(spec: Spec, place: str) -> None:
     runs = 2 + 2 * pairs_kept_least(spec)
     least_s = runs * run_s
     if spec.budget.time_s is not None and spec.budget.time_s < least_s:
-        raise InputError(
-            *(place, "" if place.startswith("-") else "budget.time"),
-            found=format_duration(spec.budget.time_s),
-            allowed=f"at least {format_duration(least_s)}: by the durations of its phases a run "
-            f"takes {format_duration(run_s)}, and a study has {runs} or more",
+        field = "" if place.startswith("-") else "budget.time"  # a flag has no fields
+        allowed = (
+            f"at least {format_duration(least_s)}: by the durations of its phases a run takes "
+            f"{format_duration(run_s)}, and a study has {runs} or more"
         )
+        found = format_duration(spec.budget.time_s)
+        raise InputError(place, field, found=found, allowed=allowed)

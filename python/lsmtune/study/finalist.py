@@ -245,11 +245,8 @@ def prove_finalist(
     sides = judged_sides(stored_pairs(store, baseline, finalist, count), spec.goal, verdict)
     circumstances = feasibility.circumstances(finalist.config.options)
     verdict = judged_by_price(spec, verdict, measurer, circumstances, sides)
-    return survived(
-        *(replace(verdict, notes=(*verdict.notes, *notes)), finalist, measurer),
-        study_seed=spec.seed,
-        plan=survival_plan(spec),
-    )
+    verdict = replace(verdict, notes=(*verdict.notes, *notes))
+    return survived(verdict, finalist, measurer, study_seed=spec.seed, plan=survival_plan(spec))
 
 
 def judged_by_price(

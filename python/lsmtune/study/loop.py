@@ -337,8 +337,7 @@ class Tuning(Session):
         left_s = self._budget.proof_s
         measurer = self._at_proof(self._measurer, best.number, left_s)
         notes = notes_on_sizes(
-            *(self._size, judgement, promotion, self._baseline_value),
-            proved_scale=measurer.scale,
+            self._size, judgement, promotion, self._baseline_value, proved_scale=measurer.scale
         )
         return self._proved(best, measurer, notes, left_s)
 

@@ -86,11 +86,8 @@ def promote(
             break
         slot = Slot(Role.PROMOTION, index, trial=trial, repeat=number)
         stored = [row for row in done if row.trial == trial]
-        runs = measurer.measure_workloads(
-            *(arm, seed, slot),
-            deadline_s=_patience_s(measurer, arm, walls_s),
-            stored=stored,
-        )
+        patience_s = _patience_s(measurer, arm, walls_s)
+        runs = measurer.measure_workloads(arm, seed, slot, deadline_s=patience_s, stored=stored)
         if runs is None:
             return None
         walls_s.append(sum(run.wall_s for run in runs))

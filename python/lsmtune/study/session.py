@@ -94,10 +94,10 @@ class Session:
         self._searcher = make_searcher(spec, self._refusal)
         self._trials = Trials(folder, spec.space, self._searcher, asked=_asked(spec))
         databases = loaded_databases(folder.path, runner, spec.databases, observer)
-        workloads, limits = size.at_scale(spec, self._size.scale)
+        scale = self._size.scale
+        workloads, limits = size.at_scale(spec, scale)
         self._measurer = Measurer(
-            *(folder, runner, workloads, limits, observer, live.stop, clock, databases),
-            scale=self._size.scale,
+            folder, runner, workloads, limits, observer, live.stop, clock, databases, scale=scale
         )
         self._measurer.refuse_other_build(engine, alone=True)
         self._refuse_other_kind()
@@ -228,11 +228,8 @@ class Session:
             return None
         settle(baseline)
         measurer.lengths = size.lengths(self._spec, self._size)
-        calibrate_study(
-            *(self._spec, self._baseline, measurer),
-            round_s=sum(row.wall_s for row in baseline),
-            searched=searched,
-        )
+        round_s = sum(row.wall_s for row in baseline)
+        calibrate_study(self._spec, self._baseline, measurer, round_s=round_s, searched=searched)
         return baseline
 
     def _settle_size(self, baseline: Sequence[StoredMeasurement]) -> None:
