@@ -379,7 +379,7 @@ class FleetTuning(Tuning):
         self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float
     ) -> Survived | None:
         spec, finalist = self._spec, Arm(self._engine, best.config)
-        proved: dict[str, Any] = {}
+        begun: set[str] = set()  # hosts; one that is lost begins once more when it comes back
         each = self._pairs_each(best.number)
         # For a host that comes in the midst of the proof as well.
         until_s = self._clock() + left_s
@@ -388,17 +388,16 @@ class FleetTuning(Tuning):
         def assign(member: Member) -> Step | None:
             if not member.ready:  # one that was lost, and came back
                 return self._admission(member)
-            if member.name in proved:
+            if member.name in begun:
                 return None
-            proved[member.name] = None
-            return Step(
-                lambda m: host_pairs(
-                    *(spec, self._at_proof(m, best.number, left_s), self._baseline, finalist),
-                    *(member.index, each, until_s),
-                ),
-                partial(proved.__setitem__, member.name),
-                lambda: proved.pop(member.name),
-            )
+            begun.add(member.name)
+            index = member.index
+
+            def work(measurer: Measurer) -> int:
+                sized = self._at_proof(measurer, best.number, left_s)
+                return host_pairs(spec, sized, self._baseline, finalist, index, each, until_s)
+
+            return Step(work, lambda _pairs: None, lambda: begun.discard(member.name))
 
         if not self._drive(assign):
             return None
