@@ -315,25 +315,23 @@ class FleetTuning(Tuning):
         return None
 
     def _repeat_for(self, member: Member) -> int | None:
-        """A trial that is to be run again: on a host that has not had it, where there is one.
+        """The trial to run again, on this host: one that has not had it, where there is one.
 
-        The best is, until it was on two: what one host alone is good at is no finalist for all. The
-        baseline, the best until it is beaten, was on all of them.
+        Where none is to be repeated, the best is, until two hosts had it: what one host alone is
+        good at is no finalist for all. The baseline, the best until it is beaten, was on all.
         """
         judgement, runs_max = self._observations.judgement, self._spec.noise.repeats_max
         number = judgement.next_repeat(runs_max)
-        alone = number is None and runs_max > 1 and not self._spec.goal.several
-        number = judgement.best if alone else number
+        of_best = number is None and runs_max > 1 and not self._spec.goal.several
+        number = judgement.best if of_best else number
         if number is None or number in self._running:
             return None
         trial = self._observations.trials[number]
-        if alone and is_baseline(self._spec, trial.config):
-            return None
         had = {each.host for each in trial.rounds}
-        others = any(m.name not in had and m.ready for m in self._members)
-        if (alone and (len(had) > 1 or not others)) or (member.name in had and others):
+        if of_best and (len(had) > 1 or is_baseline(self._spec, trial.config)):
             return None
-        return number
+        others = any(m.ready and m.name not in had for m in self._members)
+        return None if member.name in had and (of_best or others) else number
 
     def _of_trial(self, member: Member, number: int, begun: Begun) -> Step:
         """What was `begun` of a trial, which no other host has meanwhile."""
