@@ -94,23 +94,18 @@ class Host(Protocol):
 
     def facts(self, engine: EngineIdentity) -> HostFacts:
         """What it is, for runs of `engine`."""
-        ...
 
     def submit(self, token: int, work: Work) -> Future[Answer]:
         """Begin `work`. The future raises HostLostError where the host cannot do it."""
-        ...
 
     def poll(self, token: int) -> Sequence[Message]:
         """What the runs said since the last call: a sign of life."""
-        ...
 
     def cancel(self, token: int, number: int) -> None:
         """End the Work of `token` with this number or a lower one, which then answers soon."""
-        ...
 
     def give_up(self) -> None:
         """Never ask it again, and let its slot go as far as that can be done from here."""
-        ...
 
 
 class Fleet(Protocol):
@@ -121,11 +116,9 @@ class Fleet(Protocol):
 
         Raises LsmtuneError where there are no hosts any more, and no way to learn of new ones.
         """
-        ...
 
     def close(self) -> None:
         """Let all slots go."""
-        ...
 
 
 # --- Proof that a host is the same.
