@@ -11,12 +11,7 @@ from pathlib import Path
 
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ReadySpace
-from lsmtune.engines.safety import (
-    DURABILITY_OPTIONS,
-    check_allowance,
-    flattened,
-    unsafe_reason,
-)
+from lsmtune.engines.safety import DURABILITY_OPTIONS, check_allowance, flattened, unsafe_reason
 from lsmtune.engines.scaling import least_of, scaling_options
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import FieldError, InputError

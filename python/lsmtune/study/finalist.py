@@ -250,11 +250,7 @@ def prove_finalist(
 
 
 def judged_by_price(
-    spec: Spec,
-    verdict: Verdict,
-    measurer: Measurer,
-    circumstances: Circumstances,
-    sides: Sides,
+    spec: Spec, verdict: Verdict, measurer: Measurer, circumstances: Circumstances, sides: Sides
 ) -> Verdict:
     """`verdict` in the light of the length of its runs, of the constraints, and of the guards.
 

@@ -162,9 +162,7 @@ def _patience_s(measurer: Measurer, arm: Arm, walls_s: Sequence[float]) -> float
 
 
 def promotion_of(
-    rows: Sequence[StoredMeasurement],
-    spec: Spec,
-    believed: Mapping[int, NormalDist],
+    rows: Sequence[StoredMeasurement], spec: Spec, believed: Mapping[int, NormalDist]
 ) -> Promotion:
     """What the latest round among the `rows` of a study came to; an empty one without any.
 

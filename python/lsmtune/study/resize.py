@@ -103,10 +103,7 @@ def begin(spec: Spec, folder: StudyFolder) -> str:
 
 
 def resized(
-    spec: Spec,
-    size: RunSize,
-    baseline: Sequence[StoredMeasurement],
-    spent_s: float,
+    spec: Spec, size: RunSize, baseline: Sequence[StoredMeasurement], spent_s: float
 ) -> tuple[RunSize, str]:
     """The size of the runs by the newest of the `baseline`, one per workload, at `size`; pure.
 

@@ -89,12 +89,7 @@ def measure_baseline(
 
 
 def calibrate_study(
-    spec: Spec,
-    baseline: Arm,
-    measurer: Measurer,
-    *,
-    round_s: float,
-    searched: bool,
+    spec: Spec, baseline: Arm, measurer: Measurer, *, round_s: float, searched: bool
 ) -> None:
     """Run the calibration, or what is missing of it.
 
