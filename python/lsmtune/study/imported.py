@@ -283,9 +283,8 @@ class _Draft:
                 options[name] = value
         if self.wanted.role == "start":
             inside = {n: v for n, v in options.items() if n in searched}
-            for name in options:
-                if name not in inside:
-                    notes.append(f"{path}: {name}: left out: the space does not search it")
+            why = "left out: the space does not search it"
+            notes += [f"{path}: {name}: {why}" for name in options if name not in inside]
             self.raw.setdefault("start", []).append(inside)
             return
         if "baseline" in self.raw:
@@ -295,8 +294,8 @@ class _Draft:
             fixed = {n: v for n, v in options.items() if not _overlaps(n, searched)}
             options = {name: value for name, value in options.items() if name not in fixed}
             self.raw["options"] = self.raw.get("options", {}) | fixed
-            for name in options:
-                notes.append(f"{path}: {name}: searched, so under baseline, not under options")
+            why = "searched, so under baseline, not under options"
+            notes += [f"{path}: {name}: {why}" for name in options]
         self.raw["baseline"] = options or "default"
 
     def _allow_unsafe(self, engine: str) -> None:

@@ -54,9 +54,8 @@ def run_trial(
     metric = spec.objective.metric
     prune = watching(report, rungs, metric) if isinstance(rungs, TimeRungs) else None
     if isinstance(rungs, DataRungs):
-        deadlines_s = [
-            min(deadline_s, d) for d in rungs.deadlines_s or [deadline_s] * len(rungs.num)
-        ]
+        stated_s = rungs.deadlines_s or (deadline_s,) * len(rungs.num)
+        deadlines_s = [min(deadline_s, each_s) for each_s in stated_s]
         workloads = [rung_workloads(rungs, each.workload) for each in spec.workloads]
         for rung in range(len(rungs.num) - 1):
             slot = Slot(Role.RUNG, index, trial=number, rung=rung)
@@ -118,7 +117,7 @@ START = "start"
 BY_HAND = "by_hand"
 ASKED = "asked"  # what a trial with a promise was proposed for
 _ABSENT = object()
-# One word of a model may be a whim of its fit.
+# The largest of so many counts: a single one may be a whim of the model's fit.
 _PROMISES = 3
 
 
@@ -276,8 +275,8 @@ class Trials:
     def promise(self) -> float | None:
         """What the sampler expects the next trial to gain, as a logarithm of the ratio to the best.
 
-        The largest of its last `_PROMISES` words; None before there are so many, and for samplers
-        that say nothing of it.
+        The largest of its last `_PROMISES`; None before there are so many, and for samplers that
+        say nothing of it.
         """
         return None if len(self._promises) < _PROMISES else max(self._promises[-_PROMISES:])
 
