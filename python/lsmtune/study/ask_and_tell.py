@@ -308,10 +308,7 @@ class Search:
         return FinishedTrial(number, options, outcome, objectives, metrics, violations)
 
     def _restore(self) -> None:
-        """Takes over what is stored, and ends what a kill left running.
-
-        By the constraints of today: those of before may be gone.
-        """
+        """Takes over what is stored, by today's constraints, and ends what a kill left running."""
         rows = [] if self._folder is None else self._folder.measurements.all()
         stored = {row.trial: row for row in rows if row.trial is not None}
         names = {parameter.name for parameter in self._arguments.space.parameters}

@@ -110,10 +110,7 @@ class Arguments:
 
 
 def read_arguments(given: Mapping[str, Any]) -> Arguments:
-    """The arguments of a Search, by name, checked.
-
-    Raises InputError that names the argument and what is allowed.
-    """
+    """The arguments of a Search, by name, checked. Raises InputError that names a wrong one."""
     stated = dict(given)
     try:
         direction = stated.pop("direction")

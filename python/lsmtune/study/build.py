@@ -121,10 +121,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
 
 
 def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Workloads) -> Config:
-    """The options of every run: those that ready spaces stand on, and over them the study's own.
-
-    And those that the workloads stand for.
-    """
+    """The options of every run: of ready spaces, over them the study's own, then the workloads'."""
     below = {name: value for space in ready for name, value in space.fixed.items()}
     fixed = Config({**below, **own.options}, own.label)
     asked = {weighted.workload.page_cache for weighted in workloads}
@@ -341,10 +338,7 @@ def load_spec(path: Path, asked: Budget = NO_BUDGET) -> Spec:
 
 
 def parse_spec(text: str, path: Path, asked: Budget = NO_BUDGET) -> Spec:
-    """The Spec of a study file's `text`; `path` is where the file is, or will be.
-
-    Raises `InputError` as `load_spec` does.
-    """
+    """As `load_spec`, from the `text` of a study file that is, or will be, at `path`."""
     document = parse_document(text, str(path))
     spec = _spec_of(document, path, text)
     try:

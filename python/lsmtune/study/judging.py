@@ -148,10 +148,7 @@ class Judgement:
         return {n: expected[n] for n in believed if n in expected} if expected else believed
 
     def ranked(self, believed: Mapping[int, NormalDist] = MappingProxyType({})) -> list[int]:
-        """The trials that may be the best, from the best on, by what is `believed` of each.
-
-        By the race where that is empty.
-        """
+        """The trials that may be the best, from the best on: by what is `believed`, or the race."""
         if not self._in_logs:
             return self._by_value(self._values)
         if not believed:

@@ -244,10 +244,7 @@ class Trials:
         return folder.trials() if running else trials
 
     def ask(self) -> tuple[int, Mapping[str, OptionValue]]:
-        """Begin a trial, also on the disk: its number, and the values of the active parameters.
-
-        Raises as `Searcher.ask`.
-        """
+        """Begin a trial, also on the disk: its number and its values. Raises as `Searcher.ask`."""
         proposal = self._searcher.ask(self._queue[0][0] if self._queue else None)
         trial = proposal.trial
         if self._queue:
