@@ -73,7 +73,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     stated = {"options": fixed.options} | {f: config.options for f, config in configs.items()}
     space = make_space(space_parameters(study.space, ready, fixed.options))
     _check_option_names(stated, space, engine)
-    _check_proof(study)
+    _check_deadlines_and_pairs(study)
     constraints, pick_where, guards = _constraints(
         study, stated, space, ready, workloads, document.source
     )
@@ -157,7 +157,7 @@ def _unscaled(pruner: PrunerSpec | None, engine: str, space: Space) -> tuple[str
     return tuple(lines)
 
 
-def _check_proof(study: StudyModel) -> None:
+def _check_deadlines_and_pairs(study: StudyModel) -> None:
     # A run ends at the study's deadline, whatever that of its size is.
     limit_s = study.limits.deadline_s
     for index, deadline_s in enumerate(study.rungs.deadlines):
@@ -235,23 +235,24 @@ def _guards(study: StudyModel, workloads: Workloads) -> Sequence[str]:
 
 def _check_option_names(stated: Stated, space: Space, engine: str) -> None:
     """Raises `FieldError` for what is no option's name, and for what is stated twice."""
-    # Whether each option's value has parts, `{name=value;...}`.
+    # Whether the value of each option of a field has parts, `{name=value;...}`.
     fields = {f: {n: _has_parts(v) for n, v in given.items()} for f, given in stated.items()}
     fields["space"] = {p.name: any(map(_has_parts, p.choices)) for p in space.parameters}
     for field in ("baseline", "space"):
-        for name, own in fields[field].items():
-            clash = _clash(name, own, fields["options"])
+        for name, has_parts in fields[field].items():
+            clash = _clash(name, has_parts, fields["options"])
             if clash:
                 raise FieldError(f"{field}.{name}", why=f"also set by options.{clash}")
     for field, named in fields.items():
-        for name, own in named.items():
+        for name, has_parts in named.items():
             place = f"{field}.{name}"
             if not is_option_name(name):
                 raise FieldError(place, why="not an option's name", allowed=OPTION_NAME_ALLOWED)
             if engine != PROGRAM and name.lower().rpartition(".")[2] in DURABILITY_OPTIONS:
                 why = "durability belongs to the workload"
                 raise FieldError(place, why=why, allowed="workload.durability: sync, wal or none")
-            clash = _clash(name, own, {n: parts for n, parts in named.items() if n != name})
+            others = {other: parts for other, parts in named.items() if other != name}
+            clash = _clash(name, has_parts, others)
             if clash:
                 raise FieldError(place, why=f"overlaps with {field}.{clash}")
 
@@ -262,9 +263,9 @@ def _clash(name: str, has_parts: bool, named: Mapping[str, bool]) -> str:
     A plain value beside parts is one of the parts to the driver: the size of a cache, the kind of
     a memtable.
     """
-    for other, theirs in named.items():
+    for other, other_has_parts in named.items():
         holds = has_parts and other.startswith(f"{name}.")
-        lies_within = theirs and name.startswith(f"{other}.")
+        lies_within = other_has_parts and name.startswith(f"{other}.")
         if other == name or holds or lies_within:
             return other
     return ""
