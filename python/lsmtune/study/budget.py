@@ -62,9 +62,8 @@ class SearchBudget:
     that without which it proves nothing. `other_s` seconds of the time go to neither: what starts
     the study, and what comes after its proof. A run of the proof takes `proof_factor` times as long
     as one of the search. While nothing is known that could be proved (`to_prove`), the search has
-    half of the proof's time, too. By `longer_s` seconds a run of the proof is longer than the
-    baseline's, at the size of the search, since its finalist needs it. `at_once` trials run at a
-    time.
+    half of the proof's time, too. A run of the proof is `longer_s` seconds longer than one of the
+    baseline, at the size of the search, as its finalist needs that. `at_once` trials run at a time.
     """
 
     trials: int | None

@@ -84,7 +84,9 @@ def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
 
 # --- The size of its runs
 
-_PROOF_FACT = "proof_lengths"  # by finalist
+# The stored fact, by finalist: how many times as long runs measure, their scale, the share of that
+# which they do before they measure.
+_PROOF_FACT = "proof_lengths"
 
 
 def for_proof(

@@ -184,9 +184,9 @@ class LiveFile(TuneObserver):
             self.say(**changes)
 
     def attend(self, excuse: Callable[[float], None]) -> Requests:
-        """What is asked, between two trials. Waits while it is a pause; `add` has what is new.
+        """What is asked between two trials, of `add` what is new. Waits while a pause is asked for.
 
-        `excuse` is told for how many seconds it was one.
+        `excuse` is called with the seconds that it waited.
         """
         asked, began_s = self._requests(), self.clock()
         while asked.pause and not asked.stop and not self.stop.is_set():

@@ -364,9 +364,9 @@ class Tuning(Session):
     def _at_proof(
         self, measurer: Measurer, finalist: int | None = None, left_s: float = math.inf
     ) -> Measurer:
-        """`measurer` with runs of the size of the proof: that of the trial `finalist`, once known.
+        """`measurer` with runs of the size of the proof: of that of trial `finalist`, once known.
 
-        The first to ask that decides on it, by the time that is left.
+        Who first asks for that of a finalist decides on it, by the `left_s` seconds that are left.
         """
         scale = self._size.proof_scale
         measurer = measurer.at(*size.at_scale(self._spec, scale), scale)
