@@ -57,8 +57,8 @@ def host_pairs(
     index: int,
     pairs: int,
     until_s: float,
-) -> int:
-    """Run what is missing of `pairs` pairs on the host number `index`; how many are complete.
+) -> None:
+    """Run what is missing of `pairs` complete pairs on the host number `index`.
 
     Fewer where a candidate fails, where the clock of the measurer shows `until_s` and `PAIRS_LEAST`
     of them are there, and when its stop event is set. The seeds are the host's own.
@@ -72,9 +72,9 @@ def host_pairs(
         done = len(values.baseline)
         late = measurer.clock() + seconds_each(known or series.stored) >= until_s
         if done >= pairs or values.disqualified or (late and done >= PAIRS_LEAST):
-            return done
+            return
         if not series.run_next(choice.method, math.inf if done < PAIRS_LEAST else until_s):
-            return done
+            return
 
 
 def pairs_by_host(

@@ -389,13 +389,12 @@ class FleetTuning(Tuning):
             if member.name in begun:
                 return None
             begun.add(member.name)
-            index = member.index
 
-            def work(measurer: Measurer) -> int:
+            def work(measurer: Measurer) -> None:
                 sized = self._at_proof(measurer, best.number, left_s)
-                return host_pairs(spec, sized, self._baseline, finalist, index, each, until_s)
+                host_pairs(spec, sized, self._baseline, finalist, member.index, each, until_s)
 
-            return Step(work, lambda _pairs: None, lambda: begun.discard(member.name))
+            return Step(work, lambda _: None, lambda: begun.discard(member.name))
 
         if not self._drive(assign):
             return None
