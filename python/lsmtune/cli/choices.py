@@ -65,13 +65,13 @@ def resolve_named(text: str, engine_name: str | None = None, source: str = "CONF
 
 def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig, str]:
     """The configuration, and what ties it to its engine, in words."""
-    # A folder may have the sign in its name, too.
-    whole = "#" not in text or is_there(Path(text))
-    path, _, trial = (text, "", "") if whole else text.rpartition("#")
+    path, _, trial = text.rpartition("#")
+    if not path or is_there(Path(text)):  # a name may have the sign in it, too
+        path, trial = text, ""
+    result = _result_of(Path(path))
+    if result is not None:
+        return config_of_result(text, result, trial, source), "the result is of"
     file = Path(text)
-    for name, part in ((text, ""), (path, trial)):
-        if (result := _result_of(Path(name))) is not None:
-            return config_of_result(text, result, part, source), "the result is of"
     if is_file(file) and file.suffix not in STUDY_SUFFIXES:
         from lsmtune.engines.formats import read_config
 
