@@ -49,21 +49,18 @@ def _dashboard(
     name = f"[{host}]" if ":" in host else host
     local = name in LOOPBACK
     token = "" if local else secrets.token_urlsafe(16)
-
-    def say_where() -> None:
-        query = f"?token={token}" if token else ""
-        address = f"http://{name}:{bound.getsockname()[1]}/{query}"
-        typer.echo(f"{address}  (Ctrl-C ends this page, and no study)")
-
+    bound = _listening(host, port)
+    query = f"?token={token}" if token else ""
+    address = f"http://{name}:{bound.getsockname()[1]}/{query}"
     app = make_app(
         paths,
         LOOPBACK if local else (),
         token,
-        ready=say_where,
+        ready=lambda: typer.echo(f"{address}  (Ctrl-C ends this page, and no study)"),
         is_ending=lambda: server.should_exit,
     )
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
-    server, bound = uvicorn.Server(config), _listening(host, port)
+    server = uvicorn.Server(config)
     try:
         server.run(sockets=[bound])
     except KeyboardInterrupt:  # what uvicorn ends with when it was interrupted
