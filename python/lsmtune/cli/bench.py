@@ -85,9 +85,10 @@ class RunnerFlags:
         check_name(self.runner, RUNNERS if several else RUNNERS[:-1], RUNNER_FLAG)
         if self.runner in (NATIVE, ALL):
             given = {PROGRAM_FLAG: self.program, ARGUMENT_FLAG: self.program_argument}
-            for stray in (name for name, value in given.items() if value):
-                why = f"has no effect with {RUNNER_FLAG} {self.runner}"
-                raise InputError(stray, why=why, allowed=f"{RUNNER_FLAG} of one program")
+            for name, value in given.items():
+                if value:
+                    why = f"has no effect with {RUNNER_FLAG} {self.runner}"
+                    raise InputError(name, why=why, allowed=f"{RUNNER_FLAG} of one program")
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,8 @@ def _bench(
     config = under_workload(config_of(repeats.option), choice, engine, OPTION_FLAG)
     bench = Bench(config, choice.workload, choice.parameters, limits.limits, repeats)
     if runners.runner == ALL:
-        _compare(
-            bench, *all_runners(engine, library, choice.workload), quiet=quiet, as_json=as_json
-        )
+        choices, missing = all_runners(engine, library, choice.workload)
+        _compare(bench, choices, missing, quiet=quiet, as_json=as_json)
     else:
         one = one_runner(runners, engine, library, choice.workload)
         measure_one(bench, one, quiet=quiet, as_json=as_json)
@@ -266,8 +266,9 @@ def _compare(
             del measured[name]
     choices = [each for each in choices if each.name in measured]
     failed = _failed([run for runs in measured.values() for run in runs], COMMAND)
-    found = choices, measured, settled, warnings, missing
-    print_result(compare_document(*found), compare_view(*found), failed, as_json=as_json)
+    document = compare_document(choices, measured, settled, warnings, missing)
+    view = compare_view(choices, measured, settled, warnings, missing)
+    print_result(document, view, failed, as_json=as_json)
 
 
 def _failed(measurements: Sequence[Measurement], source: str) -> LsmtuneError | None:
@@ -307,16 +308,16 @@ def measure(
     from lsmtune.experiment.schedule import Arm
     from lsmtune.machine.interrupts import interrupted, stop_on_interrupt
 
-    seed, repeat = bench.repeats.seed, bench.repeats.repeat
-    progress = BenchProgress(bench.workload, repeat, several=len(choices) > 1)
+    first, parent = bench.repeats.seed, bench.repeats.directory or Path.cwd()
+    seeds = range(first, first + bench.repeats.repeat)
+    progress = BenchProgress(bench.workload, len(seeds), several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
     with (
         bench_display(progress, quiet=quiet),
         stop_on_interrupt(lambda _line: None) as stop,
     ):
         measured = measure_repeats(
-            *(arms, bench.workload, bench.limits, range(seed, seed + repeat)),
-            *(bench.repeats.directory or Path.cwd(), progress, stop, after),
+            arms, bench.workload, bench.limits, seeds, parent, progress, stop, after
         )
     if stop.is_set():
         raise interrupted(None)
