@@ -51,8 +51,12 @@ BETTER = Verdict(
 @pytest.fixture
 def study(home: Path) -> Path:
     """A study file in the current folder, whose second trial has half the latency."""
-    path = home / "small.yaml"
-    path.write_text(STUDY)
+    return stored_study(home / "small.yaml", STUDY)
+
+
+def stored_study(path: Path, text: str) -> Path:
+    """The study file at `path`, with its folder beside it."""
+    path.write_text(text)
     (phase,) = (
         message.phase
         for message in map(parse_message, GOLDEN.read_text().splitlines())
@@ -107,6 +111,16 @@ def test_a_study_without_a_verdict_shows_its_best_and_how_to_go_on(
         "verdict none yet: what the search found is a promise, not a proof",
         "next lsmtune tune small.yaml",
     ]
+
+
+def test_an_option_at_the_default_that_the_study_states_does_not_differ(
+    lsmtune: Any, home: Path
+) -> None:
+    """The end of `tune`, and `show`, took the catalogue's; the report knew better."""
+    text = STUDY.replace("high: 256MiB", "high: 256MiB, default: 128MiB")
+    study = stored_study(home / "small.yaml", text)
+    assert "all 1 as in the baseline" in shown(lsmtune, study)
+    assert lsmtune("show", str(study), "--json").json()["best"]["differs"] == {}
 
 
 def test_the_time_of_a_fleet_is_that_of_the_clock(lsmtune: Any, study: Path) -> None:

@@ -134,8 +134,9 @@ def _best(of: Overview) -> Iterator[tuple[str, str]]:
         if row.ratio_to_baseline is not None:
             told += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
     yield "best", told
-    baseline = baseline_config(of.records.spec)
-    for line in difference_lines(of.tuned.config, baseline, of.engine, _OPTIONS):
+    spec = of.records.spec
+    baseline, engine = baseline_config(spec), spec.engine_name
+    for line in difference_lines(of.tuned.config, baseline, engine, spec.defaults, _OPTIONS):
         yield "", line
 
 
@@ -168,7 +169,7 @@ def _next(of: Overview) -> list[str]:
 
 
 def _document(of: Overview) -> dict[str, object]:
-    from lsmtune.engines.differences import differences, known_defaults
+    from lsmtune.engines.differences import differences
     from lsmtune.report.proof import survival
     from lsmtune.report.source import metric_of
     from lsmtune.study.observer import verdict_document
@@ -177,15 +178,15 @@ def _document(of: Overview) -> dict[str, object]:
     spec, verdict, tuned, row = of.records.spec, of.records.verdict, of.tuned, of.row
     best = None
     if tuned is not None:
-        baseline, known = baseline_config(spec).options, known_defaults(of.engine)
-        found = differences(spec.engine_name, tuned.config.options, baseline, known)
+        baseline = baseline_config(spec).options
+        differing = differences(spec.engine_name, tuned.config.options, baseline, spec.defaults)
         best = {
             "trial": tuned.trial,
             "metric": metric_of(of.records),
             "value": None if row is None else row.value,
             "ratio_to_baseline": None if row is None else row.ratio_to_baseline,
             "options": dict(tuned.config.options),
-            "differs": {each.option: each.value for each in found},
+            "differs": {each.option: each.value for each in differing},
         }
     return {
         "study": {"name": spec.name, "file": str(spec.path), "folder": str(of.records.path)},

@@ -128,7 +128,7 @@ def tune_study(
         if session.as_json:
             print_json(tune_document(spec, folder, result, files), failure)
         elif not result.interrupted:
-            print_view(tune_view(spec, folder, result, files, chosen.engine), soft_wrap=True)
+            print_view(tune_view(spec, folder, result, files), soft_wrap=True)
     if failure is not None:
         raise failure
     if flags.require_gain:

@@ -118,15 +118,11 @@ def tune_document(
 
 
 def tune_view(
-    spec: Spec,
-    folder: StudyFolder,
-    result: TuneResult,
-    files: ResultFiles,
-    engine: EngineIdentity,
+    spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles
 ) -> list[Block]:
     """What `tune` prints at its end: options, verdict, notices, paths."""
     records = read_study(folder)
-    blocks = paragraphs([*_options(result, engine), ""])
+    blocks = paragraphs([*_options(spec, result), ""])
     lines: list[str] = []
     if result.verdict is not None:
         blocks += verdict_blocks(result.verdict, f"tuned vs {result.baseline.label}: ")
@@ -177,12 +173,13 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     )
 
 
-def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
+def _options(spec: Spec, result: TuneResult) -> list[str]:
     """What the best differs in, each beside the baseline's; the rest is only counted."""
     if result.best is None:
         return [_without_best(result)]
     lines = [f"tuned options (trial {result.best_trial}):"]
-    differing = difference_lines(result.best, result.baseline, engine)
+    best, baseline = result.best, result.baseline
+    differing = difference_lines(best, baseline, spec.engine_name, spec.defaults)
     return lines + [f"  {line}" for line in differing]
 
 

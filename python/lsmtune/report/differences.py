@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from lsmtune.engines.differences import Difference, differences, known_defaults
-from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.engines.differences import Difference, differences
+from lsmtune.model.config import Config, OptionValue
 from lsmtune.report import words as text
 from lsmtune.report.document import Cell, Column, Paragraph, Table
 
@@ -43,16 +43,21 @@ def difference_table(found: Sequence[Difference], here: str, there: str) -> Tabl
 
 
 def difference_lines(
-    config: Config, baseline: Config, engine: EngineIdentity, most: int | None = None
+    config: Config,
+    baseline: Config,
+    engine: str,
+    defaults: Mapping[str, OptionValue],
+    most: int | None = None,
 ) -> list[str]:
     """`most` of the options that differ, each beside the baseline's value; the rest is counted."""
-    found = differences(engine.name, config.options, baseline.options, known_defaults(engine))
+    differing = differences(engine, config.options, baseline.options, defaults)
     lines = [
         f"{each.option} = {_value(each.value, each.unit)}   "
         f"(baseline: {_value(each.other_value, each.unit)})"
-        for each in found[:most]
+        for each in differing[:most]
     ]
-    more, same = len(found) - len(lines), len(config.options.keys() - {f.option for f in found})
+    more = len(differing) - len(lines)
+    same = len(config.options.keys() - {each.option for each in differing})
     lines += [f"and {more} more"] if more else []
     return lines + ([f"{'and' if lines else 'all'} {same} as in the baseline"] if same else [])
 
