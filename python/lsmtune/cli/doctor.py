@@ -115,7 +115,14 @@ def _request(time_text: str, given: CalibrationFlags, limits: LimitFlags) -> Cal
     limit = limits.limits
     by = native_runner(given.engine, given.library)
     return CalibrationRequest(
-        *(by.engine, choice.workload, config, limit, given.seed, time_s, by.runner, by.warnings),
+        by.engine,
+        choice.workload,
+        config,
+        limit,
+        seed=given.seed,
+        time_s=time_s,
+        runner=by.runner,
+        warnings=by.warnings,
         parameters=choice.parameters,
     )
 
@@ -196,10 +203,8 @@ def _calibrated(
 
     warn(request.warnings)
     workloads = (WeightedWorkload(request.workload.name, request.workload, 1.0),)
-    plan = Plan(
-        *(request.config, request.engine, request.goal, workloads),
-        *(None, request.time_s, 0),
-    )
+    baseline, engine, goal = request.config, request.engine, request.goal
+    plan = Plan(baseline, engine, goal, workloads, trials=None, time_s=request.time_s, pairs=0)
     with (
         tune_display(plan, time.monotonic, observer=CalibrationObserver, quiet=quiet) as observer,
         stop_on_interrupt(observer.warning) as stop,

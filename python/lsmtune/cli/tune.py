@@ -111,7 +111,7 @@ def tune_study(
         spec = with_winners(spec, folder)
         with _fleet(flags.fleet, chosen, folder.path) as make:
             result = _search_and_prove(
-                *(spec, folder, chosen, clock, begun_s, make), quiet=session.quiet
+                spec, folder, chosen, clock, begun_s, make, quiet=session.quiet
             )
         try:
             # By the workload as it is stated, by which a new study looks for its like.
@@ -231,10 +231,14 @@ def _search_and_prove(
     from lsmtune.study.session import time_spent_s
     from lsmtune.study.start import baseline_config
 
-    budget, baseline = spec.budget, baseline_config(spec)
     plan = Plan(
-        *(baseline, chosen.engine, spec.goal, spec.workloads),
-        *(budget.trials, budget.time_s, spec.proof.pairs),
+        baseline_config(spec),
+        chosen.engine,
+        spec.goal,
+        spec.workloads,
+        trials=spec.budget.trials,
+        time_s=spec.budget.time_s,
+        pairs=spec.proof.pairs,
         defaults=spec.defaults,
     )
     spent_s = time_spent_s(folder.measurements)
@@ -246,7 +250,11 @@ def _search_and_prove(
         for warning in chosen.warnings:
             observer.warning(warning)
         return tune(
-            *(spec, folder, chosen.runner, chosen.engine, observer),
+            spec,
+            folder,
+            chosen.runner,
+            chosen.engine,
+            observer,
             stop=stop,
             clock=clock,
             startup_s=clock() - begun_s,
