@@ -224,8 +224,8 @@ class History:
             yield f"  the ratio is {plain_ratio(each.factor)} of before from {since} on"
 
 
-def kept(flags: GateFlags, asked: Verification, verdict: Verdict) -> History | None:
-    """Add the result to the history, whole or not at all; None where none is kept."""
+def add_to_history(flags: GateFlags, asked: Verification, verdict: Verdict) -> History | None:
+    """Add the result to the file of `--history`, whole or not at all; None without the flag."""
     if flags.history is None:
         return None
     path, known = flags.history, read_history(flags.history)
@@ -235,6 +235,5 @@ def kept(flags: GateFlags, asked: Verification, verdict: Verdict) -> History | N
         return History(path)
     known.append(entry)
     write_output(path, [json.dumps(asdict(each)) + "\n" for each in known])
-    of_series = [each for each in known if each.series == entry.series]
-    found = changes(of_series, asked.plan.smallest_effect)
-    return History(path, len(of_series), tuple(found))
+    series = [each for each in known if each.series == entry.series]
+    return History(path, len(series), tuple(changes(series, asked.plan.smallest_effect)))

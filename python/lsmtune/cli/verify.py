@@ -38,7 +38,7 @@ from lsmtune.cli.flags import (
     share_of,
     under_workload,
 )
-from lsmtune.cli.gate import WORSE, GateFlags, kept
+from lsmtune.cli.gate import WORSE, GateFlags, add_to_history
 from lsmtune.cli.output import note, print_result, status_of, warn
 from lsmtune.errors import InputError, LsmtuneError, by_name, check_name
 from lsmtune.experiment.files import explained, run_directory
@@ -303,7 +303,7 @@ def _verify(
     told = Told(asked, result, tuple(refused), tuple(warnings))
     failure: LsmtuneError | None = None
     try:
-        told = replace(told, history=kept(gate, asked, result.verdict))
+        told = replace(told, history=add_to_history(gate, asked, result.verdict))
         if gate.markdown is not None:
             write_output(gate.markdown, markdown(told))
     except LsmtuneError as error:  # what hours went to is told all the same
