@@ -266,7 +266,7 @@ def _verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.verify_result import Told, document, markdown, view
+    from lsmtune.cli.verify_result import VerifyReport, document, markdown, view
 
     started_s = time.monotonic()
     runners = RunnerFlags(runner, program)
@@ -277,8 +277,8 @@ def _verify(
     asked = asked_of(compared, workload, proof, limits, native=runner == NATIVE)
     builds = _builds_of(libraries, compared, runners, asked.workload)
     if runner != NATIVE:
-        told_by = by_name(PROGRAMS, runner, RUNNER_FLAG)
-        told_by.check_told(proof.metric, proof.phase, asked.workload, "--metric")
+        chosen = by_name(PROGRAMS, runner, RUNNER_FLAG)
+        chosen.check_told(proof.metric, proof.phase, asked.workload, "--metric")
     asked = replace(
         asked,
         baseline=Arm(builds[0].engine, asked.baseline.config),
@@ -300,16 +300,15 @@ def _verify(
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _prove(timed, builds[1].runner, proof.directory, quiet=quiet)
-    told = Told(asked, result, tuple(refused), tuple(warnings))
+    report = VerifyReport(asked, result, refused, warnings, notes)
     failure: LsmtuneError | None = None
     try:
-        told = replace(told, history=add_to_history(gate, asked, result.verdict))
+        report = replace(report, history=add_to_history(gate, asked, result.verdict))
         if gate.markdown is not None:
-            write_output(gate.markdown, markdown(told))
+            write_output(gate.markdown, markdown(report))
     except LsmtuneError as error:  # what hours went to is told all the same
         failure = error
-    shown = document(told) | {"notes": notes}, view(told)
-    print_result(*shown, failure, as_json=as_json, soft_wrap=True, err=err)
+    print_result(document(report), view(report), failure, as_json=as_json, soft_wrap=True, err=err)
     raise typer.Exit(status_of(result.verdict, equivalent=gate.fail_if == WORSE))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lsmtune.cli.choices import config_document
@@ -32,51 +32,56 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """The result; `refused` says why the candidate was not run."""
+class VerifyReport:
+    """What was asked of `verify`, what it came to, and what must be known of it.
+
+    `refused` says why the candidate was not run, `notes` what was chosen as the user did not say.
+    """
 
     asked: Verification
     result: Survived
-    refused: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    refused: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
     history: History | None = None
 
 
-def view(told: Told) -> list[Block]:
+def view(report: VerifyReport) -> list[Block]:
     """The verdict for people, and what was refused or must be known."""
-    asked, name = told.asked, told.asked.candidate.label
-    if told.refused:
+    asked, name = report.asked, report.asked.candidate.label
+    if report.refused:
         first = f"{name}: no proven gain: refused as a recommendation, and not run:"
-        blocks = paragraphs([first, *(f"  - {reason}" for reason in told.refused), OPT_IN])
+        blocks = paragraphs([first, *(f"  - {reason}" for reason in report.refused), OPT_IN])
     else:
-        blocks = verdict_blocks(told.result.verdict, f"{name}: ")
-        blocks += paragraphs([*_builds(asked), *told.result.survival.lines()])
-    blocks += [] if told.history is None else paragraphs(told.history.lines())
-    return [*blocks, Notices([Notice(warning) for warning in told.warnings])]
+        blocks = verdict_blocks(report.result.verdict, f"{name}: ")
+        blocks += paragraphs([*_builds(asked), *report.result.survival.lines()])
+    blocks += [] if report.history is None else paragraphs(report.history.lines())
+    return [*blocks, Notices([Notice(warning) for warning in report.warnings])]
 
 
-def document(told: Told) -> dict[str, object]:
+def document(report: VerifyReport) -> dict[str, object]:
     """The same for programs."""
     return {
-        "baseline": _arm_document(told.asked.baseline),
-        "candidate": _arm_document(told.asked.candidate),
-        "verdict": verdict_document(told.result.verdict),
-        **told.result.survival.document(),
-        "refused": list(told.refused),
-        "warnings": list(told.warnings),
-        "history": encode(told.history),
+        "baseline": _arm_document(report.asked.baseline),
+        "candidate": _arm_document(report.asked.candidate),
+        "verdict": verdict_document(report.result.verdict),
+        **report.result.survival.document(),
+        "refused": list(report.refused),
+        "warnings": list(report.warnings),
+        "history": encode(report.history),
+        "notes": list(report.notes),
     }
 
 
-def markdown(told: Told) -> str:
+def markdown(report: VerifyReport) -> str:
     """The same as a comment: the verdict, what differs, the price, how far to trust it."""
-    verdict = told.result.verdict
-    title = f"lsmtune: {_title(verdict, told.asked.candidate.label)}"
+    verdict = report.result.verdict
+    title = f"lsmtune: {_title(verdict, report.asked.candidate.label)}"
     price = price_blocks(verdict) or paragraphs(["No other metric was compared."])
     sections = [
-        Section("differs", "What differs from the baseline", [_differs(told.asked)]),
+        Section("differs", "What differs from the baseline", [_differs(report.asked)]),
         Section("price", "What it costs", price),
-        Section("trust", "How far it can be trusted", paragraphs(_trust(told), "detail")),
+        Section("trust", "How far it can be trusted", paragraphs(_trust(report), "detail")),
     ]
     page = Document(title, verdict_line(verdict), sections)
     return f"{MARKER}\n{to_markdown(page)}"
@@ -96,17 +101,17 @@ def _differs(asked: Verification) -> Block:
     return difference_table(found, "baseline", "candidate")
 
 
-def _trust(told: Told) -> Iterator[str]:
-    verdict, asked = told.result.verdict, told.asked
+def _trust(report: VerifyReport) -> Iterator[str]:
+    verdict, asked = report.result.verdict, report.asked
     yield f"{verdict.pairs} pairs of fresh, interleaved runs of {asked.workload.name}"
     yield from _builds(asked) or [_build_text(asked.engine)]
     yield from size_lines(verdict)
-    yield from told.result.survival.lines()
-    yield from (f"refused, not run: {reason}" for reason in told.refused)
+    yield from report.result.survival.lines()
+    yield from (f"refused, not run: {reason}" for reason in report.refused)
     if verdict.what_it_takes:
         yield f"what it takes: {verdict.what_it_takes}"
-    yield from () if told.history is None else told.history.lines()
-    yield from (f"warning: {warning}" for warning in (*verdict.notes, *told.warnings))
+    yield from () if report.history is None else report.history.lines()
+    yield from (f"warning: {warning}" for warning in (*verdict.notes, *report.warnings))
 
 
 def _builds(asked: Verification) -> list[str]:
