@@ -85,7 +85,7 @@ class Axis:
         low: where it begins; with the data where None, or at 0 where `zero`.
         high: where it ends.
         ticks: places and what is written there; round numbers where there are none.
-        told: a round number as text.
+        format: writes a round number.
     """
 
     title: str = ""
@@ -96,7 +96,7 @@ class Axis:
     high: float | None = None
     zero: bool = False
     ticks: Sequence[tuple[float, str]] = ()
-    told: Callable[[float], str] = si
+    format: Callable[[float], str] = si
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class _Scale:
             stride = math.ceil(len(axis.names) / _NAMES_MAX)
             shown = [name for n, name in enumerate(axis.names) if n % stride == 0]
             return [(self.share(name) or 0.0, name) for name in shown]
-        numbers = list(axis.ticks) or [(value, axis.told(value)) for value in self._round()]
+        numbers = list(axis.ticks) or [(value, axis.format(value)) for value in self._round()]
         places = [(self.share(value), label) for value, label in numbers]
         names = [(self.share(name), name) for name in axis.aside]
         return [

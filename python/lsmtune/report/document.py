@@ -48,7 +48,7 @@ class Column:
     """One column: its heading, and how a value of it is written.
 
     Attributes:
-        told: a value as text, or as a Cell that is more than its text.
+        format: writes a value as text, or as a Cell that is more than its text.
         key: which field of a record it shows, as JSON names it; a pair is a field and a part of it,
             which a mapping may lack. Or what takes it from a record; all of it where it is empty.
         number: whether its cells are numbers, which stand to the right.
@@ -57,7 +57,7 @@ class Column:
     """
 
     label: str
-    told: Callable[[Any], str | Cell] = _plain
+    format: Callable[[Any], str | Cell] = _plain
     key: str | tuple[str, Any] | Callable[[Any], Any] = ""
     number: bool = True
     style: str = ""
@@ -65,11 +65,11 @@ class Column:
 
     def cell(self, value: Any) -> Cell:
         """`value` as this column writes it."""
-        told = value if isinstance(value, Cell) else self.told(value)
-        if isinstance(told, Cell):
-            return told
+        written = value if isinstance(value, Cell) else self.format(value)
+        if isinstance(written, Cell):
+            return written
         key = value if isinstance(value, int | float) and not isinstance(value, bool) else None
-        return Cell(told, key)
+        return Cell(written, key)
 
     def value(self, record: Any) -> Any:
         """What this column shows of `record`, which is a mapping or has attributes."""

@@ -35,17 +35,17 @@ def value_axis(metric: str) -> Axis:
     """The axis of a metric."""
     unit = text.metric_unit(metric)
     label = text.metric_label(metric) + (f" ({unit})" if unit else "")
-    return Axis(label, told=bytes_told if unit == "bytes" else si)
+    return Axis(label, format=size_tick if unit == "bytes" else si)
 
 
-def bytes_told(value: float) -> str:
+def size_tick(value: float) -> str:
     """A tick of an axis of sizes: `64MiB`."""
     return text.option(round(value), "bytes")
 
 
 def ratio_axis(title: str = "ratio to the baseline, log scale") -> Axis:
     """The axis of ratios."""
-    return Axis(title, log=True, told=lambda value: f"{value:g}{text.TIMES}")
+    return Axis(title, log=True, format=lambda value: f"{value:g}{text.TIMES}")
 
 
 # --- The proof
@@ -121,7 +121,7 @@ def pairs_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     if analysis.verdict is not None and analysis.verdict.ratio:
         rules.append(Rule(analysis.verdict.ratio, "all pairs", "tuned"))
     count = len(analysis.pairs)
-    across = Axis("pair", low=0.5, high=count + 0.5, told=whole)
+    across = Axis("pair", low=0.5, high=count + 0.5, format=count_tick)
     label = "The ratio of each pair"
     return chart_of(label, across, ratio_axis(), series, rules=rules, height=220)
 
@@ -131,7 +131,7 @@ def _pair_hover(metric: str, number: int, row: PairRow) -> str:
     return f"pair {number}: {text.ratio(row.ratio)} (baseline {', tuned '.join(both)})"
 
 
-def whole(value: float) -> str:
+def count_tick(value: float) -> str:
     """A tick of an axis of counts; nothing between two whole numbers."""
     return f"{value:,.0f}" if value == round(value) else ""
 
@@ -150,7 +150,7 @@ def latency_chart(analysis: StudyAnalysis, operation: str) -> Sequence[Chart]:
     ticks = [(_slower(percentile), f"p{percentile:g}") for percentile in _PERCENTILE_TICKS]
     low, high = _slower(_PERCENTILE_TICKS[0]), 1.05 * _slower(_PERCENTILE_TICKS[-1])
     across = Axis("percentile of operations", log=True, low=low, high=high, ticks=ticks)
-    level = Axis("latency, log scale", log=True, told=text.duration_us)
+    level = Axis("latency, log scale", log=True, format=text.duration_us)
     return chart_of(f"Latency of {operation}, percentiles", across, level, series)
 
 
@@ -229,7 +229,7 @@ def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     if as_ratio and verdict is not None and verdict.ratio and verdict.ratio > 0:
         rules.append(Rule(verdict.ratio, f"proved: {text.ratio(verdict.ratio)}", "ink"))
     y_axis = ratio_axis() if as_ratio else value_axis(analysis.metric)
-    across = Axis("trial", low=rows[0].trial - 0.5, high=rows[-1].trial + 0.5, told=whole)
+    across = Axis("trial", low=rows[0].trial - 0.5, high=rows[-1].trial + 0.5, format=count_tick)
     label = "Each trial over the baseline, and the best so far"
     return chart_of(label, across, y_axis, series, rules=rules, height=320)
 
@@ -304,7 +304,7 @@ def importance_chart(importance: Importance) -> Sequence[Chart]:
             Series(Form.WHISKER, "ink", [point], style="thin"),
         ]
     names = [row.parameter for row in importance.rows]
-    share = Axis("importance", zero=True, told=text.percent)
+    share = Axis("importance", zero=True, format=text.percent)
     label, rows = "Importance of each parameter", Axis(names=names)
     return chart_of(label, share, rows, series, height=40 + 36 * len(names))
 
@@ -445,7 +445,7 @@ def byte_ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]
     else:
         step = 2 ** math.ceil(math.log2(max((high - low) / 3, 1)))
         ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return [(tick, bytes_told(tick)) for tick in ticks]
+    return [(tick, size_tick(tick)) for tick in ticks]
 
 
 def _slice_axis(
@@ -471,6 +471,6 @@ def _slice_axis(
     log = numbers.log and all(value > 0 for value in real)
     ticks = byte_ticks(numbers.low, numbers.high, log=log) if parameter.unit == "bytes" else []
     aside = sorted({name(row) for row, value in zip(rows, within, strict=True) if value is None})
-    told = whole if numbers.integer else si
-    axis = Axis(log=log, aside=aside, low=numbers.low, high=numbers.high, ticks=ticks, told=told)
+    tick = count_tick if numbers.integer else si
+    axis = Axis(log=log, aside=aside, low=numbers.low, high=numbers.high, ticks=ticks, format=tick)
     return at, axis
