@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -146,22 +145,22 @@ def how_to_read(result: SweepResult) -> list[str]:
 def columns_of(table: Table) -> list[Column]:
     """What is shown of each cell, without columns of which nothing is known."""
 
-    def mean(label: str, metric: str, *, wide: bool = False) -> Column:
-        told = partial(text.quantity, metric)
-        return Column(label, told, methodcaller("value", metric), terminal=not wide)
+    def mean(label: str, metric: str, *, terminal: bool = True) -> Column:
+        quantity = partial(text.quantity, metric)
+        return Column(label, quantity, lambda cell: cell.value(metric), terminal=terminal)
 
-    sustained, *rates = _rate_columns(table, "metrics", interval)
+    rate, *other_rates = _rate_columns(table, "metrics", interval)
     columns = [
-        sustained,
+        rate,
         Column("median", _median, ("metrics", table.metric)),
-        *rates,
+        *other_rates,
         mean("p99", "latency_us_p99"),
         mean("time with drain", PHASE_TOTAL_S),
         mean("compactions", "compactions"),
-        mean("compacted (read)", "compaction_read_bytes", wide=True),
+        mean("compacted (read)", "compaction_read_bytes", terminal=False),
         mean("compacted (written)", "compaction_write_bytes"),
         mean("write amplification", "write_amplification"),
-        mean("database", "database_bytes", wide=True),
+        mean("database", "database_bytes", terminal=False),
         Column("runs", _runs),
     ]
     return _known(columns, table.cells)
@@ -177,18 +176,19 @@ def ratio_columns_of(table: Table) -> list[Column]:
     return _known(columns, table.cells[1:])
 
 
-def _rate_columns(table: Table, kind: str, told: Callable[[Any], str]) -> list[Column]:
-    """Rates of both kinds; of one where nothing was left to drain, so that both are the same."""
-    burst = {"ops/s": BURST, "MB/s": RATE_MB}
-    sustained = {"ops/s": SUSTAINED, "MB/s": SUSTAINED_MB}
+def _rate_columns(table: Table, kind: str, format: Callable[[Any], str]) -> list[Column]:
+    """The rates of a cell, or their ratios, as `kind` says: `metrics` or `ratios`.
+
+    Where nothing was left to drain, the sustained ones are those of the burst, and stand once.
+    """
     drained = ((cell.value("drain_s"), cell.value("elapsed_s")) for cell in table.cells)
     if not any(drain_s and run_s and drain_s > _DRAIN_SHOWN * run_s for drain_s, run_s in drained):
-        return [Column(label, told, (kind, of)) for label, of in burst.items()]
-    groups = (("sustained", sustained), ("burst", burst))
+        return [Column("ops/s", format, (kind, BURST)), Column("MB/s", format, (kind, RATE_MB))]
     return [
-        Column(f"{unit}, {name}", told, (kind, of), terminal=name == "sustained")
-        for name, rates in groups
-        for unit, of in rates.items()
+        Column("ops/s, sustained", format, (kind, SUSTAINED)),
+        Column("MB/s, sustained", format, (kind, SUSTAINED_MB)),
+        Column("ops/s, burst", format, (kind, BURST), terminal=False),
+        Column("MB/s, burst", format, (kind, RATE_MB), terminal=False),
     ]
 
 
@@ -213,10 +213,10 @@ def ratio_interval(ratio: RatioInterval | None) -> str:
     """A ratio with its interval: `0.81 (0.78 to 0.84)`."""
     if ratio is None:
         return NOT_KNOWN
-    told = text.plain_ratio(ratio.ratio)
+    shown = text.plain_ratio(ratio.ratio)
     if ratio.pairs < 2:
-        return told
-    return f"{told} ({text.plain_ratio(ratio.low)} to {text.plain_ratio(ratio.high)})"
+        return shown
+    return f"{shown} ({text.plain_ratio(ratio.low)} to {text.plain_ratio(ratio.high)})"
 
 
 def _median(mean: MeanInterval | None) -> str:
@@ -378,8 +378,8 @@ def _chart(result: SweepResult, table: Table, metric: str, title: str) -> Sequen
         at = [f"{axis.name}={value}" for axis, value in values]
         mean = cell.metrics.get(metric)
         if mean is not None:
-            told = f"{', '.join(at)}: {text.quantity(metric, mean.mean)}"
-            point = Point(cell.values[along], mean.mean, told, low=mean.low, high=mean.high)
+            hover = f"{', '.join(at)}: {text.quantity(metric, mean.mean)}"
+            point = Point(cell.values[along], mean.mean, hover, low=mean.low, high=mean.high)
             lines.setdefault(", ".join(at[:along] + at[along + 1 :]), []).append(point)
     series = []
     for number, (name, points) in enumerate(list(lines.items())[:LINES_MAX]):
