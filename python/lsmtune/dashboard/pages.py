@@ -86,8 +86,8 @@ def run_name(run: LiveRun) -> str:
     where = " at the size of the proof" if run.role == "promotion" else ""
     if run.trial is None:
         return f"the baseline{where}" if where else f"{run.role.replace('_', ' ')} {run.index}"
-    again = ", run again" if run.repeat and run.role == "trial" else ""
-    return f"trial {run.trial}{again}{where}"
+    repeated = ", run again" if run.repeat and run.role == "trial" else ""
+    return f"trial {run.trial}{repeated}{where}"
 
 
 def _run_blocks(run: LiveRun) -> list[Block]:
@@ -117,21 +117,18 @@ def overview_document(studies: Sequence[Shown], broken: Mapping[str, str]) -> Do
     rows = []
     for shown in studies:
         analysis = shown.analysis
-        head = study_proof.headline(analysis)
+        name = Cell(analysis.name, below=(str(shown.path),))
         engine = next((each.title for each in analysis.engines), "")
         labels = ", ".join(weighted.label for weighted in analysis.workloads)
-        ratio = analysis.history.best_ratio
-        best = Cell(text.ratio(ratio), ratio)
         state = State.ENDED if shown.live is None else shown.live.state
-        rows.append(
-            (
-                Cell(shown.analysis.name, below=(str(shown.path),)),
-                *(engine, labels, _STATES[state]),
-                *(len(analysis.history.trials), best, f"{head.label}: {head.figure}"),
-            )
-        )
+        trials, ratio = len(analysis.history.trials), analysis.history.best_ratio
+        best = Cell(text.ratio(ratio), ratio)
+        head = study_proof.headline(analysis)
+        verdict = f"{head.label}: {head.figure}"
+        rows.append((name, engine, labels, _STATES[state], trials, best, verdict))
     blocks: list[Block] = [Table(columns, rows, "Studies", header=False, sortable=True)]
-    blocks += [Notices([Notice(why, path) for path, why in broken.items()])] if broken else []
+    if broken:
+        blocks.append(Notices([Notice(why, path) for path, why in broken.items()]))
     section = Section("studies", "Studies", blocks)
     count = "1 study" if len(studies) == 1 else f"{len(studies):,} studies"
     return Document("Studies", count, [section])
@@ -179,7 +176,9 @@ def diff_document(shown: Shown, one: int, other: int) -> Document:
     table = Table(words("", *names), facts, "Both trials")
     options = _options_table([analysis], [row.options for row in both], names)
     errors = [Notice(row.error, f"trial {row.trial}") for row in both if row.error]
-    blocks: list[Block] = [table, *([Notices(errors)] if errors else [])]
+    blocks: list[Block] = [table]
+    if errors:
+        blocks.append(Notices(errors))
     sections = [Section("both", "Both trials", blocks), Section("options", "Options", [options])]
     return Document(" and ".join(names), analysis.name, sections)
 
@@ -194,5 +193,5 @@ def _options_table(
     rows = [row for study in studies for row in study.options] if len(engines) == 1 else []
     known = {row["name"]: row["engine_default"] for row in rows}
     one, other = sides
-    found = differences(next(iter(engines.values()), ""), one, other, known)
-    return difference_table(found, *names)
+    differing = differences(next(iter(engines.values()), ""), one, other, known)
+    return difference_table(differing, *names)

@@ -321,10 +321,10 @@ def _extension(given: Mapping[str, object]) -> Callable[[Requests], Requests]:
         if not changes["time_s"]:  # which the tuner takes for no change
             raise InputError("budget", "time", found=given["time"], allowed="a time above 0")
     if given.get("trials"):
-        told = str(given["trials"])
-        if _NUMBER.fullmatch(told) is None or not int(told):
-            raise InputError("budget", "trials", found=told, allowed="a number above 0")
-        changes["trials"] = int(told)
+        trials = str(given["trials"])
+        if _NUMBER.fullmatch(trials) is None or not int(trials):
+            raise InputError("budget", "trials", found=trials, allowed="a number above 0")
+        changes["trials"] = int(trials)
     if not changes:
         raise InputError("budget", why="nothing to change", allowed="a time in all, trials in all")
     return lambda asked: replace(asked, **changes)
