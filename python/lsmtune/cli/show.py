@@ -86,23 +86,25 @@ def _rows(of: Overview) -> Iterator[tuple[str, str]]:
     yield from _labelled("next", _next(of), 2)
 
 
-def _labelled(label: str, lines: list[str], most: int) -> Iterator[tuple[str, str]]:
+def _labelled(label: str, lines: list[str], most: int) -> list[tuple[str, str]]:
+    """`most` of `lines`, and how many more there are; a terminal shows the label once."""
     left = len(lines) - most
-    shown = [*lines[:most], *([f"and {left} more: lsmtune report"] if left > 0 else [])]
-    yield from ((label if number == 0 else "", line) for number, line in enumerate(shown))
+    shown = lines[:most] + ([f"and {left} more: lsmtune report"] if left > 0 else [])
+    return [(label, line) for line in shown]
 
 
 def _target(records: StudyRecords) -> str:
     from lsmtune.report.words import direction_words, metric_label
 
     spec = records.spec
-    told = ", ".join(
+    objectives = ", ".join(
         f"{metric_label(each.label)} ({direction_words(each.direction)})"
         for each in spec.goal.objectives
     )
-    where = "".join(f", {each.text}" for each in spec.constraints)
-    price = "".join(f", {each.text}" for each in spec.guards)
-    return f"{told}{where}{f'; at a price of at most {price[2:]}' if price else ''}"
+    constraints = "".join(f", {each.text}" for each in spec.constraints)
+    guards = ", ".join(each.text for each in spec.guards)
+    price = f"; at a price of at most {guards}" if guards else ""
+    return f"{objectives}{constraints}{price}"
 
 
 def _budget(of: Overview) -> str:
@@ -128,16 +130,16 @@ def _best(of: Overview) -> Iterator[tuple[str, str]]:
         valued = any(trial.end.values is not None for trial in of.records.trials)
         yield "best", f"no trial {none_best(valued=valued)}"
         return
-    told, row = "a configuration of no trial", of.row
+    best, row = "a configuration of no trial", of.row
     if row is not None:
-        told = f"trial {row.trial}: {quantity(metric_of(of.records), row.value)}"
+        best = f"trial {row.trial}: {quantity(metric_of(of.records), row.value)}"
         if row.ratio_to_baseline is not None:
-            told += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
-    yield "best", told
+            best += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
+    yield "best", best
     spec = of.records.spec
     baseline, engine = baseline_config(spec), spec.engine_name
     for line in difference_lines(of.tuned.config, baseline, engine, spec.defaults, _OPTIONS):
-        yield "", line
+        yield "best", line
 
 
 def _warnings(records: StudyRecords) -> list[str]:
