@@ -183,8 +183,8 @@ def _status(progress: TuneProgress) -> str:
 
 def _below(differs: Sequence[Difference]) -> list[RenderableType]:
     """A line of what a configuration differs in; none for the baseline."""
-    told = differences_text(differs, _BESIDE_LABEL)
-    return [_line(f"{_LABEL.format('')}{told}", "dim")] if told else []
+    options = differences_text(differs, _BESIDE_LABEL)
+    return [_line(f"{_LABEL.format('')}{options}", "dim")] if options else []
 
 
 def _phase_text(phase: PhaseProgress) -> str:
@@ -217,14 +217,14 @@ def _lines_table(progress: TuneProgress, width: int) -> Table:
     for line, cells in zip(lines, rows[1:], strict=True):
         good = line.outcome == "ok"
         why = line.why if good else f"{line.outcome}: {line.why}".removesuffix(": ")
-        told = why or differences_text(line.differs, left)
-        table.add_row(*cells, told, style="green" if line.best else "" if good else "red")
+        detail = why or differences_text(line.differs, left)
+        table.add_row(*cells, detail, style="green" if line.best else "" if good else "red")
     return table
 
 
 def _print_line(plan: Plan) -> Callable[[RunLine], None]:
     """Prints a run in a line; what its configuration differs in beside the first run of it."""
-    objective, told = plan.objective, set[str]()
+    objective, printed = plan.objective, set[str]()
 
     def print_line(line: RunLine) -> None:
         facts = [] if line.outcome == "ok" else [f"{line.outcome}: {line.why}".removesuffix(": ")]
@@ -236,8 +236,8 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
         facts += ["best so far"] if line.best else []
         facts += [line.why] if line.outcome == "ok" and line.why else []
         options = differences_text(line.differs, _IN_A_LOG)
-        of = f"; {options}" if options and options not in told else ""
-        told.add(options)
+        of = f"; {options}" if options and options not in printed else ""
+        printed.add(options)
         print_text(f"{line.name}: {', '.join(facts)} ({format_duration(line.wall_s)}){of}")
 
     return print_line

@@ -23,9 +23,9 @@ from lsmtune.units import format_bytes, format_duration
 
 
 class BenchProgress(RunProgress):
-    """Says which run is on, the how manieth it is, and by which runner: where there are `several`.
+    """Titles each run, as in `rocksdb fillrandom by ycsb-cpp, run 2 of 5`.
 
-    One alone is told where it is not lsmtune's driver.
+    The runner is named where there are `several`, and where it is not lsmtune's driver.
     """
 
     def __init__(self, workload: Workload, repeats: int, *, several: bool) -> None:
@@ -44,8 +44,8 @@ class BenchProgress(RunProgress):
 class RoundsProgress(RunProgress):
     """Keeps what a display shows, and prints a line for each run that did not end well.
 
-    Where nothing changes on a terminal, also for each run that did, unless it is `quiet`. `before`
-    are the runs of earlier sessions, from which the time left is told too.
+    Where there is no terminal, also for each run that did, unless it is `quiet`. `before` are the
+    runs of earlier sessions, by which the time left is estimated, too.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class RoundsProgress(RunProgress):
         self._done += 1
         done, of = self._done, self._of
         self._runs.append(run)
-        told, left = _told(run.measurement), "" if done == of else self._left()
-        took = format_duration(round(run.wall_s, 1))
+        ended, took = _ended(run.measurement), format_duration(round(run.wall_s, 1))
+        left = "" if done == of else self._left()
         if self._says_runs or run.measurement.outcome is not Outcome.OK:
             number = f"round {run.round + 1}, run {done} of {of}"
-            print_text(f"{number}: {run.arm}: {told} ({took}){left}")
+            print_text(f"{number}: {run.arm}: {ended} ({took}){left}")
 
     def warning(self, text: str) -> None:
         """Something the user should know."""
@@ -106,7 +106,7 @@ class SweepProgress(RoundsProgress):
         super().run_finished(run)
 
 
-def _told(measurement: Measurement) -> str:
+def _ended(measurement: Measurement) -> str:
     """How a run ended: its rates, by phase where there are several."""
     if measurement.outcome is not Outcome.OK:
         return measurement.ended
