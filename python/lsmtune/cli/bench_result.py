@@ -121,16 +121,14 @@ def _cell(metric: Metric, runs: Sequence[PhaseMeasurement]) -> str:
 def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
     """How much each metric scatters, by phase; nothing with too few runs."""
     for phase in dict.fromkeys(row.phase for row in rows):
-        told = [
-            f"  {row.metric}: {deviation(row.noise.log_sd)} "
-            f"({deviation(row.noise.log_sd_low)} to {deviation(row.noise.log_sd_high)})"
-            for metric in shown_in("noise")
-            for row in rows
-            if (row.phase, row.metric) == (phase, metric) and row.noise is not None
-        ]
-        if told:
+        noises = {r.metric: r.noise for r in rows if r.phase == phase and r.noise is not None}
+        shown = [metric for metric in shown_in("noise") if metric in noises]
+        if shown:
             yield f"noise of {phase} from run to run, standard deviation (95 % CI):"
-            yield from told
+        for metric in shown:
+            noise = noises[metric]
+            interval = f"{deviation(noise.log_sd_low)} to {deviation(noise.log_sd_high)}"
+            yield f"  {metric}: {deviation(noise.log_sd)} ({interval})"
 
 
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:
@@ -178,7 +176,7 @@ Settled = Mapping[str, Sequence[int]]
 def figures(measured: ByRunner, settled: Settled) -> list[dict[str, object]]:
     """The median of each metric for each measure phase and runner, and its ratio to our driver's.
 
-    Both are None where not told; runs that did not end well count not. The bytes of the `settled`
+    Both are None where not known; runs that did not end well do not count. Bytes of the `settled`
     database are with the last phase.
     """
     rows = []
@@ -233,8 +231,8 @@ def compare_view(
     """The same for people: a table for each measure phase, one column for each runner."""
     blocks: list[Block] = []
     for arm in arms:
-        said = f"; {arm.note}" if arm.note else ""
-        blocks.append(Paragraph(f"{arm.name}: {_named(measured[arm.name][-1].engine)}{said}"))
+        note = f"; {arm.note}" if arm.note else ""
+        blocks.append(Paragraph(f"{arm.name}: {_named(measured[arm.name][-1].engine)}{note}"))
     names, lines = _phase_names(measured), list(warnings)
     for phase in names:
         last = settled if phase == names[-1] else {}
@@ -290,6 +288,6 @@ def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled
             rows.append((f"{metric.bench}, settled", *settled_sizes))
     bursts = {name: middle(_values(runs, phase, BURST)) for name, runs in measured.items()}
     ratios = (ratio(bursts[arm.name], bursts.get(NATIVE)) for arm in arms)
-    told = (NOT_KNOWN if each is None else f"{format_ratio(each)}x" for each in ratios)
-    rows.append(("burst by native's", *told))
+    shown = (NOT_KNOWN if each is None else f"{format_ratio(each)}x" for each in ratios)
+    rows.append(("burst by native's", *shown))
     return Table((*words(""), *numbers(*(arm.name for arm in arms))), rows)
