@@ -255,8 +255,8 @@ def build_warnings(arms: Sequence[RunnerChoice]) -> list[str]:
     builds = {(arm.engine.version, arm.engine.build) for arm in arms}
     if len(builds) < 2:
         return []
-    said = ", ".join(f"{arm.name} {_named(arm.engine)}" for arm in arms)
-    return [f"ratios are also those of different engine builds: {said}"]
+    builds_named = ", ".join(f"{arm.name} {_named(arm.engine)}" for arm in arms)
+    return [f"ratios are also those of different engine builds: {builds_named}"]
 
 
 def _named(engine: EngineIdentity) -> str:

@@ -91,7 +91,7 @@ def _write(
         "output": None,
     }
     file = new_file(output, force=force)
-    put_out(made.text, file, document, as_json=as_json, said="{}")
+    put_out(made.text, file, document, as_json=as_json, message="{}")
 
 
 def _about(request: ExportRequest) -> dict[str, object]:
@@ -106,6 +106,6 @@ def _show_differences(request: ExportRequest, there: str, *, as_json: bool) -> N
     """What differs from the configuration `there`: as people read it, or as JSON."""
     from lsmtune.report.differences import difference_table
 
-    found = request.differences()
-    document = {**_about(request), "other": there, "differences": encode(found)}
-    print_result(document, [difference_table(found, request.label, there)], as_json=as_json)
+    differing = request.differences()
+    document = {**_about(request), "other": there, "differences": encode(differing)}
+    print_result(document, [difference_table(differing, request.label, there)], as_json=as_json)

@@ -82,5 +82,5 @@ def _import(
     document, text = import_files(
         files, format_name, wanted, output or Path(DEFAULT_OUTPUT), keep_defaults=keep_defaults
     )
-    said = "wrote {0}\nnext: lsmtune tune {0}" if "study" in document else "wrote {}"
-    put_out(text, output, document, as_json=as_json, notes=document["notes"], said=said)
+    message = "wrote {0}\nnext: lsmtune tune {0}" if "study" in document else "wrote {}"
+    put_out(text, output, document, as_json=as_json, notes=document["notes"], message=message)

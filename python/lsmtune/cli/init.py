@@ -109,15 +109,15 @@ def _ask_workload() -> tuple[str, list[str]]:
         lambda text: by_name(FAMILIES, text, "workload", "name"),
     )
     family = FAMILIES[name]
-    said: list[str] = []
+    stated: list[str] = []
     for parameter in family.parameters.values():
         if parameter.name in (*family.sizes, *ASKED) and parameter.default is not None:
             check = partial(parameter.domain.parse, source=name, field=parameter.name)
             default = str(parameter.default)
             answer = _ask(parameter.name, f"{parameter.description}.", default, check)
             if answer != default:
-                said.append(f"{parameter.name}={answer}")
-    return name, said
+                stated.append(f"{parameter.name}={answer}")
+    return name, stated
 
 
 def _ask(name: str, about: str, default: str, check: Callable[[str], object]) -> str:

@@ -99,9 +99,9 @@ def _minimise(
             write_output(output, exported(by.engine, result.config))
         except LsmtuneError as error:  # what hours went to is told all the same
             failure = error
-    shown = view(asked, result, same, refused, warnings)
-    told = document(asked, result, same, refused, warnings, notes)
-    print_result(told, shown, failure, as_json=as_json, soft_wrap=True, err=err)
+    blocks = view(asked, result, same, refused, warnings)
+    fields = document(asked, result, same, refused, warnings, notes)
+    print_result(fields, blocks, failure, as_json=as_json, soft_wrap=True, err=err)
     if not result.is_proven:
         raise typer.Exit(status_of(result.gain or result.first))
     if output is not None and not err:

@@ -94,7 +94,7 @@ def _options(asked: Verification, result: Minimisation) -> list[Block]:
         return []
     before, after = asked.baseline.config.options, asked.candidate.config.options
     differ = differences(engine.name, after, before, known_defaults(engine))
-    found = {each.option: each for each in differ}
+    differing = {each.option: each for each in differ}
     level, together = effects[0].verdict.confidence, asked.plan.confidence
     about = (
         f"with the option over without it, {direction_words(asked.objective.direction)}; "
@@ -102,8 +102,8 @@ def _options(asked: Verification, result: Minimisation) -> list[Block]:
     )
     columns = (
         Column("option", key="option", number=False),
-        Column("value", lambda effect: here_cell(found[effect.option]), number=False),
-        Column("baseline", lambda effect: there_cell(found[effect.option]), number=False),
+        Column("value", lambda effect: here_cell(differing[effect.option]), number=False),
+        Column("baseline", lambda effect: there_cell(differing[effect.option]), number=False),
         Column(f"effect on {asked.objective.metric}", _effect, "verdict", number=False),
         Column("result", _became, number=False),
     )

@@ -79,12 +79,12 @@ def put_out(
     *,
     as_json: bool,
     notes: Iterable[str] = (),
-    said: str = "wrote {}",
+    message: str = "wrote {}",
 ) -> None:
     """The end of a command that makes one text: into `output`, or on standard output if None.
 
-    With `as_json` that has the `document` in place of the text. `said` is what people are told of
-    the file, `notes` what to know of it, which the document has itself.
+    With `as_json` standard output has the `document` instead. `message` tells people of the file,
+    `notes` what to know of it, which the document has itself.
     """
     for line in () if as_json else notes:
         note(line)
@@ -97,7 +97,7 @@ def put_out(
     if as_json:
         print_json(document if output is None else {**document, "output": str(output)})
     elif output is not None:
-        typer.echo(said.format(output))
+        typer.echo(message.format(output))
 
 
 def say(text: str) -> None:

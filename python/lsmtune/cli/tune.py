@@ -122,8 +122,8 @@ def tune_study(
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if result.interrupted:
-            found = "; with --trials 1 it proves the best so far" if result.best else ""
-            line = f"interrupted; the same command continues {folder.path}{found}"
+            hint = "; with --trials 1 it proves the best so far" if result.best else ""
+            line = f"interrupted; the same command continues {folder.path}{hint}"
             failure = InterruptedByUserError(line)
         if session.as_json:
             print_json(tune_document(spec, folder, result, files), failure)

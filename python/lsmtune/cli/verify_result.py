@@ -97,8 +97,8 @@ def _title(verdict: Verdict, name: str) -> str:
 def _differs(asked: Verification) -> Block:
     engine = asked.engine
     before, after = asked.baseline.config.options, asked.candidate.config.options
-    found = differences(engine.name, before, after, known_defaults(engine))
-    return difference_table(found, "baseline", "candidate")
+    differing = differences(engine.name, before, after, known_defaults(engine))
+    return difference_table(differing, "baseline", "candidate")
 
 
 def _trust(report: VerifyReport) -> Iterator[str]:

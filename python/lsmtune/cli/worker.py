@@ -96,13 +96,13 @@ def _worker(
         text=True,
     ) as ray:
         try:
-            said = ray.communicate()[1]
+            errors = ray.communicate()[1]
         except KeyboardInterrupt:
             ray.terminate()
             ray.wait()
             return
     if ray.returncode:
-        last = [line for line in said.splitlines() if line.strip()][-1:] or ["it said nothing"]
+        last = [line for line in errors.splitlines() if line.strip()][-1:] or ["it said nothing"]
         raise LsmtuneError(f"Ray ended with status {ray.returncode}: {last[0]}")
 
 

@@ -146,8 +146,8 @@ def _import(
         "workload": workload_document(workload),
     }
     text = workload_text(workload, (f"Imported by lsmtune from {file}", *notes))
-    said = "wrote {0}\nnext: lsmtune bench --engine rocksdb --workload {0}"
-    put_out(text, output, document, as_json=as_json, notes=notes, said=said)
+    message = "wrote {0}\nnext: lsmtune bench --engine rocksdb --workload {0}"
+    put_out(text, output, document, as_json=as_json, notes=notes, message=message)
 
 
 @command(app, "export", EXPORT_EXAMPLES)
@@ -169,7 +169,7 @@ def _export(
     stated = given.stated(name)
     folder = Path() if output is None else output.parent
     parts, notes = _parts(stated, format_name, seed, folder)
-    notes = (*_said(stated), *notes)
+    notes = (*_notes_of(stated), *notes)
     # Part after part, as there may be more of them than memory holds.
     put_out(parts, output, {"format": format_name, "notes": notes}, as_json=as_json, notes=notes)
 
@@ -237,10 +237,10 @@ def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
 
         return imported_workload(file)
     stated = state_workload(YCSB, {}, str(file), properties_of([file], {}))
-    return stated.workload, _said(stated)
+    return stated.workload, _notes_of(stated)
 
 
-def _said(stated: Stated) -> tuple[str, ...]:
+def _notes_of(stated: Stated) -> tuple[str, ...]:
     """What is to be said of a workload that is written to a file, which holds no options."""
     engine = (
         f"{given.where}: {key}: left out: with -P or -p it is an option of a run"
@@ -303,11 +303,11 @@ def _inspect(
     err = check_outputs([("--html", html)], force=force, as_json=as_json)
     with counted_progress("trace, bytes") as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
-    failure = _damaged(summary)
+    failure = _damage_error(summary)
     _show_page(trace_document(summary), html, as_json=as_json, err=err)
     if as_json:
-        found = {"trace": asdict(summary), "html": None if html is None else str(html)}
-        print_json(found, failure)
+        document = {"trace": asdict(summary), "html": None if html is None else str(html)}
+        print_json(document, failure)
     elif html is not None and not err:
         typer.echo(f"wrote {html}")
     if failure is not None:
@@ -370,11 +370,11 @@ def _fit(
     text = workload_text(fit.workload, (f"Fitted by lsmtune to {trace}", *fit.warnings))
     parse_workload_file(text, output)  # what cannot be read is not written
     write_output(output, text)
-    failure = _damaged(fit.summary)
+    failure = _damage_error(fit.summary)
     _show_page(trace_document(fit.summary, fit), html, as_json=as_json, err=err)
     if as_json:
-        found = fit_document(fit) | {"trace": str(trace), "output": str(output)}
-        print_json(found, failure)
+        document = fit_document(fit) | {"trace": str(trace), "output": str(output)}
+        print_json(document, failure)
     elif output != STDOUT:
         next_step = f"lsmtune bench --engine rocksdb --workload {output}"
         typer.echo(f"wrote {output}\nnext: {next_step}", err=err)
@@ -423,7 +423,7 @@ def _show_page(page: Document, html: Path | None, *, as_json: bool, err: bool) -
         print_view(page, soft_wrap=True, err=err)
 
 
-def _damaged(summary: TraceSummary) -> LsmtuneError | None:
+def _damage_error(summary: TraceSummary) -> LsmtuneError | None:
     """What a command ends with once all that could be told was told; None for a whole trace."""
     damage = summary.damage
     if damage is None:
