@@ -60,9 +60,9 @@ def test_an_option_is_shown_without_loss(
 
 
 def test_an_odd_size_is_told_with_about_how_much_it_is() -> None:
-    assert text.option_told(10_587_353, "bytes") == "10587353 (~10.1MiB)"
-    assert text.option_told(4 << 20, "bytes") == "4MiB"
-    assert text.option_told(10_587_353) == "10587353"
+    assert text.option_with_size(10_587_353, "bytes") == "10587353 (~10.1MiB)"
+    assert text.option_with_size(4 << 20, "bytes") == "4MiB"
+    assert text.option_with_size(10_587_353) == "10587353"
 
 
 def test_metrics_have_names() -> None:

@@ -15,8 +15,8 @@ _NOT_SET = "not set"  # and nothing is known of what the engine does then
 def option_cell(value: OptionValue | None, unit: str, *, is_set: bool) -> Cell:
     """What a configuration has of an option: what it sets, or else the engine's default."""
     if is_set:
-        return Cell(text.option_told(value, unit))
-    default = _NOT_SET if value is None else f"{text.option_told(value, unit)} (default)"
+        return Cell(text.option_with_size(value, unit))
+    default = _NOT_SET if value is None else f"{text.option_with_size(value, unit)} (default)"
     return Cell(default, tone="sys")
 
 
@@ -30,16 +30,16 @@ def there_cell(each: Difference) -> Cell:
     return option_cell(each.other_value, each.unit, is_set=each.other_is_set)
 
 
-def difference_table(found: Sequence[Difference], here: str, there: str) -> Table | Paragraph:
+def difference_table(differing: Sequence[Difference], here: str, there: str) -> Table | Paragraph:
     """Each option with what the configurations `here` and `there` have of it."""
-    if not found:
+    if not differing:
         return Paragraph("No option differs.", "quiet")
     columns = (
         Column("option", key="option", number=False),
         Column(here, here_cell, number=False),
         Column(there, there_cell, number=False),
     )
-    return Table.of(columns, found, "Options that differ", style="options")
+    return Table.of(columns, differing, "Options that differ", style="options")
 
 
 def difference_lines(
@@ -62,15 +62,15 @@ def difference_lines(
     return lines + ([f"{'and' if lines else 'all'} {same} as in the baseline"] if same else [])
 
 
-def differences_text(found: Sequence[Difference], width: int) -> str:
+def differences_text(differing: Sequence[Difference], width: int) -> str:
     """`write_buffer_size=4MiB, max_background_jobs=6, 14 more`: as many as `width` characters hold.
 
     At least one; the last part of a dotted name stands for the whole.
     """
-    told = [f"{each.option.rpartition('.')[2]}={_value(each.value, each.unit)}" for each in found]
-    for count in range(len(told), 0, -1):
-        more = [f"{len(told) - count} more"] if count < len(told) else []
-        line = ", ".join([*told[:count], *more])
+    options = [f"{d.option.rpartition('.')[2]}={_value(d.value, d.unit)}" for d in differing]
+    for count in range(len(options), 0, -1):
+        more = [f"{len(options) - count} more"] if count < len(options) else []
+        line = ", ".join([*options[:count], *more])
         if len(line) <= width or count == 1:
             return line
     return ""

@@ -111,9 +111,9 @@ def spread(fraction: float | None) -> str:
     return "" if fraction is None else f"±{deviation(fraction)}"
 
 
-def sentence(told: str) -> str:
-    """`told` with a capital."""
-    return told[:1].upper() + told[1:]
+def sentence(line: str) -> str:
+    """`line` with a capital."""
+    return line[:1].upper() + line[1:]
 
 
 def duration_us(value: float | None) -> str:
@@ -161,11 +161,12 @@ def option(value: OptionValue | None, unit: str = "") -> str:
     return option_text(value)
 
 
-def option_told(value: OptionValue | None, unit: str = "") -> str:
+def option_with_size(value: OptionValue | None, unit: str = "") -> str:
     """As `option`, with about how much it is beside a size that has no short form."""
-    told = option(value, unit)
-    odd = unit == "bytes" and isinstance(value, int) and told == str(value) and value >= 1024
-    return f"{told} (~{format_bytes(value)})" if odd and isinstance(value, int) else told
+    shown = option(value, unit)
+    if unit == "bytes" and isinstance(value, int) and value >= 1024 and shown == str(value):
+        return f"{shown} (~{format_bytes(value)})"
+    return shown
 
 
 def options_line(options: Mapping[str, OptionValue]) -> str:
