@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby, repeat
 
@@ -48,10 +48,11 @@ def headline(analysis: StudyAnalysis) -> Answer:
     trials, best = text.count(len(history.trials), "trial"), history.best_ratio
     detail = f"{trials} so far, and none {_none_best(analysis)}."
     if history.best_trial is not None:
-        told = text.quantity(analysis.metric, history.best_value)
-        told = told if best is None else f"{text.ratio(best)} the baseline"
+        worth = f"{text.ratio(best)} the baseline"
+        if best is None:
+            worth = text.quantity(analysis.metric, history.best_value)
         detail = (
-            f"After {trials} the best is trial {history.best_trial}, {told} "
+            f"After {trials} the best is trial {history.best_trial}, {worth} "
             "by the runs of the search: a promise, not a proof."
         )
     lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
@@ -72,7 +73,7 @@ def verdict_section(analysis: StudyAnalysis, head: Answer) -> Section:
     return Section("verdict", head.label, blocks, "Verdict", head.tone, top=True)
 
 
-_PAIR_METHODS = {
+_PAIR_METHODS: Mapping[str, str] = {
     PairMethod.WHOLE: "one whole run follows the other",
     PairMethod.SLICES: "both take turns in short slices, while the other one is frozen",
     PairMethod.DUET: "both run at the same time, each on its own half of the cores",
@@ -85,7 +86,7 @@ def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
         return []
     lines = []
     if verdict.method in _PAIR_METHODS:
-        method = _PAIR_METHODS[PairMethod(verdict.method)]
+        method = _PAIR_METHODS[verdict.method]
         lines.append(f"{text.count(verdict.pairs, 'pair')} by {verdict.method}: {method}.")
     limit = f" ({text.deviation(proof.smallest_effect)})" if proof.smallest_effect else ""
     whys = {
@@ -238,7 +239,8 @@ def pairs_note(pairs: Sequence[PairRow], workloads: int) -> str:
     alone = "two fresh runs" if workloads == 1 else "a fresh run per workload and configuration,"
     each = "one per configuration, " if workloads == 1 else ""
     methods = {row.method for row in pairs if row.counts}
-    how = "".join(f": {told}" for method, told in _PAIR_METHODS.items() if methods == {method})
+    how = _PAIR_METHODS.get(methods.pop(), "") if len(methods) == 1 else ""
+    how = f": {how}" if how else ""
     left = sum(not row.counts for row in pairs)
     do = "does" if left == 1 else "do"
     out = f" {text.count(left, 'pair')} by another method {do} not count." if left else ""
