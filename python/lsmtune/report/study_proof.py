@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import groupby, repeat
 
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import BY_NAME, PERCENTILES
@@ -135,7 +134,7 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     shares = analysis.importances[0].rows if len(analysis.importances) == 1 else ()
     by_name = {row.parameter: row for row in shares}
     mattered = Column("importance", lambda name: _mattered(by_name.get(name)), "name")
-    columns = (*_OPTIONS, *([mattered] if by_name else []))
+    columns = (*_OPTIONS, mattered) if by_name else _OPTIONS
     blocks: list[Block] = [Paragraph(note, "note")]
     if differ:
         blocks.append(Table.of(columns, differ, "Options that differ", style="options"))
@@ -202,8 +201,10 @@ def _series_blocks(analysis: StudyAnalysis) -> list[Block]:
 def _workload_blocks(analysis: StudyAnalysis) -> list[Block]:
     """Workload by workload."""
     by_workload = (
-        *(Column("workload", key="workload", number=False), Column("weight", text.share, "share")),
-        *(Column("objective", text.metric_label, "objective", number=False), *_BOTH),
+        Column("workload", key="workload", number=False),
+        Column("weight", text.share, "share"),
+        Column("objective", text.metric_label, "objective", number=False),
+        *_BOTH,
     )
     table = Table.of(by_workload, analysis.by_workload, "By workload")
     return [Heading(table.label), table] if table.rows else []
@@ -252,7 +253,11 @@ def _arm_quantity(arm: Arm, row: Row) -> str:
     return text.quantity(row["metric"], row[arm])
 
 
-_BOTH = (*(Column(arm, partial(_arm_quantity, arm)) for arm in Arm), _RATIO)
+_BOTH = (
+    Column("baseline", partial(_arm_quantity, Arm.BASELINE)),
+    Column("tuned", partial(_arm_quantity, Arm.TUNED)),
+    _RATIO,
+)
 
 
 # --- Burst and sustained, latency
@@ -268,12 +273,13 @@ def _performance_blocks(analysis: StudyAnalysis) -> list[Block]:
     )
     blocks: list[Block] = [Heading("Burst, sustained and what they cost"), Paragraph(note, "quiet")]
     columns = (Column("figure", _performance_label, "metric", number=False), *_BOTH)
-    by_phase = groupby(analysis.performance, lambda row: (row["workload"], row["phase"]))
-    for (workload, phase), rows in by_phase:
-        table = Table.of(columns, list(rows), f"Burst and sustained of {phase}")
-        several = len({(row["workload"], row["phase"]) for row in analysis.performance}) > 1
-        name = f"{phase}{f' under {workload}' if workload else ''}"
-        blocks += [*([Heading(name)] if several else []), table]
+    by_phase: dict[tuple[str, str], list[Row]] = {}
+    for row in analysis.performance:
+        by_phase.setdefault((row["workload"], row["phase"]), []).append(row)
+    for (workload, phase), rows in by_phase.items():
+        if len(by_phase) > 1:
+            blocks.append(Heading(f"{phase}{f' under {workload}' if workload else ''}"))
+        blocks.append(Table.of(columns, rows, f"Burst and sustained of {phase}"))
         for arm in Arm:
             of = {"workload": workload, "phase": phase, "arm": arm}
             levels = [row for row in analysis.levels if of.items() <= row.items()]
@@ -296,13 +302,10 @@ def _latency_blocks(analysis: StudyAnalysis) -> list[Block]:
         return [Paragraph("No run has stored a latency histogram yet.", "quiet")]
     note = f"Whole histograms of the {_source(analysis)}, merged per configuration."
     groups: list[list[Block]] = []
-    shown = (*PERCENTILES, "latency_us_max")
-    labels = (text.metric_label(metric).removesuffix(" latency") for metric in shown)
-    columns = (
-        Column("", key="arm", number=False),
-        Column("operations", text.number, "count"),
-        *map(Column, labels, repeat(text.duration_us), shown),
-    )
+    columns = [Column("", key="arm", number=False), Column("operations", text.number, "count")]
+    for metric in (*PERCENTILES, "latency_us_max"):
+        label = text.metric_label(metric).removesuffix(" latency")
+        columns.append(Column(label, text.duration_us, metric))
     for operation in operations:
         curves = [curve for curve in analysis.latencies if curve.operation == operation]
         label = f"Latency of {operation}"
