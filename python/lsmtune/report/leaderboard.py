@@ -57,11 +57,10 @@ def board_document(board: Leaderboard) -> Document:
 
     if board.disqualified:
         engine = "" if board.engine is None else board.engine.name
-        told = {each.team: disqualified_line(each, engine) for each in board.disqualified}
-        lines = [
-            Notice(f"{team}: {line}", severity=Severity.DANGER, kind="disqualified")
-            for team, line in told.items()
-        ]
+        lines = []
+        for each in board.disqualified:
+            line = f"{each.team}: {disqualified_line(each, engine)}"
+            lines.append(Notice(line, "", Severity.DANGER, "disqualified"))
         add("disqualified", "Disqualified, not run", Notices(lines), "Disqualified")
     if board.failed:
         title = "Failed, not ranked"
@@ -109,12 +108,12 @@ def _ranked_sections(board: Leaderboard, standings: Standings) -> list[Section]:
         lines = [Notice(outlier_line(board, row), kind="outlier") for row in standings.outliers]
         sections.append(Section("outliers", "Outliers", [Notices(lines)]))
     for number, phase in enumerate(standings.phases, 1):
-        far = frozenset((o.team, o.round) for o in standings.outliers if o.phase == phase.phase)
+        outliers = {(o.team, o.round) for o in standings.outliers if o.phase == phase.phase}
         pairs = text.count(len(phase.rows) * (len(phase.rows) - 1) // 2, "pair")
         told_apart = f"{len(phase.separations)} of {pairs} of teams told apart."
         blocks: list[Block] = [
             Paragraph(told_apart, "note"),
-            *_dots(board.metric, phase, standings.rounds, far),
+            *_dots(board.metric, phase, standings.rounds, outliers),
             _phase_table(board.metric, phase, level),
         ]
         sections.append(Section(f"phase-{number}", phase.phase, blocks))
@@ -175,15 +174,15 @@ def _phase_table(metric: str, phase: PhaseTable, level: str) -> Table:
             return NOT_KNOWN
         return f"{quantity(row.mean_low)} to {quantity(row.mean_high)}"
 
+    rounds = f"rounds ({unit})" if unit and unit != "µs" else "rounds"
     columns = (
-        *(Column("rank", _rank, number=False), Column("team", key="team", number=False)),
-        *(Column("by mean", key="rank_by_mean"), Column("mean", quantity, "mean")),
-        *(Column(f"interval of the mean, {level}", bounds), Column("median", quantity, "median")),
-        Column(
-            f"rounds ({unit})" if unit and unit != "µs" else "rounds",
-            lambda values: ", ".join(map(plain, values)),
-            "values",
-        ),
+        Column("rank", _rank, number=False),
+        Column("team", key="team", number=False),
+        Column("by mean", key="rank_by_mean"),
+        Column("mean", quantity, "mean"),
+        Column(f"interval of the mean, {level}", bounds),
+        Column("median", quantity, "median"),
+        Column(rounds, lambda values: ", ".join(map(plain, values)), "values"),
     )
     return Table.of(columns, phase.rows, phase.phase, header=False)
 
@@ -192,27 +191,27 @@ def outlier_line(board: Leaderboard, row: OutlierRow) -> str:
     """Which run is an outlier, and what the ranking is without it."""
     value = text.quantity(board.metric, row.value)
     p_value = "< 0.0001" if row.p_value < 1e-4 else f"{row.p_value:.2g}"
-    said = (
+    line = (
         f"{row.phase}: round {row.round} of {row.team}, {value}, is {text.ratio(row.ratio)} the "
         f"team's other rounds (Grubbs's test, p = {p_value} for all teams and phases together)."
     )
     if row.decides_first:
-        said += (
+        line += (
             f" It decides who is first by mean: {_listed(row.first_by_mean)} with it, "
             f"{_listed(row.first_without)} without it, {_listed(row.first_by_median)} by median."
         )
     elif row.order_changes:
-        said += f" Without it the team is {row.rank_without} by mean, not {row.rank_by_mean}."
+        line += f" Without it the team is {row.rank_without} by mean, not {row.rank_by_mean}."
     else:
-        said += " The ranks by mean are the same without it."
+        line += " The ranks by mean are the same without it."
     if row.decides_total:
         moved = [
             f"{team} {row.total_by_mean[team]} to {row.total_without[team]}"
             for team in row.total_by_mean
             if row.total_by_mean[team] != row.total_without[team]
         ]
-        said += f" Total ranks by mean without it: {', '.join(moved)}."
-    return said
+        line += f" Total ranks by mean without it: {', '.join(moved)}."
+    return line
 
 
 def broken_line(broken: Broken, engine: str) -> str:
@@ -245,26 +244,26 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _dots(
-    metric: str, phase: PhaseTable, rounds: tuple[int, ...], far: frozenset[tuple[str, int]]
+    metric: str, phase: PhaseTable, rounds: tuple[int, ...], outliers: set[tuple[str, int]]
 ) -> Sequence[Chart]:
-    """Every team on one scale; `far` are the outliers, as team and round."""
+    """Every team on one scale; `outliers` are pairs of team and round."""
     teams = [row.team for row in phase.rows]
     spans: list[Point] = []
     means: list[Point] = []
     dots: list[Point] = []
-    outliers: list[Point] = []
+    rings: list[Point] = []
     for row in phase.rows:
         if row.mean_low is not None and row.mean_high is not None:
             spans.append(Point(row.mean, row.team, low=row.mean_low, high=row.mean_high))
         means.append(Point(row.mean, row.team, f"mean {text.quantity(metric, row.mean)}"))
         for number, value in zip(rounds, row.values, strict=True):
             point = Point(value, row.team, f"round {number}: {text.quantity(metric, value)}")
-            (outliers if (row.team, number) in far else dots).append(point)
+            (rings if (row.team, number) in outliers else dots).append(point)
     series = [
         Series(Form.WHISKER, "info", spans, "interval of the mean"),
         Series(Form.TICK, "info", means, "mean"),
         Series(Form.DOT, "ink", dots, "round", "faint"),
-        Series(Form.RING, "warn", outliers, "outlier"),
+        Series(Form.RING, "warn", rings, "outlier"),
     ]
     label, rows = f"Rounds, mean and interval of every team in {phase.phase}", Axis(names=teams)
     return chart_of(label, value_axis(metric), rows, series, height=30 + 34 * len(teams))
