@@ -24,7 +24,7 @@ from lsmtune.report.document import Paragraph
 from lsmtune.report.figures import anchor_chart, forest_chart
 from lsmtune.report.study import FORMATS
 from lsmtune.report.study_proof import pairs_note, proof_lines
-from lsmtune.report.study_search import runs_told
+from lsmtune.report.study_search import runs_as_measured
 from lsmtune.report.study_trust import drift_line, noise_figure, noise_source, provable
 from lsmtune.report.tables import (
     AnchorPoint,
@@ -321,7 +321,7 @@ def test_the_runs_of_a_trial_in_words(
         0, Outcome.OK, value, value, None, False, False, 1.0, {}, "", None, (), None, made, None,
         False,
     )  # fmt: skip
-    assert runs_told(row, "throughput_ops_s") == told
+    assert runs_as_measured(row, "throughput_ops_s") == told
 
 
 def test_conditions_in_words() -> None:

@@ -22,6 +22,7 @@ from lsmtune.report.document import (
     Table,
 )
 from lsmtune.report.tables import (
+    GAIN,
     Censored,
     Front,
     FrontRow,
@@ -52,7 +53,7 @@ def _history_blocks(analysis: StudyAnalysis) -> list[Block]:
     if history.best_trial is not None:
         note += f"; the best is trial {history.best_trial} with "
         note += text.quantity(metric, history.best_value)
-        if metric == "gain":
+        if metric == GAIN:
             note += " the baseline"
         elif history.best_ratio is not None:
             of = text.quantity(metric, history.baseline_value)
@@ -89,8 +90,8 @@ def _front_blocks(front: Front) -> list[Block]:
 
     columns = [Column("trial", number)]
     for at, (name, metric) in enumerate(zip(front.objectives, front.metrics, strict=True)):
-        told, label = partial(text.quantity, metric), text.metric_label(name)
-        columns.append(Column(label, told, ("values", at)))
+        label, quantity = text.metric_label(name), partial(text.quantity, metric)
+        columns.append(Column(label, quantity, ("values", at)))
         columns.append(Column("to baseline", text.ratio, ("ratios", at)))
     columns.append(Column("gain", text.ratio, "gain"))
     columns.append(Column("options", text.options_line, "options", number=False, style="mono clip"))
@@ -197,10 +198,8 @@ _SHARE = Column("of all time", text.share, "share")
 _TRIALS = Column("trials", key="trials")
 _KINDS = (Column("outcome", text.outcome, "outcome", number=False), _TRIALS, *_TIME, _SHARE)
 _RUNGS = (Column("rung", rung_name, number=False), _TRIALS, *_TIME)
-_ROLES = (
-    *(Column("runs for", text.outcome, "role", number=False), Column("runs", key="runs")),
-    *(*_TIME, _SHARE),
-)
+_RUNS_FOR = Column("runs for", text.outcome, "role", number=False)
+_ROLES = (_RUNS_FOR, Column("runs", key="runs"), *_TIME, _SHARE)
 
 
 def _statistics_blocks(analysis: StudyAnalysis) -> list[Block]:
@@ -260,23 +259,25 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     )
 
     def as_measured(row: TrialRow) -> Cell:
-        return Cell(runs_told(row, metric), len(row.runs))
+        return Cell(runs_as_measured(row, metric), len(row.runs))
 
     repeated = any(as_measured(row).text for row in rows)
+    spread = [Column("spread", text.spread, "spread")] if repeated else []
+    measured = [Column("as measured", as_measured)] if repeated else []
     of_options = []
     for parameter in analysis.parameters:
-        name, told_option = parameter.name, partial(text.option, unit=parameter.unit)
-        of_options.append(Column(name, told_option, ("options", name), style="name mono"))
+        name, option = parameter.name, partial(text.option, unit=parameter.unit)
+        of_options.append(Column(name, option, ("options", name), style="name mono"))
     columns = [
         Column("trial", key="trial"),
         Column("outcome", _outcome_cell, number=False),
         Column("value", partial(text.quantity, metric), "value"),
         Column("to baseline", text.ratio, "ratio_to_baseline"),
         Column("runs", key=lambda row: len(row.runs)),
-        *([Column("spread", text.spread, "spread")] if repeated else []),
+        *spread,
         Column("took", text.seconds, "elapsed_s"),
         *of_options,
-        *([Column("as measured", as_measured)] if repeated else []),
+        *measured,
     ]
     shown, fold = rows, f"All {text.count(len(rows), 'trial')}"
     if len(rows) > TRIALS_MAX:
@@ -288,26 +289,26 @@ def trials_section(analysis: StudyAnalysis) -> Section:
     return Section("trials", "Trials", [Paragraph(note, "note"), table])
 
 
-def runs_told(row: TrialRow, metric: str) -> str:
+def runs_as_measured(row: TrialRow, metric: str) -> str:
     """The runs of a trial as measured, in their order; in brackets those that do not count.
 
     Empty where its value is just that of its only run.
     """
     if len(row.runs) == 1 and row.runs[0].value == row.value:
         return ""
-    told = (
-        text.quantity(metric, run.value) if run.counts else f"({text.quantity(metric, run.value)})"
-        for run in row.runs
-        if run.value is not None
-    )
-    return " · ".join(told)
+    shown = []
+    for run in row.runs:
+        if run.value is not None:
+            value = text.quantity(metric, run.value)
+            shown.append(value if run.counts else f"({value})")
+    return " · ".join(shown)
 
 
 def _outcome_cell(row: TrialRow) -> Cell:
     """How a trial ended: where a pruned one was stopped, and what a whole one broke."""
     ended = f"{text.outcome(row.outcome.value)} {text.reached(row.censored)}".strip()
     ended += " (tuned)" if row.is_tuned else " (best)" if row.is_best else ""
-    again = ["run again: the machine changed"] if row.run_again_after_change else []
-    broken = [f"breaks {constraint}" for constraint in row.broken]
+    below = ["run again: the machine changed"] if row.run_again_after_change else []
+    below += [f"breaks {constraint}" for constraint in row.broken]
     bad = row.outcome not in (Outcome.OK, Outcome.PRUNED)
-    return Cell(ended, tone="fail" if bad else "", below=(*again, *broken))
+    return Cell(ended, tone="fail" if bad else "", below=tuple(below))
