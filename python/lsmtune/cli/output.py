@@ -166,7 +166,7 @@ def failure(measurement: Measurement, source: str) -> LsmtuneError:
 
 def status_of(verdict: Verdict | None, *, equivalent: bool = False) -> ExitStatus:
     """What a command exits with that was asked for a gain, or with `equivalent` for no loss."""
-    fine = {VerdictOutcome.BETTER, *([VerdictOutcome.EQUIVALENT] if equivalent else ())}
-    if verdict is None or verdict.outcome not in {*fine, VerdictOutcome.WORSE}:
-        return ExitStatus.NOT_PROVEN
-    return ExitStatus.DONE if verdict.outcome in fine else ExitStatus.WORSE
+    outcome = None if verdict is None else verdict.outcome
+    if outcome is VerdictOutcome.BETTER or (equivalent and outcome is VerdictOutcome.EQUIVALENT):
+        return ExitStatus.DONE
+    return ExitStatus.WORSE if outcome is VerdictOutcome.WORSE else ExitStatus.NOT_PROVEN
