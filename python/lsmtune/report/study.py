@@ -35,18 +35,20 @@ def study_document(analysis: StudyAnalysis) -> Document:
         for o in analysis.objectives
     )
     unfinished = " The study is unfinished." if analysis.status == "unfinished" else ""
-    verdict, failed = analysis.verdict, bool(analysis.failures)
-    sections = [
-        study_proof.verdict_section(analysis, head),
-        *([] if verdict is None else [study_proof.price_section(verdict)]),
+    sections = [study_proof.verdict_section(analysis, head)]
+    if analysis.verdict is not None:
+        sections.append(study_proof.price_section(analysis.verdict))
+    sections += [
         study_proof.deploy_section(analysis, head.tone == "good"),
         study_proof.compared_section(analysis),
         study_search.found_section(analysis),
         study_trust.trust_section(analysis),
-        *([study_trust.failures_section(analysis)] if failed else []),
-        *([study_search.trials_section(analysis)] if analysis.history.trials else []),
-        study_trust.raw_section(analysis, to_csv(*_runs(analysis))),
     ]
+    if analysis.failures:
+        sections.append(study_trust.failures_section(analysis))
+    if analysis.history.trials:
+        sections.append(study_search.trials_section(analysis))
+    sections.append(study_trust.raw_section(analysis, to_csv(*_runs(analysis))))
     return Document(
         title=analysis.name,
         subtitle=" · ".join([*engines, labels, goals]),

@@ -32,6 +32,7 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     chart_of,
+    paragraphs,
     words,
 )
 from lsmtune.report.document import Table as ReportTable
@@ -59,12 +60,9 @@ WHY_SUSTAINED = (
 def sweep_document(result: SweepResult) -> Document:
     """Everything that the page, Markdown and the terminal say."""
     took = f"{text.seconds(result.runs_s)} of runs, seed {result.seed}."
-    warnings = [Notice(line) for line in result.warnings]
-    reading: list[Block] = [
-        *(Paragraph(line) for line in how_to_read(result)),
-        Paragraph(took, "quiet"),
-        *([Notices(warnings)] if warnings else []),
-    ]
+    reading: list[Block] = [*paragraphs(how_to_read(result)), Paragraph(took, "quiet")]
+    if result.warnings:
+        reading.append(Notices([Notice(line) for line in result.warnings]))
     sections = [
         Section(f"table-{number}", table.title, _table_blocks(result, table))
         for number, table in enumerate(result.tables)
