@@ -132,14 +132,16 @@ def spaces_table(spaces: Iterable[ReadySpace]) -> Table:
 
 def space_view(space: ReadySpace) -> list[Block]:
     """The parameters of one ready space, and what comes with them."""
-    conditional = any(parameter.conditions for parameter in space.parameters)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for parameter in space.parameters:
+        default = value_text(parameter.default, parameter.unit)
         conditions = [condition_text(each.name, each.values) for each in parameter.conditions]
-        row = [parameter.name, value_text(parameter.default, parameter.unit)]
-        when = [" and ".join(conditions) or NOTHING] if conditional else []
-        rows.append([*row, parameter_range(parameter), *when])
-    table = Table(words("name", "default", "range", *(["only when"] if conditional else [])), rows)
+        when = " and ".join(conditions) or NOTHING
+        rows.append((parameter.name, default, parameter_range(parameter), when))
+    columns = words("name", "default", "range", "only when")
+    if not any(parameter.conditions for parameter in space.parameters):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    table = Table(columns, rows)
     facts = [
         *[("constraint", text) for text in space.constraints],
         *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
