@@ -119,20 +119,20 @@ def price_answer(verdict: Verdict) -> Answer:
         lead = "no guard was asked for: what the objective does not see may have any price"
         return Answer("neutral", "The price", "Not guarded", lead)
     broken = [guard for guard in verdict.guards if guard.held is False]
-    seen = [guard for guard in verdict.guards if guard.held is not None]
-    unseen = len(verdict.guards) - len(seen)
+    observed = [guard for guard in verdict.guards if guard.held is not None]
+    unobserved = len(verdict.guards) - len(observed)
     # The one that is furthest over its limit, or nearest to it.
-    dearest = max(broken or seen or verdict.guards, key=_share_of_limit)
+    dearest = max(broken or observed or verdict.guards, key=_share_of_limit)
     of = f"of {text.count(len(verdict.guards), 'guard')}"
     tone, figure, hold = "good", "Guards hold", f"the dearest {of}, and all hold"
     if broken:
         tone, figure = "bad", "Guard broken"
         hold = f"{len(broken)} {of} {'is' if len(broken) == 1 else 'are'} broken"
-    elif not seen:
+    elif not observed:
         tone, figure, hold = "neutral", "Not observed", "not observed"
-    elif unseen:
+    elif unobserved:
         tone, figure = "neutral", "Not all observed"
-        hold = f"the dearest {of}; {unseen} not observed, the others hold"
+        hold = f"the dearest {of}; {unobserved} not observed, the others hold"
     limit = guard_limit(dearest.guard)
     if limit is None or dearest.ratio is None:
         return Answer(tone, "The price", figure, f"{dearest.guard}: {hold}")
@@ -194,7 +194,7 @@ def _ended(guard: GuardResult) -> Cell:
     where = (f"in {guard.where}",) if guard.where else ()
     if not guard.held:
         return Cell(broken, tone="fail", below=where)
-    return Cell("held", below=(*((broken,) if guard.broken else ()), *where))
+    return Cell("held", below=(broken, *where) if guard.broken else where)
 
 
 def changed(of: Verdict | MetricRatio) -> str:
