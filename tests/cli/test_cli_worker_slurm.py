@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.worker import fleet_environment, submit_jobs, token_path, token_told
+from lsmtune.cli.worker import fleet_environment, submit_jobs, token_advice, token_path
 from lsmtune.errors import InputError
 
 ASKED = ("worker", "--join", "10.0.0.1:6379", "--slurm", "300", "--dir", "/scratch")
@@ -136,11 +136,11 @@ def test_the_token_that_is_to_be_copied_is_the_one_that_is_used(
     """With RAY_AUTH_TOKEN_PATH it was ~/.ray/auth_token, which nobody had made."""
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
-    assert token_told() == f"copy {token_path()} to"
+    assert token_advice() == f"copy {token_path()} to"
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "/etc/fleet-token")
-    assert token_told() == "copy /etc/fleet-token to"
+    assert token_advice() == "copy /etc/fleet-token to"
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
-    assert token_told() == "set RAY_AUTH_TOKEN on"
+    assert token_advice() == "set RAY_AUTH_TOKEN on"
 
 
 def test_an_empty_token_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def _worker(
     if begin is not None:
         lsmtune_home().mkdir(parents=True, exist_ok=True)
         write_whole(_begun_path(), f"{begin}:{port}")
-        typer.echo(f"a fleet begins; {token_told()} the machines that are to measure, and")
+        typer.echo(f"a fleet begins; {token_advice()} the machines that are to measure, and")
         typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
         typer.echo("  here:    lsmtune tune STUDY --fleet auto")
     address = begin or own_address(join or "")
@@ -180,11 +180,13 @@ def submit_jobs(
 
 def ray_arguments(join: str | None, address: str, port: int, name: str) -> list[str]:
     """What `ray start` is called with. The machine where a fleet begins has no slot."""
-    begin = ["--head", f"--port={port}", "--include-dashboard=false"]
-    slot = {SLOT: 1, f"{NAME}{name}": 1}
+    role = ["--head", f"--port={port}", "--include-dashboard=false"]
+    if join is not None:
+        slot = {SLOT: 1, f"{NAME}{name}": 1}
+        role = [f"--address={join}", f"--resources={json.dumps(slot)}"]
     return [
         "start",
-        *(begin if join is None else [f"--address={join}", f"--resources={json.dumps(slot)}"]),
+        *role,
         f"--node-ip-address={address}",
         "--num-cpus=0",
         "--num-gpus=0",
@@ -202,7 +204,7 @@ def token_path() -> Path:
     return Path.home() / ".ray" / "auth_token"
 
 
-def token_told() -> str:
+def token_advice() -> str:
     """What to do with the token of a fleet that begins; the machines that need it follow."""
     if os.environ.get("RAY_AUTH_TOKEN"):
         return "set RAY_AUTH_TOKEN on"
