@@ -9,7 +9,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,13 @@ def _worker(
         typer.echo(f"  on each: lsmtune worker --join {begin}:{port}")
         typer.echo("  here:    lsmtune tune STUDY --fleet auto")
     address = begin or own_address(join or "")
+    _run_ray(ray_arguments(join, address, port, name), environment)
+
+
+def _run_ray(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run Ray until it ends, or Ctrl-C ends it. Raises LsmtuneError where it failed."""
     with subprocess.Popen(
-        [sys.executable, "-m", "ray.scripts.scripts", *ray_arguments(join, address, port, name)],
+        [sys.executable, "-m", "ray.scripts.scripts", *arguments],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
