@@ -53,11 +53,11 @@ def _survival_blocks(analysis: StudyAnalysis) -> list[Block]:
     if crash is not None:
         tests.append((crash.outcome, f"Crash test: {crash_line(crash)}."))
     if power is not None:
-        told = [f"Power loss: {power_line(power)}.", *power_findings(power)]
-        tests.append((power.outcome, " ".join(map(text.sentence, told))))
+        lines = [f"Power loss: {power_line(power)}.", *power_findings(power)]
+        tests.append((power.outcome, " ".join(map(text.sentence, lines))))
     blocks: list[Block] = [
-        Paragraph(words, "detail fail" if outcome is CrashOutcome.FAILED else "detail")
-        for outcome, words in tests
+        Paragraph(line, "detail fail" if outcome is CrashOutcome.FAILED else "detail")
+        for outcome, line in tests
     ]
     missing = _not_measured(analysis)
     blocks += [Paragraph(f"Not measured: {'; '.join(missing)}.", "detail")] if missing else []
@@ -127,12 +127,14 @@ def drift_line(series: AnchorSeries) -> str:
         return f"{line} (fewer than {series.anchors_least} cannot show one)" if few else line
     times = "once" if len(series.changes) == 1 else f"{len(series.changes)} times"
     changes = ", ".join(_change(change) for change in series.changes)
-    again = [number for change in series.changes for number in change.run_again]
+    run_again = [number for change in series.changes for number in change.run_again]
+    repeats = "no trial was run again"
+    if run_again:
+        was, numbers = "was" if len(run_again) == 1 else "were", ", ".join(map(str, run_again))
+        repeats = f"{text.count(len(run_again), 'trial')} {was} run again ({numbers})"
     left = sum(len(change.left) for change in series.changes)
-    told = f"{text.count(len(again), 'trial') if again else 'no trial'} "
-    told += f"{'were' if len(again) > 1 else 'was'} run again"
-    told += f" ({', '.join(map(str, again))})" if again else ""
-    return f"the machine changed {times}: {changes}; {told}{f', {left:,} not yet' if left else ''}"
+    waiting = f", {left:,} not yet" if left else ""
+    return f"the machine changed {times}: {changes}; {repeats}{waiting}"
 
 
 def _change(change: MachineChange) -> str:
