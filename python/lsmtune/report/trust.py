@@ -125,22 +125,18 @@ def noise_rows(records: StudyRecords) -> list[NoiseRow]:
         noise = calibration.metrics.get(metric)
         if noise is None:
             continue
-        effect = smallest_effect(calibration, metric, proof.pairs, proof.confidence)
         run = (noise.run_log_sd, noise.run_log_sd_low, noise.run_log_sd_high)
         pair = (noise.pair_log_sd, noise.pair_log_sd_low, noise.pair_log_sd_high)
         source, pairs = NoiseSource.CALIBRATION, calibration.pairs
-        rows += [
-            NoiseRow(source, False, metric, 2 * pairs, *run, noise.autocorrelation, host=host),
-            NoiseRow(
-                *(source, True, metric, pairs, *pair),
-                pairs=None if host else proof.pairs,
-                smallest_effect=None if host else effect,
-                host=host,
-            ),
-        ]
+        of_runs = NoiseRow(source, False, metric, 2 * pairs, *run, noise.autocorrelation, host=host)
+        of_pairs = NoiseRow(source, True, metric, pairs, *pair, host=host)
+        if not host:  # the interval of a fleet is one over its hosts
+            effect = smallest_effect(calibration, metric, proof.pairs, proof.confidence)
+            of_pairs = replace(of_pairs, pairs=proof.pairs, smallest_effect=effect)
+        rows += [of_runs, of_pairs]
     # What the search takes the noise for, where more than one run of anything tells of it.
-    again = any(len(trial.rounds) > 1 for trial in records.judgement.trials.values())
-    if again or len(records.anchors) > 1:
+    repeated = any(len(trial.rounds) > 1 for trial in records.judgement.trials.values())
+    if repeated or len(records.anchors) > 1:
         log_sd = records.judgement.log_sd
         rows.append(NoiseRow(NoiseSource.SEARCH, False, metric, None, log_sd))
     return rows + _proof_noise(records)
@@ -179,7 +175,7 @@ def machine_facts(records: StudyRecords) -> dict[str, str]:
     for name in dict.fromkeys(name for known in records.machines.values() for name in known):
         values = {host: known.get(name, NOT_KNOWN) for host, known in records.machines.items()}
         alike = len(set(values.values())) == 1
-        facts |= {name if alike else f"{name} of {host}": told for host, told in values.items()}
+        facts |= {name if alike else f"{name} of {host}": each for host, each in values.items()}
     return facts
 
 
@@ -243,12 +239,12 @@ _PAGE_CACHE = {
 def condition_facts(under: Conditions) -> list[tuple[str, str]]:
     """Page cache, memory and stolen time, as name and value."""
     kinds = {label: _PAGE_CACHE.get(kind, kind) for label, kind in under.page_cache.items()}
-    each = [f"{label}: {kind}" for label, kind in kinds.items()]
-    alike = list(kinds.values())[:1] if len(set(under.page_cache.values())) == 1 else each
-    facts = [("page cache", kind) for kind in alike]
+    facts = [("page cache", f"{label}: {kind}") for label, kind in kinds.items()]
+    if len(set(kinds.values())) == 1:
+        facts = [("page cache", next(iter(kinds.values())))]
     if under.cached_share_max is not None:
-        told = f"at most {text.share(under.cached_share_max)} of the database"
-        facts.append(("still cached at a cold start", told))
+        cached = f"at most {text.share(under.cached_share_max)} of the database"
+        facts.append(("still cached at a cold start", cached))
     limited = [
         f"{_LIMITED.get(how, how)} ({text.count(runs, 'run')})"
         for how, runs in under.memory_limited_by.items()
@@ -257,6 +253,6 @@ def condition_facts(under: Conditions) -> list[tuple[str, str]]:
         facts.append(("memory limited", ", ".join(limited)))
     if under.steal_share_median is not None and under.steal_share_max is not None:
         median, most = text.share(under.steal_share_median), text.share(under.steal_share_max)
-        told = f"{median} of a run, at most {most}" if under.steal_share_max else "none"
-        facts.append(("processor time taken by the host", told))
+        stolen = f"{median} of a run, at most {most}" if under.steal_share_max else "none"
+        facts.append(("processor time taken by the host", stolen))
     return facts
