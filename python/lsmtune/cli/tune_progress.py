@@ -256,8 +256,7 @@ class TuneProgress(RunProgress, TuneObserver):
         """A trial ended."""
         self.trials += 1
         self.counts[end.outcome.value] += 1
-        broken = [text for text, violation in end.violations.items() if violation > 0]
-        why = f"breaks {broken[0]}" if broken else ""
+        why = f"breaks {end.broken[0]}" if end.broken else ""
         held = self._held
         self._release(best=best, why=why)
         if end.outcome is Outcome.PRUNED and (held is None or held.outcome == Outcome.OK.value):
