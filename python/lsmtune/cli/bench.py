@@ -53,7 +53,6 @@ EXAMPLES = (
 )
 app = typer.Typer()
 
-
 RUNNERS = (NATIVE, *PROGRAMS, ALL)
 _RUNNERS = "native (lsmtune's driver), rocksdb-db_bench, leveldb-db_bench, ycsb-cpp"
 OneRunnerOption = Annotated[

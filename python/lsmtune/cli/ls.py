@@ -16,7 +16,6 @@ from lsmtune.units import format_ratio
 
 EXAMPLES = ("lsmtune ls", "lsmtune ls /data/studies --json")
 STUDY_FILE = "study.yaml"
-_NONE_YET = "none yet"
 app = typer.Typer()
 
 
@@ -93,7 +92,7 @@ def _print(studies: list[Listed]) -> None:
 
     rows = []
     for each in studies:
-        verdict = each.error or (_NONE_YET if each.verdict is None else outcome(each.verdict))
+        verdict = each.error or ("none yet" if each.verdict is None else outcome(each.verdict))
         ratio = "" if each.ratio is None else f" {format_ratio(each.ratio)}x"
         facts = (each.engine, each.workload, f"{each.trials:,}", f"{verdict}{ratio}")
         rows.append((each.path, each.name, *facts, moment(each.changed_unix_s)))

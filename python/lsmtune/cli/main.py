@@ -78,13 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in obeyed():
         signal.signal(number, signal.default_int_handler)
     given = list(sys.argv[1:] if arguments is None else arguments)
-    failure: LsmtuneError
     try:
         for argument in given:
             # Study files, databases and the driver's protocol hold names and values as UTF-8.
             if not is_utf8(argument):
-                allowed = "text and names in UTF-8"
-                raise InputError("command line", found=argument, allowed=allowed)
+                raise InputError("command line", found=argument, allowed="text and names in UTF-8")
         status = get_command(app).main(args=given, prog_name=PROGRAM, standalone_mode=False)
         if status == ExitStatus.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
             raise InterruptedByUserError("interrupted")

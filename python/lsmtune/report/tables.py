@@ -281,9 +281,7 @@ class NoiseSource(StrEnum):
     """Which runs tell of the noise."""
 
     CALIBRATION = "calibration"  # the baseline against itself, before the search
-    SEARCH = (
-        "search"  # the anchors, and trials that were run again; with a guess while they are few
-    )
+    SEARCH = "search"  # anchors and trials that were run again; with a guess while they are few
     PROOF = "proof"  # the pairs of the verdict
 
 
