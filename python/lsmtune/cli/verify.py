@@ -368,6 +368,9 @@ def _builds_of(
         CANDIDATE_LIBRARY_FLAG: libraries.candidate_library,
     }
     library = compared.library
+    if not any(both.values()):
+        one = one_runner(runners, compared.engine, library, workload)
+        return one, one
     if library is not None and all(both.values()):
         why = f"has no effect beside {' and '.join(both)}"
         raise InputError("--library", found=str(library), why=why)
@@ -379,8 +382,6 @@ def _builds_of(
             if own is None or error.source != "--library":
                 raise
             raise error.but(source=source) from None
-        if not any(both.values()):
-            return sides[0], sides[0]
     return sides[0], sides[1]
 
 
