@@ -251,6 +251,10 @@ def _is_inside(share: float) -> bool:
     return -1e-9 <= share <= 1 + 1e-9
 
 
+# A point, and where it is as shares of both axes.
+_Placed = tuple[Point, float, float]
+
+
 # --- The drawing
 
 _SYMBOLS = {
@@ -276,9 +280,10 @@ def draw(chart: Chart) -> str:
     xs, ys = [point.x for point in points], [point.y for point in points]
     # The ends of intervals lie along x where y has names.
     (xs if chart.y.names else ys).extend(end for p in points for end in (p.low, p.high))
-    rules = [[rule.at for rule in chart.rules if rule.upright is way] for way in (True, False)]
-    x = _Scale(chart.x, [*xs, *rules[0], *(s.low for s in chart.spans)])
-    y = _Scale(chart.y, [*ys, *rules[1]], _ROW_CENTRE)
+    xs.extend(span.low for span in chart.spans)
+    for rule in chart.rules:
+        (xs if rule.upright else ys).append(rule.at)
+    x, y = _Scale(chart.x, xs), _Scale(chart.y, ys, _ROW_CENTRE)
     stretched, above = list(_grid(chart, x, y)), list(_words(chart, x, y))
     shown = _as_drawn(chart.series)
     for series in shown:
@@ -391,7 +396,7 @@ def _down(share: float) -> str:
 def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]:
     """What of a series is stretched, and what is not."""
 
-    def place(point: Point) -> tuple[Point, float, float] | None:
+    def place(point: Point) -> _Placed | None:
         across, share = x.share(point.x), y.share(point.y)
         if across is None or share is None:
             return None
@@ -407,7 +412,7 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
         return [_band(known, y, series)], []
     if series.form in (Form.BAR, Form.WHISKER):
         return [_intervals(known, x, y, series)], []
-    known = [each for each in known if _is_inside(each[1]) and _is_inside(each[2])]
+    known = [(p, a, s) for p, a, s in known if _is_inside(a) and _is_inside(s)]
     if series.form is Form.CROWD:
         if len(known) > DOTS_MAX:
             across_cells, down_cells = _CELLS
@@ -418,7 +423,7 @@ def _series(series: Series, x: _Scale, y: _Scale) -> tuple[list[str], list[str]]
     return [], [_mark(series, classes, *each) for each in known]
 
 
-def _path(placed: Sequence[tuple[Point, float, float] | None], form: Form) -> str:
+def _path(placed: Sequence[_Placed | None], form: Form) -> str:
     path, pen, level = [], "M", math.nan
     for number, each in enumerate(placed, 1):
         if each is None:
@@ -436,16 +441,14 @@ def _path(placed: Sequence[tuple[Point, float, float] | None], form: Form) -> st
     return "".join(path)
 
 
-def _band(known: Sequence[tuple[Point, float, float]], y: _Scale, series: Series) -> str:
+def _band(known: Sequence[_Placed], y: _Scale, series: Series) -> str:
     upper = [(across, y.share(point.high)) for point, across, _ in known]
     lower = [(across, y.share(point.low)) for point, across, _ in reversed(known)]
     ends = [f"{1000 * a:.1f} {1000 * (1 - s):.1f}" for a, s in (*upper, *lower) if s is not None]
     return f'<path class="area-of {series.tone}" d="M{"L".join(ends)}Z"/>' if ends else ""
 
 
-def _intervals(
-    known: Sequence[tuple[Point, float, float]], x: _Scale, y: _Scale, series: Series
-) -> str:
+def _intervals(known: Sequence[_Placed], x: _Scale, y: _Scale, series: Series) -> str:
     is_bar, path = series.form is Form.BAR, []
     upright = not is_bar and not y.axis.names
     for point, across, share in known:
@@ -457,8 +460,8 @@ def _intervals(
         if upright:
             path.append(f"M{1000 * across:.1f} {_down(low)}V{_down(high)}")
         else:
-            ends = (1000 * min(max(end, 0.0), 1.0) for end in (low, high))
-            path.append(f"M{next(ends):.1f} {_down(share)}H{next(ends):.1f}")
+            left, right = (1000 * min(max(end, 0.0), 1.0) for end in (low, high))
+            path.append(f"M{left:.1f} {_down(share)}H{right:.1f}")
     return f'<path class="{series.form} {series.tone} {series.style}" d="{"".join(path)}"/>'
 
 
