@@ -61,9 +61,10 @@ def forest_chart(verdict: Verdict) -> Sequence[Chart]:
     for guard in verdict.guards:
         limit = guard_limit(guard.guard)
         if limit is not None:
-            limits[text.metric_label(limit[0])] = limit[1]
-            of_guard = (guard.ratio, guard.ratio_low, guard.ratio_high)
-            rows.append(MetricRatio(limit[0], "minimize", *of_guard))
+            metric, most = limit
+            limits[text.metric_label(metric)] = most
+            interval = (guard.ratio, guard.ratio_low, guard.ratio_high)
+            rows.append(MetricRatio(metric, "minimize", *interval))
     series: dict[str, list[Series]] = {}
     for row in (*rows, *verdict.others):
         name = text.metric_label(row.metric)
@@ -259,8 +260,8 @@ def _trial_mark(analysis: StudyAnalysis, row: TrialRow) -> tuple[Series, float |
 
 def _trial_hover(metric: str, row: TrialRow) -> str:
     ended = f"{text.outcome(row.outcome)} {text.reached(row.censored)}".strip()
-    told = ended if row.value is None else text.quantity(metric, row.value)
-    lines = [f"trial {row.trial}: {told}", *(f"breaks {constraint}" for constraint in row.broken)]
+    shown = ended if row.value is None else text.quantity(metric, row.value)
+    lines = [f"trial {row.trial}: {shown}", *(f"breaks {constraint}" for constraint in row.broken)]
     return "\n".join([*lines, text.options_line(row.options).replace(", ", "\n")])
 
 
@@ -316,15 +317,15 @@ def front_chart(front: Front) -> Sequence[Chart]:
         x, y = (v if math.isfinite(v) else None for v in values[:2])
         return Point(x, y, hover)
 
-    def told(row: FrontRow) -> str:
+    def hover_of(row: FrontRow) -> str:
         lines = [f"trial {row.trial}"]
         for label, metric, value in zip(front.objectives, front.metrics, row.values, strict=True):
             lines.append(f"{text.metric_label(label)}: {text.quantity(metric, value)}")
         return "\n".join([*lines, text.options_line(row.options).replace(", ", "\n")])
 
     off = [at(values, f"trial {number}, not on the front") for number, values in front.others]
-    picked = [at(row.values, told(row)) for row in front.rows if row.is_picked]
-    others = [at(row.values, told(row)) for row in front.rows if not row.is_picked]
+    picked = [at(row.values, hover_of(row)) for row in front.rows if row.is_picked]
+    others = [at(row.values, hover_of(row)) for row in front.rows if not row.is_picked]
     base = [] if front.baseline is None else [at(front.baseline, "baseline")]
     series = [
         Series(Form.DOT, "baseline", off, "other trials", "faint"),
@@ -430,9 +431,9 @@ def slice_chart(analysis: StudyAnalysis, parameter: Parameter) -> Sequence[Chart
 
 def _slice_hover(metric: str, parameter: Parameter, row: TrialRow) -> str:
     value = row.options.get(parameter.name)
-    told = "inactive" if value is None else text.option(value, parameter.unit)
+    shown = "inactive" if value is None else text.option(value, parameter.unit)
     came_to = text.outcome(row.outcome) if row.value is None else text.quantity(metric, row.value)
-    return f"trial {row.trial}: {told}\n{came_to}"
+    return f"trial {row.trial}: {shown}\n{came_to}"
 
 
 def byte_ticks(low: float, high: float, *, log: bool) -> list[tuple[float, str]]:
@@ -466,8 +467,8 @@ def _slice_axis(
     real = [v for v in known if isinstance(v, int | float) and not isinstance(v, bool)]
     if numbers is None or len(real) < len(known):
         names = [option_text(choice) for choice in parameter.choices]
-        seen = {name(row) for row in rows}
-        return name, Axis(names=[*names, *sorted(seen - set(names))])
+        tried = {name(row) for row in rows}
+        return name, Axis(names=[*names, *sorted(tried - set(names))])
     log = numbers.log and all(value > 0 for value in real)
     ticks = byte_ticks(numbers.low, numbers.high, log=log) if parameter.unit == "bytes" else []
     aside = sorted({name(row) for row, value in zip(rows, within, strict=True) if value is None})
