@@ -275,8 +275,9 @@ def failures(records: StudyRecords) -> list[Row]:
     for stored in records.measurements:
         outcome, error = stored.measurement.outcome, stored.measurement.error
         if outcome not in (Outcome.OK, Outcome.PRUNED):
-            said = (error.kind, error.message) if error else ("", "the run left no message")
-            groups.setdefault((outcome, *said), []).append(stored.trial)
+            kind = error.kind if error else ""
+            message = error.message if error else "the run left no message"
+            groups.setdefault((outcome, kind, message), []).append(stored.trial)
     return [
         {"outcome": outcome, "kind": kind, "message": message, "count": len(trials)}
         | {"trials": [trial for trial in trials if trial is not None]}
@@ -352,8 +353,7 @@ def option_rows(records: StudyRecords) -> list[Row]:
     units = {parameter.name: parameter.unit for parameter in spec.space.parameters}
     baseline = baseline_config(spec).options
     candidate = {**spec.fixed, **tuned.config.options}
-    found = differences(spec.engine_name, candidate, baseline, spec.defaults)
-    differ = {each.option for each in found}
+    differ = {d.option for d in differences(spec.engine_name, candidate, baseline, spec.defaults)}
     rows = [
         {
             "name": name,

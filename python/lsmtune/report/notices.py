@@ -149,19 +149,19 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
         for stored in runs:
             if stored.measurement.outcome is Outcome.OK:
                 last[arm, stored.workload] = stored
-    said: dict[str, list[str]] = {}
-    wanted: dict[int, int] = {}
+    warned: dict[str, list[str]] = {}  # the arms, by what is wrong with their runs
+    wanted: dict[int, int] = {}  # the keys that would do, by the number of the workload
     for (arm, index), stored in last.items():
         label = workload_label(records, stored)
         for line in length_warnings(stored.measurement):
-            said.setdefault(f"under {label} {line}" if label else line, []).append(arm.value)
+            warned.setdefault(f"under {label} {line}" if label else line, []).append(arm.value)
         factor = factor_advised(stored.measurement)
         workload = records.spec.workloads[index].workload
         times = _times_as_much(stored.measurement, workload)
         if factor is not None and factor > 1.0 and factor * times > 1.0:
             num = scaled_num(workload.num, factor * times)
             wanted[index] = max(wanted.get(index, 0), num)
-    if not said:
+    if not warned:
         return
     # How many keys would do for each workload, where that can be told: none of a model, whose runs
     # the target would make long enough.
@@ -171,7 +171,7 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
         size = size_advice(weighted.workload, num, weighted.parameters, "{}: {}", ", ")
         sizes.append(f"{size} for {weighted.label}" if several else size)
     advice = f"Tune again with longer runs, at least {', '.join(sizes)}."
-    lines = "; ".join(f"{line} ({' and '.join(of)})" for line, of in said.items())
+    lines = "; ".join(f"{line} ({' and '.join(of)})" for line, of in warned.items())
     yield _warning(
         "run_length",
         "Runs may be too short to say what is sustained",
@@ -355,8 +355,8 @@ def _edges(records: StudyRecords) -> Iterator[Notice]:
             # It keeps the search where it expects the best, wherever the bounds are.
             also.append("a prior that reaches there")
         with_also = f", and {' and '.join(also)}" if also else ""
-        again = f"Tune again with low: {low}, high: {high}{with_also}."
-        yield _warning("edge_of_range", title, f"{text}; a better one may lie beyond. {again}")
+        advice = f"Tune again with low: {low}, high: {high}{with_also}."
+        yield _warning("edge_of_range", title, f"{text}; a better one may lie beyond. {advice}")
 
 
 def _shown(edge: Edge, value: float) -> str:
