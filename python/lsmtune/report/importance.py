@@ -339,10 +339,10 @@ def _evaluate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             study = optuna.create_study(storage=storage, direction="minimize")
-            found = evaluator.evaluate(study)
+            shares = evaluator.evaluate(study)
     finally:
         optuna.logging.set_verbosity(level)
-    return [float(found.get(name, 0.0)) for name in distributions]
+    return [float(shares.get(name, 0.0)) for name in distributions]
 
 
 def _with_decoy(points: FloatArray, random: np.random.Generator) -> FloatArray:
@@ -376,7 +376,7 @@ def importances(
     objectives, tables = records.spec.goal.objectives, []
     for index, objective in enumerate(objectives):
 
-        def told(done: int, of: int, before: int = index * RESAMPLES[method]) -> None:
+        def report(done: int, of: int, before: int = index * RESAMPLES[method]) -> None:
             if on_progress is not None:
                 on_progress(before + done, len(objectives) * of)
 
@@ -389,7 +389,7 @@ def importances(
                 maximize=objective.direction is Direction.MAXIMIZE,
                 method=method,
                 seed=records.spec.seed,
-                on_progress=told,
+                on_progress=report,
             )
         )
     return tuple(tables)

@@ -129,9 +129,9 @@ def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
 
     A gain is over the median baseline of these pairs: runs of the search may be of another size.
     """
-    rows, goal, found = [], records.spec.goal, proof_pairs(records)
-    base = middle(goal.value(measurements(pair.baseline)) for pair in found)
-    for pair in found:
+    rows, goal, proof = [], records.spec.goal, proof_pairs(records)
+    base = middle(goal.value(measurements(pair.baseline)) for pair in proof)
+    for pair in proof:
         first = pair.runs[0]
         # A side has a run under each workload.
         sides = [measurements(side) for side in (pair.baseline, pair.candidate)]

@@ -116,8 +116,8 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     spec = at_length(stored_spec(folder), folder)
     spent_s = store.spent_s()  # ahead of the rows, of which a tuner may add more meanwhile
     measurements, trials = tuple(store.all()), folder.trials()
-    ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
-    folder.refuse_changed(trials, ran, spec.space)
+    tried = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
+    folder.refuse_changed(trials, tried, spec.space)
     believed = stored_beliefs(store)
     records = study_records(spec, folder.path.absolute(), measurements, trials, believed)
     noted: Mapping[str, object] = store.fact("machine") or {}
@@ -173,7 +173,7 @@ def study_records(
     pairs: dict[str, list[Pair]] = {}
     for pair in calibration_pairs(measurements, baseline_config(spec), len(spec.workloads)):
         pairs.setdefault(pair.runs[0].measurement.host, []).append(pair)
-    found = {host: _calibration(of_host, spec.goal) for host, of_host in pairs.items()}
+    by_host = {host: _calibration(of_host, spec.goal) for host, of_host in pairs.items()}
     return StudyRecords(
         spec=spec,
         path=path,
@@ -181,7 +181,7 @@ def study_records(
         judgement=judge(ended, anchors, spec.goal, promotion),
         ran=runs,
         anchors=tuple(anchor for anchor in anchors if not anchor.in_turns),
-        calibrations={host: each for host, each in found.items() if each is not None},
+        calibrations={host: each for host, each in by_host.items() if each is not None},
         put_back=sum(outcome == PUT_BACK for outcome in outcomes.values()),
     )
 

@@ -48,14 +48,14 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
     file, counted = Path(summary.path).name, text.count(summary.records, "record")
     sections, damage = [], summary.damage
     if damage is not None:
-        told = (
+        where = (
             f"At offset {damage.offset_bytes}, in record {damage.record}: {damage.reason}. "
             "All figures are of what comes before."
         )
-        sections.append(Section("damage", "Damaged", [Paragraph(told, "fail")]))
+        sections.append(Section("damage", "Damaged", [Paragraph(where, "fail")]))
     if fit is not None:
         sections.append(Section("fit", "The fitted workload", _fitted(fit)))
-    facts = [(name, ", ".join(told)) for name, told in _facts(summary).items() if told]
+    facts = [(name, ", ".join(parts)) for name, parts in _facts(summary).items() if parts]
     alone = fit is None
     sections.append(Section("mix", "Operations and sizes", _mix(summary), terminal=alone))
     sections.append(Section("facts", "File and keys", [Facts(facts)], terminal=alone))
