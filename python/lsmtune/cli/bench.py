@@ -311,10 +311,7 @@ def measure(
     seeds = range(first, first + bench.repeats.repeat)
     progress = BenchProgress(bench.workload, len(seeds), several=len(choices) > 1)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in choices]
-    with (
-        bench_display(progress, quiet=quiet),
-        stop_on_interrupt(lambda _line: None) as stop,
-    ):
+    with bench_display(progress, quiet=quiet), stop_on_interrupt(lambda _line: None) as stop:
         measured = measure_repeats(
             arms, bench.workload, bench.limits, seeds, parent, progress, stop, after
         )

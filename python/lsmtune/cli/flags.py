@@ -24,13 +24,7 @@ from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config
 from lsmtune.model.request import FIRST_SEED_MAX, LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
-from lsmtune.units import (
-    format_bytes,
-    format_duration,
-    parse_bytes,
-    parse_duration,
-    parse_share,
-)
+from lsmtune.units import format_bytes, format_duration, parse_bytes, parse_duration, parse_share
 from lsmtune.workloads.choice import (
     PROPERTY_FLAG,
     WORKLOAD_FLAG,

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.bench import (
-    RUNNER_FLAG,
-    OneRunnerOption,
-    ProgramOption,
-    RunnerFlags,
-    one_runner,
-)
+from lsmtune.cli.bench import RUNNER_FLAG, OneRunnerOption, ProgramOption, RunnerFlags, one_runner
 from lsmtune.cli.choices import resolve_named
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,

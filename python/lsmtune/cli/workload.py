@@ -106,11 +106,7 @@ def _list(as_json: JsonOption = False) -> None:
 
 
 @command(app, "show", SHOW_EXAMPLES)
-def _show(
-    name: NameArgument,
-    given: WorkloadFlags,
-    as_json: JsonOption = False,
-) -> None:
+def _show(name: NameArgument, given: WorkloadFlags, as_json: JsonOption = False) -> None:
     """Show a workload: its phases, its parameters, and where its figures are from."""
     stated = given.stated(name)
     family = FAMILIES.get(name)

@@ -16,16 +16,7 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
 from lsmtune.report.source import StudyRecords, chosen, metric_of, value_of
-from lsmtune.report.tables import (
-    GAIN,
-    Censored,
-    Front,
-    FrontRow,
-    History,
-    Row,
-    TrialRow,
-    TrialRun,
-)
+from lsmtune.report.tables import GAIN, Censored, Front, FrontRow, History, Row, TrialRow, TrialRun
 from lsmtune.space.range import Range
 from lsmtune.stats.noise import Noise, noise_of
 from lsmtune.stats.pareto import front as front_of

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lsmtune
-from lsmtune.experiment.sweep_tables import (
-    METRICS,
-    RATIOS,
-    CellSummary,
-    SweepResult,
-    Table,
-)
+from lsmtune.experiment.sweep_tables import METRICS, RATIOS, CellSummary, SweepResult, Table
 from lsmtune.machine.files import write_output
 from lsmtune.model.codec import encode
 from lsmtune.model.metrics import BURST, PHASE_TOTAL_S, RATE_MB, SUSTAINED, SUSTAINED_MB
