@@ -301,10 +301,9 @@ def _perform(
 
 def _refusal(sweep: Sweep, cell: GridCell, measurement: Measurement) -> LsmtuneError:
     """For an option that the engine does not take, where the user wrote it."""
-    error, option = measurement.error, ""
-    if error is not None and (error.field or "").startswith("options."):
-        option = (error.field or "").removeprefix("options.")
-    if error is None or not option:
+    error = measurement.error
+    field = "" if error is None else error.field or ""
+    if error is None or not field.startswith("options."):
         return failure(measurement, f"sweep: {cell.name}")
-    on_axis = f"axes.options.{option}" in [axis.field for axis in sweep.axes]
-    return error.input_error(*sweep.place(f"{'axes.' if on_axis else ''}options.{option}"))
+    on_axis = f"axes.{field}" in [axis.field for axis in sweep.axes]
+    return error.input_error(*sweep.place(f"axes.{field}" if on_axis else field))
