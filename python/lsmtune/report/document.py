@@ -73,8 +73,10 @@ class Column:
 
     def value(self, record: Any) -> Any:
         """What this column shows of `record`, which is a mapping or has attributes."""
-        if callable(self.key) or not self.key:
-            return self.key(record) if callable(self.key) else record
+        if callable(self.key):
+            return self.key(record)
+        if not self.key:
+            return record
         field, part = (self.key, None) if isinstance(self.key, str) else self.key
         value = record[field] if isinstance(record, Mapping) else getattr(record, field)
         if part is None:
