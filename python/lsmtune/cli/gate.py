@@ -172,13 +172,12 @@ def changes(entries: Sequence[Entry], smallest_effect: float | None) -> list[Cha
     """
     logs = [math.log(entry.ratio) for entry in entries]
     least = None if smallest_effect is None else math.log1p(smallest_effect)
-    parts = segments(logs, least)
-    levels = [median(logs[part.start : part.stop]) for part in parts]
-    first = [entries[part.start] for part in parts]
-    return [
-        Change(since.commit, since.unix_s, math.exp(after - before))
-        for since, (before, after) in zip(first[1:], pairwise(levels), strict=True)
-    ]
+    shifts = []
+    for before, after in pairwise(segments(logs, least)):
+        was, now = (median(logs[part.start : part.stop]) for part in (before, after))
+        since = entries[after.start]
+        shifts.append(Change(since.commit, since.unix_s, math.exp(now - was)))
+    return shifts
 
 
 def commit_here(environment: Mapping[str, str]) -> str:
