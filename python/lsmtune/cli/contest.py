@@ -140,9 +140,9 @@ def _contest(
 
         board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
         warn(board.warnings)
-        _tell(board, outputs, as_json=as_json, err=err)
+        _put_out(board, outputs, as_json=as_json, err=err)
     else:
-        _tell(held(given, limits, quiet=quiet), outputs, as_json=as_json, err=err)
+        _put_out(hold_contest(given, limits, quiet=quiet), outputs, as_json=as_json, err=err)
 
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
@@ -165,7 +165,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     print_json({"source": source, "rules": documents})
 
 
-def held(given: ContestFlags, limits: LimitFlags, *, quiet: bool = False) -> Leaderboard:
+def hold_contest(given: ContestFlags, limits: LimitFlags, *, quiet: bool) -> Leaderboard:
     """Check the entries, run those that meet the rules, and rank them.
 
     Raises InputError for what the user can mend, and typer.Exit when interrupted.
@@ -275,7 +275,7 @@ def _rounds(
     return runs
 
 
-def _tell(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:
+def _put_out(board: Leaderboard, outputs: Sequence[Path], *, as_json: bool, err: bool) -> None:
     """Print the leaderboard, on stderr where `err`, and write its files.
 
     Raises LsmtuneError where nobody is ranked, and as `write_output` does, once it is printed.
