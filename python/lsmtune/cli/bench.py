@@ -277,9 +277,9 @@ def _failed(measurements: Sequence[Measurement], source: str) -> LsmtuneError | 
 
 
 def _doubtful(bench: Bench, choice: RunnerChoice) -> list[str]:
-    """What speaks against the configuration, said at once.
+    """Warns of what speaks against the configuration, and returns these lines.
 
-    A measurement may be of anything; who reads it must know what it is of.
+    Anything may be measured; who reads the measurement must know what it is of.
     """
     from lsmtune.engines.safety import doubts
 

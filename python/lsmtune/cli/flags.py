@@ -215,7 +215,7 @@ RunsDirOption = Annotated[
 
 @dataclass(frozen=True)
 class WorkloadFlags:
-    """What changes a workload that is named; alone they name YCSB's."""
+    """What changes the workload that is named; properties alone make YCSB's."""
 
     workload_set: WorkloadSetOption = None
     properties: list[Path] | None = flag(

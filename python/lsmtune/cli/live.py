@@ -37,10 +37,10 @@ _REFRESHES_PER_S = 4
 _BAR_WIDTH = 20
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _LABEL = "{:<13}"  # of a line: `best so far`, `now`
-# Of a configuration in one line: what is left of it beside the rest, at 80 columns and in a log.
+# How long a configuration in one line may be: beside a label on 80 columns, and in a log.
 _BESIDE_LABEL, _IN_A_LOG = 66, 100
 _NOTES = 3
-_GAP, _LEAST = 2, 12  # columns of a terminal
+_GAP, _LEAST = 2, 12  # columns of a terminal: between those of a table, and for what differs
 _WARNING = "warning: "
 
 Observer = TypeVar("Observer", bound=TuneProgress)

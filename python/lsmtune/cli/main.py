@@ -129,7 +129,7 @@ def usage_line(error: typer.TyperException) -> str:
 
 
 def _fail(failure: LsmtuneError, *, as_json: bool) -> ExitStatus:
-    """Says it in a line on stderr, with --json also on stdout unless the document there has it."""
+    """Says on stderr what failed; with --json on stdout, too, unless a document there has it."""
     print(f"{PROGRAM}: {failure}", file=sys.stderr)
     if failure.exit_status is ExitStatus.INTERRUPTED:
         # A KeyboardInterrupt inside of an `exec`, by which dataclasses are made while a module is

@@ -117,7 +117,7 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def check_new(path: Path, flag: str, *, force: bool) -> None:
-    """As `check_output`, and for a file that is there unless `force`; `flag` names others."""
+    """Raises InputError where `path`, of `flag`, cannot be written, or is there without `force`."""
     check_output(path)
     if path != STDOUT and path.is_file() and not force:
         allowed = f"another {flag}, or --force to replace it"
@@ -125,10 +125,10 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
 
 
 def check_outputs(files: Iterable[tuple[str, Path | None]], *, force: bool, as_json: bool) -> bool:
-    """As `check_new` for each file that was asked for, beside the flag that names it.
+    """Checks by `check_new` each file that was asked for; beside it stands the flag that names it.
 
-    Returns whether standard output takes one, so that what people read goes to stderr. Raises
-    InputError where it would take two things.
+    Returns whether one of them is standard output: what people read goes to stderr then. Raises
+    InputError where two things would be on standard output.
     """
     taken = "--json" if as_json else ""
     for flag, path in files:

@@ -1,4 +1,4 @@
-"""What the live page shows, as Documents: the run of the moment, all studies, and two of something.
+"""What the live page shows, as Documents: what runs now, all studies, two studies or two trials.
 
 The rest of a study's page is its report (`report.study`).
 """

@@ -1,4 +1,4 @@
-"""Studies that are watched: read again when they changed, as rarely as their reading is dear.
+"""Studies that are watched: read again when they changed; the longer that takes, the more rarely.
 
 All reading is done by one thread, as SQLite wants it, at a low priority: a run that is being
 measured has the machine.

@@ -1,8 +1,8 @@
 """A report before any format: sections of sentences, tables and figures.
 
 A study's, a sweep's, a contest's and a trace's report are each a pure function that makes one
-Document; `report.render` turns any Document into HTML, Markdown or terminal output and knows no
-field of what it was made from.
+Document; `report.render` and `report.terminal` turn any Document into HTML, Markdown or terminal
+output, and know no field of what it was made from.
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ FORMATS: Mapping[str, Callable[[Leaderboard], str]] = {
 
 
 def check_board(path: Path, flag: str) -> None:
-    """Raises InputError, naming `flag` where the suffix is that of no format, for a bad place."""
+    """Raises InputError for a suffix that is no format's, naming `flag`, and for a bad place."""
     if path.suffix not in FORMATS:
         allowed, nearest = ", ".join(FORMATS), nearest_name(path.suffix, FORMATS)
         raise InputError(flag, found=str(path), allowed=f"a file {allowed}", nearest=nearest)

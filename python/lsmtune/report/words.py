@@ -199,7 +199,7 @@ def direction_words(direction: str) -> str:
 
 
 def none_best(*, valued: bool) -> str:
-    """What no trial of a study without a best one did; `valued`: some gave a value."""
+    """What no trial did, in a study without a best one; `valued`: some trials have a value."""
     return "met what the study asks of one" if valued else "gave a value"
 
 
