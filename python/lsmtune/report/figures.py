@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import median, quantiles
 
 from lsmtune.model.config import OptionValue, option_text
@@ -175,7 +176,7 @@ def series_chart(analysis: StudyAnalysis, workload: str = "") -> Sequence[Chart]
     for arm in Arm:
         rows = [row["points"] for row in runs if row["arm"] == arm]
         bins: list[list[float]] = [[] for _ in range(_STEPS_OF_TIME)]
-        for point in (point for points in rows for point in points):
+        for point in chain.from_iterable(rows):
             place = int(_STEPS_OF_TIME * point["elapsed_s"] / longest_s) if longest_s else 0
             if math.isfinite(point["throughput_ops_s"]):
                 bins[min(place, _STEPS_OF_TIME - 1)].append(point["throughput_ops_s"])
@@ -271,19 +272,18 @@ def anchor_chart(series: AnchorSeries) -> Sequence[Chart]:
     for segment in series.segments:
         levels += [Point(segment.from_s, segment.level), Point(segment.to_s, segment.level)]
         levels.append(Point(segment.to_s, None))
-    marks = []
-    for role in dict.fromkeys(point.role for point in series.points):
-        points = []
-        for point in (point for point in series.points if point.role == role):
-            after = f"{role} after {text.count(point.trials_before, 'trial')}"
-            hover = f"{after}: {text.quantity(series.metric, point.value)}"
-            points.append(Point(point.at_s, point.value, hover))
-        marks.append(Series(_ROLES.get(role, Form.DOT), "baseline", points, role))
-    lines = [Series(Form.LINE, "baseline", levels, "level of a segment", "dash")] if levels else []
+    by_role: dict[str, list[Point]] = {}
+    for anchor in series.points:
+        after = f"{anchor.role} after {text.count(anchor.trials_before, 'trial')}"
+        hover = f"{after}: {text.quantity(series.metric, anchor.value)}"
+        by_role.setdefault(anchor.role, []).append(Point(anchor.at_s, anchor.value, hover))
+    shown = [Series(Form.LINE, "baseline", levels, "level of a segment", "dash")]
+    for role, points in by_role.items():
+        shown.append(Series(_ROLES.get(role, Form.DOT), "baseline", points, role))
     spans = [Span(each.from_s, each.to_s, text.ratio(each.ratio)) for each in series.changes]
     time = Axis("seconds that the study worked", zero=True)
     label, level = "The anchors over the time of the study", value_axis(series.metric)
-    return chart_of(label, time, level, [*lines, *marks], spans=spans, height=240)
+    return chart_of(label, time, level, shown, spans=spans, height=240)
 
 
 _ROLES = {"baseline": Form.DIAMOND, "calibration": Form.RING, "anchor": Form.DOT}
@@ -342,7 +342,7 @@ def front_chart(front: Front) -> Sequence[Chart]:
 
 
 def best_first(analysis: StudyAnalysis) -> list[TrialRow]:
-    """The trials with a value."""
+    """The trials with a value, the best first."""
     rows = [row for row in analysis.history.trials if row.value is not None]
     turned = analysis.direction == Direction.MAXIMIZE
     return sorted(rows, key=lambda row: row.value or 0.0, reverse=turned)
