@@ -249,10 +249,6 @@ class Edge:
     value: float
     proposed: tuple[float, float] | None
 
-    def bound(self) -> float:
-        """The bound of the range on that side."""
-        return self.numbers.low if self.side == "low" else self.numbers.high
-
     def needs_finer_step(self) -> bool:
         """Whether the proposed range does not lie on the grid of the parameter's step."""
         if self.numbers.step is None or self.proposed is None:
@@ -343,13 +339,14 @@ def _edges(records: StudyRecords) -> Iterator[Notice]:
         word = {"low": "lower", "high": "upper"}[edge.side]
         title = f"The best {edge.parameter.name} lies on the {word} edge of its range"
         text = f"{_shown(edge, edge.value)} is the {edge.side}est value that was allowed"
-        if edge.value != edge.bound():
-            nearest = f"the {edge.side}est value that was allowed, {_shown(edge, edge.bound())}"
+        bound = edge.numbers.low if edge.side == "low" else edge.numbers.high
+        if edge.value != bound:
+            nearest = f"the {edge.side}est value that was allowed, {_shown(edge, bound)}"
             text = f"{_shown(edge, edge.value)} is next to {nearest}"
         if edge.proposed is None:
             yield _info("edge_of_range", title, f"{text}, and nothing sensible lies beyond it.")
             continue
-        low, high = (_shown(edge, bound) for bound in edge.proposed)
+        low, high = (_shown(edge, end) for end in edge.proposed)
         also = ["a finer step"] if edge.needs_finer_step() else []
         if edge.parameter.prior is not None:
             # It keeps the search where it expects the best, wherever the bounds are.
