@@ -61,29 +61,29 @@ def _show(
     print_view([Paragraph(_title(overview), "title"), Facts([*_rows(overview)])])
 
 
-def _title(of: Overview) -> str:
-    spec = of.records.spec
+def _title(overview: Overview) -> str:
+    spec = overview.records.spec
     loads = (f"{each.label}, {each.workload.num:,} records" for each in spec.workloads)
-    version = f" {of.engine.version}" if of.engine.version else ""
+    version = f" {overview.engine.version}" if overview.engine.version else ""
     return f"{spec.name}: {spec.engine_name}{version}; {'; '.join(loads)}"
 
 
-def _rows(of: Overview) -> Iterator[tuple[str, str]]:
+def _rows(overview: Overview) -> Iterator[tuple[str, str]]:
     """What is shown, each line beside its label."""
     from lsmtune.report.verdict import price_lines, size_lines, verdict_line
 
-    verdict = of.records.verdict
-    yield "target", _target(of.records)
-    yield "budget", _budget(of)
-    yield from _best(of)
+    verdict = overview.records.verdict
+    yield "target", _target(overview.records)
+    yield "budget", _budget(overview)
+    yield from _best(overview)
     if verdict is None:
         yield "verdict", "none yet: what the search found is a promise, not a proof"
     else:
         yield "verdict", verdict_line(verdict)
         yield from _labelled("price", price_lines(verdict), _PRICES)
         yield from _labelled("proved at", size_lines(verdict), 2)
-    yield from _labelled("warning", _warnings(of.records), _WARNINGS)
-    yield from _labelled("next", _next(of), 2)
+    yield from _labelled("warning", _warnings(overview.records), _WARNINGS)
+    yield from _labelled("next", _next(overview), 2)
 
 
 def _labelled(label: str, lines: list[str], most: int) -> list[tuple[str, str]]:
@@ -107,38 +107,38 @@ def _target(records: StudyRecords) -> str:
     return f"{objectives}{constraints}{price}"
 
 
-def _budget(of: Overview) -> str:
+def _budget(overview: Overview) -> str:
     from lsmtune.report.words import count, seconds
 
-    budget, trials = of.records.spec.budget, len(of.records.trials)
+    budget, trials = overview.records.spec.budget, len(overview.records.trials)
     bounds = [] if budget.time_s is None else [seconds(budget.time_s)]
     bounds += [] if budget.trials is None else [count(budget.trials, "trial")]
-    bad = sum(trial.end.values is None for trial in of.records.trials)
+    bad = sum(trial.end.values is None for trial in overview.records.trials)
     without = f", {bad:,} of them without a value" if bad else ""
-    used = f"{seconds(round(of.spent_s))} and {count(trials, 'trial')} so far{without}"
+    used = f"{seconds(round(overview.spent_s))} and {count(trials, 'trial')} so far{without}"
     return f"{' or '.join(bounds) or 'none'}; {used}"
 
 
-def _best(of: Overview) -> Iterator[tuple[str, str]]:
+def _best(overview: Overview) -> Iterator[tuple[str, str]]:
     """The configuration that is put forward, what it came to in the search, what it differs in."""
     from lsmtune.report.differences import difference_lines
     from lsmtune.report.source import metric_of
     from lsmtune.report.words import none_best, plain_ratio, quantity
     from lsmtune.study.start import baseline_config
 
-    if of.tuned is None:
-        valued = any(trial.end.values is not None for trial in of.records.trials)
+    if overview.tuned is None:
+        valued = any(trial.end.values is not None for trial in overview.records.trials)
         yield "best", f"no trial {none_best(valued=valued)}"
         return
-    best, row = "a configuration of no trial", of.row
+    best, row = "a configuration of no trial", overview.row
     if row is not None:
-        best = f"trial {row.trial}: {quantity(metric_of(of.records), row.value)}"
+        best = f"trial {row.trial}: {quantity(metric_of(overview.records), row.value)}"
         if row.ratio_to_baseline is not None:
             best += f", {plain_ratio(row.ratio_to_baseline)}x the baseline's in the search"
     yield "best", best
-    spec = of.records.spec
+    spec = overview.records.spec
     baseline, engine = baseline_config(spec), spec.engine_name
-    for line in difference_lines(of.tuned.config, baseline, engine, spec.defaults, _OPTIONS):
+    for line in difference_lines(overview.tuned.config, baseline, engine, spec.defaults, _OPTIONS):
         yield "best", line
 
 
@@ -148,12 +148,12 @@ def _warnings(records: StudyRecords) -> list[str]:
     return [each.title for each in warnings_of(records)]
 
 
-def _next(of: Overview) -> list[str]:
+def _next(overview: Overview) -> list[str]:
     """The commands that go on from here, with the folder that is shown."""
     from lsmtune.cli.choices import is_beside, shortest
     from lsmtune.engines.formats import own_format
 
-    spec, verdict, path = of.records.spec, of.records.verdict, of.records.path
+    spec, verdict, path = overview.records.spec, overview.records.verdict, overview.records.path
     file = goes_on = shlex.quote(shortest(spec.path))
     if not is_beside(path, spec.path):
         named = shlex.quote(shortest(path))
@@ -170,37 +170,38 @@ def _next(of: Overview) -> list[str]:
     return [f"lsmtune report {file}"]
 
 
-def _document(of: Overview) -> dict[str, object]:
+def _document(overview: Overview) -> dict[str, object]:
     from lsmtune.engines.differences import differences
     from lsmtune.report.proof import survival
     from lsmtune.report.source import metric_of
     from lsmtune.study.observer import verdict_document
     from lsmtune.study.start import baseline_config
 
-    spec, verdict, tuned, row = of.records.spec, of.records.verdict, of.tuned, of.row
+    records, tuned, row = overview.records, overview.tuned, overview.row
+    spec, verdict = records.spec, records.verdict
     best = None
     if tuned is not None:
         baseline = baseline_config(spec).options
         differing = differences(spec.engine_name, tuned.config.options, baseline, spec.defaults)
         best = {
             "trial": tuned.trial,
-            "metric": metric_of(of.records),
+            "metric": metric_of(records),
             "value": None if row is None else row.value,
             "ratio_to_baseline": None if row is None else row.ratio_to_baseline,
             "options": dict(tuned.config.options),
             "differs": {each.option: each.value for each in differing},
         }
     return {
-        "study": {"name": spec.name, "file": str(spec.path), "folder": str(of.records.path)},
-        "engine": {"name": spec.engine_name, "version": of.engine.version},
+        "study": {"name": spec.name, "file": str(spec.path), "folder": str(records.path)},
+        "engine": {"name": spec.engine_name, "version": overview.engine.version},
         "workloads": [each.label for each in spec.workloads],
-        "target": _target(of.records),
+        "target": _target(records),
         "budget": {"time_s": spec.budget.time_s, "trials": spec.budget.trials},
-        "spent_s": of.spent_s,
-        "trials": len(of.records.trials),
+        "spent_s": overview.spent_s,
+        "trials": len(records.trials),
         "best": best,
         "verdict": None if verdict is None else verdict_document(verdict),
-        **survival(of.records).document(),
-        "warnings": _warnings(of.records),
-        "next": _next(of),
+        **survival(records).document(),
+        "warnings": _warnings(records),
+        "next": _next(overview),
     }
