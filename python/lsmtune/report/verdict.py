@@ -181,9 +181,9 @@ def price_lines(verdict: Verdict) -> list[str]:
     ]
 
 
-def _ratio(of: MetricRatio | GuardResult) -> str:
-    ends = text.interval(of)
-    ratio = "" if of.ratio is None else f", {text.ratio(of.ratio)}"
+def _ratio(measured: MetricRatio | GuardResult) -> str:
+    ends = text.interval(measured)
+    ratio = "" if measured.ratio is None else f", {text.ratio(measured.ratio)}"
     return f"{ratio} ({ends})" if ends else ratio
 
 
@@ -197,13 +197,14 @@ def _ended(guard: GuardResult) -> Cell:
     return Cell("held", below=(broken, *where) if guard.broken else where)
 
 
-def changed(of: Verdict | MetricRatio) -> str:
-    """`better` or `worse` where the whole interval says so."""
-    if of.ratio_low is None or of.ratio_high is None or of.ratio_low <= 1.0 <= of.ratio_high:
+def changed(measured: Verdict | MetricRatio) -> str:
+    """`better`, `worse` or `different` where the whole interval says so, else `not told apart`."""
+    low, high = measured.ratio_low, measured.ratio_high
+    if low is None or high is None or low <= 1.0 <= high:
         return "not told apart"
-    if not of.direction:
+    if not measured.direction:
         return "different"
-    return "better" if (of.ratio_low > 1.0) == (of.direction == "maximize") else "worse"
+    return "better" if (low > 1.0) == (measured.direction == "maximize") else "worse"
 
 
 def _together(verdict: Verdict) -> str:
