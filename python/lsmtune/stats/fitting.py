@@ -97,9 +97,9 @@ def explained_share(observed: ArrayLike, modelled: ArrayLike) -> float:
 
 # --- models of sizes and rates
 
-# The smallest probability that a size is given: a model which says that what was seen cannot be
-# is then very unlikely, and not an error of the optimiser.
-_TINY = 1e-300
+# The smallest probability of what was counted: a model which says that it cannot be is then very
+# unlikely, and its logarithm no error of the optimiser.
+TINY = 1e-300
 # Wrapped sizes come from so many multiples of the wrap; what lies beyond them is counted as if
 # spread evenly, which a tail of a Pareto distribution is over one period that far out.
 _WRAPS = 64
@@ -163,7 +163,7 @@ def fit_pareto(
         if log_sigma < _LOG_SIGMA_LEAST:
             return math.inf
         likelihoods = _size_probabilities(values, theta, k, math.exp(log_sigma), floor, wrap)
-        return -float(weights @ np.log(np.maximum(likelihoods, _TINY)))
+        return -float(weights @ np.log(np.maximum(likelihoods, TINY)))
 
     mean = float(weights @ values / weights.sum()) - theta
     starts = [(k, math.log(max(mean * (1.0 - min(k, 0.8)), 1e-3))) for k in (0.05, 0.4, 0.9)]

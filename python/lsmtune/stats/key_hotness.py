@@ -24,11 +24,9 @@ from enum import Enum
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lsmtune.stats.fitting import minimised, shares
-
-Array = NDArray[np.float64]
+from lsmtune.stats.fitting import TINY, Array, minimised, shares
 
 
 def hit_ratios(keys: Array, each: Array, capacities: Sequence[float], accesses: float) -> Array:
@@ -207,7 +205,7 @@ def _grained(
     part = grains / keys
     # Onto a key fall so many of the lone ones: Poisson's, of the mean number per key.
     counts = np.arange(_GRAINS)
-    mean = max(lone * part / keys, _TINY)
+    mean = max(lone * part / keys, TINY)
     chance = np.exp(counts * math.log(mean) - mean - scipy.special.gammaln(counts + 1))
     hot_each = (several[:, None] * part + counts) / grains
     cold = max(keys - float(ranks.sum()), 0.0) * chance[1:]
@@ -267,7 +265,6 @@ def power_shares(ranks: ArrayLike, a: float, b: float) -> Array:
 
 # --- fits of the laws
 
-_TINY = 1e-300
 # Expected counts, and the counts that they are compared with, lie on grids whose steps are small
 # beside the scatter of a count of up to 10,000, which is 1 %.
 _STEP = 1.02
@@ -379,7 +376,7 @@ def _fitted(
             return math.inf
         modelled = curve.cumulative(*result, at)
         expected = np.diff(np.concatenate([[0.0], modelled, [1.0]]))
-        return -float(observed @ np.log(np.maximum(expected, _TINY)))
+        return -float(observed @ np.log(np.maximum(expected, TINY)))
 
     return minimised(loss, starts, tolerance=(1e-4, 1e-2), most=300)
 

@@ -17,13 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lsmtune.stats.fitting import minimised
-
-Array = NDArray[np.float64]
-
-_TINY = 1e-300
+from lsmtune.stats.fitting import TINY, Array, minimised
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ def _range_shares(points: Array, ranges: int, stepped: bool) -> Array:
 
 def _log_likelihoods(counts: Array, points: Array, stepped: bool) -> Array:
     shares = _range_shares(points, len(counts), stepped)
-    return np.asarray(np.log(np.maximum(shares, _TINY)) @ counts)
+    return np.asarray(np.log(np.maximum(shares, TINY)) @ counts)
 
 
 # Of the logs of both decays, and log a. Beyond these bounds shares stay the same, and where one
