@@ -12,7 +12,7 @@ from scipy import stats
 
 from lsmtune.stats.fitting import (
     Pareto,
-    distribution,
+    ecdf,
     explained_share,
     fit_pareto,
     fit_sine,
@@ -44,7 +44,7 @@ from lsmtune.stats.range_hotness import (
 
 
 def test_the_distribution_function_steps_at_its_values() -> None:
-    found = distribution([3, 1, 2], [1, 1, 2], [0.5, 1.0, 2.0, 2.5, 3.0, 9.0])
+    found = ecdf([3, 1, 2], [1, 1, 2], [0.5, 1.0, 2.0, 2.5, 3.0, 9.0])
     assert found.tolist() == [0.0, 0.25, 0.75, 0.75, 1.0, 1.0]
     assert quantiles([3, 1, 2], [1, 1, 2], [0.0, 0.25, 0.26, 0.75, 0.76, 1.0]).tolist() == [
         *(1, 1, 2, 2, 3, 3),
@@ -88,7 +88,7 @@ def test_a_pareto_is_scipys_of_the_interval_that_a_size_stands_for(k: float, the
     model = Pareto(theta, k, 40.0, None, None, 0.0)
     of_scipy = stats.genpareto(k, loc=theta, scale=40.0)
     sizes = np.array([1, 2, 8, 9, 50, 199, 200, 300])
-    assert model.distribution(sizes) == pytest.approx(of_scipy.cdf(sizes), abs=1e-12)
+    assert model.cdf(sizes) == pytest.approx(of_scipy.cdf(sizes), abs=1e-12)
     between = of_scipy.cdf(sizes) - of_scipy.cdf(sizes - 1)
     assert model.probabilities(sizes) == pytest.approx(between, abs=1e-12)
 

@@ -79,7 +79,7 @@ def test_probabilities_of_sizes_add_up_to_one(
 ) -> None:
     model = Pareto(0.0, k, sigma, 10 if floored else None, 1024 if wrapped else None, 0.0)
     support = np.arange(0, 1025 if wrapped else 100_000)
-    lost = 0.0 if wrapped else 1 - float(model.distribution([support[-1]])[0])
+    lost = 0.0 if wrapped else 1 - float(model.cdf([support[-1]])[0])
     assert model.probabilities(support).sum() + lost == pytest.approx(1, abs=0.01)
 
 

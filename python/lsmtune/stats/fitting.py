@@ -56,12 +56,12 @@ def ks_distance(
     `shares` does.
     """
     support = np.union1d(np.asarray(sizes, float), np.asarray(other_sizes, float))
-    one = distribution(sizes, weights, support)
-    return float(np.abs(one - distribution(other_sizes, other_weights, support)).max())
+    one = ecdf(sizes, weights, support)
+    return float(np.abs(one - ecdf(other_sizes, other_weights, support)).max())
 
 
-def distribution(sizes: ArrayLike, weights: ArrayLike, at: ArrayLike) -> Array:
-    """The share of weight at values of at most `at` (m,), each."""
+def ecdf(sizes: ArrayLike, weights: ArrayLike, at: ArrayLike) -> Array:
+    """The empirical distribution function: the share of weight at sizes of at most `at` (m,)."""
     values = np.asarray(sizes, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     cumulative = np.concatenate([[0.0], np.cumsum(shares(weights)[order])])
@@ -130,8 +130,8 @@ class Pareto:
         values = np.asarray(sizes, dtype=np.float64)
         return _size_probabilities(values, self.theta, self.k, self.sigma, self.floor, self.wrap)
 
-    def distribution(self, sizes: ArrayLike) -> Array:
-        """The probability of at most `sizes` (n,), each, before floor and wrap."""
+    def cdf(self, sizes: ArrayLike) -> Array:
+        """The probability of at most each of `sizes` (n,), before floor and wrap."""
         return 1.0 - _survival(np.asarray(sizes, float), self.theta, self.k, self.sigma)
 
 

@@ -145,7 +145,7 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     within = np.diff(scipy.special.ndtr((edges + 0.5 - mean) / sd))
     models = [(uniform, support, np.diff(edges)), (of, support, within)]
     if pareto is not None:
-        shares = np.diff(pareto.distribution(edges))
+        shares = np.diff(pareto.cdf(edges))
         # The driver rounds down, and the model up: the same whole sizes, with theta one more.
         theta, k, sigma = pareto.theta + 1.0, rounded(pareto.k), rounded(pareto.sigma)
         of = Distribution.of("pareto", theta=theta, k=k, sigma=sigma, low=low, high=high)
