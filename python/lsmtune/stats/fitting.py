@@ -127,12 +127,37 @@ class Pareto:
 
     def probabilities(self, sizes: ArrayLike) -> Array:
         """The probability of each of `sizes` (n,), floor and wrap included."""
-        values = np.asarray(sizes, dtype=np.float64)
-        return _size_probabilities(values, self.theta, self.k, self.sigma, self.floor, self.wrap)
+        x, floor, wrap = np.asarray(sizes, dtype=np.float64), self.floor, self.wrap
+        probabilities = self._of_whole(x)
+        if floor is not None:
+            at_floor = self.cdf([floor])
+            probabilities = np.where(x < floor, 0.0, np.where(x == floor, at_floor, probabilities))
+        if wrap is None:
+            return np.asarray(probabilities)
+        probabilities = np.where(x > wrap, 0.0, probabilities)
+        turns = np.arange(1, _WRAPS + 1)[:, None] * float(wrap)
+        wrapped = self._of_whole(x[None, :] + turns)
+        # The wrap itself is kept and not wrapped to 0, and no remainder is as large as the wrap.
+        wrapped[0] = np.where(x == 0, 0.0, wrapped[0])
+        beyond = self._survival(np.array([float(wrap) * (_WRAPS + 1)])) / wrap
+        added = wrapped.sum(axis=0) + beyond
+        return np.asarray(probabilities + np.where(x < wrap, added, 0.0))
 
     def cdf(self, sizes: ArrayLike) -> Array:
         """The probability of at most each of `sizes` (n,), before floor and wrap."""
-        return 1.0 - _survival(np.asarray(sizes, float), self.theta, self.k, self.sigma)
+        return 1.0 - self._survival(np.asarray(sizes, dtype=np.float64))
+
+    def _of_whole(self, x: Array) -> Array:
+        """The probability of the whole size x: of the interval that the ceiling takes to it."""
+        return self._survival(x - 1.0) - self._survival(x)
+
+    def _survival(self, x: Array) -> Array:
+        beyond = np.maximum(x - self.theta, 0.0) / self.sigma
+        if abs(self.k) < 1e-9:
+            return np.asarray(np.exp(-beyond))
+        inside = np.maximum(1.0 + self.k * beyond, 0.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(inside > 0, inside ** (-1.0 / self.k), 0.0))
 
 
 def fit_pareto(
@@ -162,8 +187,8 @@ def fit_pareto(
         k, log_sigma = float(point[0]), float(point[1])
         if log_sigma < _LOG_SIGMA_LEAST:
             return math.inf
-        likelihoods = _size_probabilities(values, theta, k, math.exp(log_sigma), floor, wrap)
-        return -float(weights @ np.log(np.maximum(likelihoods, TINY)))
+        model = Pareto(theta, k, math.exp(log_sigma), floor, wrap, log_likelihood=math.nan)
+        return -float(weights @ np.log(np.maximum(model.probabilities(values), TINY)))
 
     mean = float(weights @ values / weights.sum()) - theta
     starts = [(k, math.log(max(mean * (1.0 - min(k, 0.8)), 1e-3))) for k in (0.05, 0.4, 0.9)]
@@ -204,39 +229,6 @@ def minimised(
         go_on = {**options, **left, "initial_simplex": best.final_simplex[0]}
         best = scipy.optimize.minimize(loss, best.x, method="Nelder-Mead", options=go_on)
     return np.asarray(best.x), float(best.fun)
-
-
-def _survival(x: Array, theta: float, k: float, sigma: float) -> Array:
-    beyond = np.maximum(x - theta, 0.0) / sigma
-    if abs(k) < 1e-9:
-        return np.asarray(np.exp(-beyond))
-    inside = np.maximum(1.0 + k * beyond, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.where(inside > 0, inside ** (-1.0 / k), 0.0))
-
-
-def _interval(x: Array, theta: float, k: float, sigma: float) -> Array:
-    """The probability of the whole size x: of the interval that the ceiling takes to it."""
-    return _survival(x - 1.0, theta, k, sigma) - _survival(x, theta, k, sigma)
-
-
-def _size_probabilities(
-    x: Array, theta: float, k: float, sigma: float, floor: int | None, wrap: int | None
-) -> Array:
-    probabilities = _interval(x, theta, k, sigma)
-    if floor is not None:
-        at_floor = 1.0 - _survival(np.array([float(floor)]), theta, k, sigma)
-        probabilities = np.where(x < floor, 0.0, np.where(x == floor, at_floor, probabilities))
-    if wrap is None:
-        return np.asarray(probabilities)
-    probabilities = np.where(x > wrap, 0.0, probabilities)
-    turns = np.arange(1, _WRAPS + 1)[:, None] * float(wrap)
-    wrapped = _interval(x[None, :] + turns, theta, k, sigma)
-    # The wrap itself is kept and not wrapped to 0, and no remainder is as large as the wrap.
-    wrapped[0] = np.where(x == 0, 0.0, wrapped[0])
-    beyond = _survival(np.array([float(wrap) * (_WRAPS + 1)]), theta, k, sigma) / wrap
-    added = wrapped.sum(axis=0) + beyond
-    return np.asarray(probabilities + np.where(x < wrap, added, 0.0))
 
 
 @dataclass(frozen=True)
