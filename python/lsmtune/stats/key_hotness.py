@@ -28,11 +28,14 @@ from numpy.typing import ArrayLike
 
 from lsmtune.stats.fitting import TINY, Array, minimised, shares
 
+# Keys in groups: how many each group has (m,), and the share that each of its keys draws (m,).
+Groups = tuple[Array, Array]
+
 
 def hit_ratios(keys: Array, each: Array, capacities: Sequence[float], accesses: float) -> Array:
     """The share of hits (n,) of caches that hold `capacities` (n,) keys and begin empty.
 
-    `keys` (m,) keys draw a share of `each` (m,) each, independently; there are `accesses` of them,
+    `keys` (m,) and `each` (m,) are `Groups`, drawn from independently. There are `accesses` draws,
     so that even the largest cache misses what is asked for the first time. Raises ValueError for
     shares that do not add up to 1 within a thousandth, and a capacity or `accesses` below 1.
     """
@@ -63,8 +66,8 @@ def hit_ratios(keys: Array, each: Array, capacities: Sequence[float], accesses: 
 # --- groups of keys
 
 _RANKS_APART = 1.05
-# More of them on one key are less likely than one in a hundred million.
-_GRAINS = 12
+# More lone random numbers on one key are less likely than one in a hundred million.
+_LONE_MOST = 12
 _EXACT_RANKS = 100
 # Up to so many ranges are modelled one by one, and those of about the same share beyond.
 _RANGES_EACH, _SHARES_APART = 64, 1.1
@@ -92,13 +95,13 @@ def power_groups(
     range_shares: ArrayLike = (1.0,),
     *,
     grains: Grains = Grains.NONE,
-) -> tuple[Array, Array]:
-    """Keys alike, and what each of them draws: (groups,) numbers of keys, (groups,) shares.
+) -> Groups:
+    """The groups of `keys` keys that the power law makes within each of several ranges.
 
-    `keys` keys are divided evenly over ranges, which draw `range_shares` (ranges,); within each
-    the power law holds. With `grains` every rank that comes up at all has at least the share of one
-    random number. db_bench's decides range and rank; the remainder that decides the rank has as
-    many values as a range has keys. Raises ValueError as `fitting.shares` does.
+    The keys are divided evenly over ranges, which draw `range_shares` (ranges,). With `grains`
+    every rank that comes up at all has at least the share of one random number. db_bench's decides
+    range and rank; the remainder that decides the rank has as many values as a range has keys.
+    Raises ValueError as `fitting.shares` does.
     """
     ranges = shares(range_shares)
     each_range = max(keys // len(ranges), 1)
@@ -109,29 +112,31 @@ def power_groups(
         group = np.unique(np.round(np.log(alike) / math.log(_SHARES_APART)), return_inverse=True)[1]
         many = np.bincount(group).astype(np.float64)
         alike = np.bincount(group, alike) / many
-    if grains is Grains.SHARED:
-        several, number, lone = _grains(a, b, each_range)
-        parts = [
-            _whole(*_grained(several, number, lone, each_range, max(min(each_range, n), 1.0)))
-            for n in (keys * alike).tolist()
-        ]
+    if grains is Grains.NONE:
+        parts = [_normalised(_hashed_groups(a, b, each_range))] * len(alike)
     else:
-        one = _folded(a, b, each_range)
-        if grains is Grains.EACH:
-            one = _grained(*_grains(a, b, each_range), each_range, float(each_range))
-        parts = [_whole(*one)] * len(alike)
+        numbers = _numbers_per_rank(a, b, each_range)
+        come_up = [float(each_range)] * len(alike)
+        if grains is Grains.SHARED:
+            come_up = np.clip(keys * alike, 1.0, each_range).tolist()
+        parts = [_normalised(_grained_groups(*numbers, each_range, n)) for n in come_up]
     widths = [ranges_alike * width for ranges_alike, (width, _) in zip(many, parts, strict=True)]
     drawn = [share * each for share, (_, each) in zip(alike, parts, strict=True)]
     return np.concatenate(widths), np.concatenate(drawn)
 
 
-def _whole(width: Array, each: Array) -> tuple[Array, Array]:
-    """Scaled to add up to 1, which rounding leaves to be done."""
-    return width, each / float((each * width).sum())
+def _normalised(groups: Groups) -> Groups:
+    """`groups` whose shares add up to 1, which rounding leaves to be done."""
+    keys, each = groups
+    return keys, each / float((each * keys).sum())
 
 
-def _folded(a: float, b: float, keys: int) -> tuple[Array, Array]:
-    """The first ranks on a key each; on every key, those and the rest, what chance sends there."""
+def _hashed_groups(a: float, b: float, keys: int) -> Groups:
+    """The groups of `keys` keys onto which a hash sends all ranks.
+
+    The hottest ranks have a key each, to which the colder ones add what they add in the mean. The
+    other keys have what of the colder ranks falls on them by chance.
+    """
     last = math.exp(min(-math.log(a) / b, math.log(_FAR_RANK)))
     # The share of rank x is about a b x^(b-1).
     log_hot = math.log(max(a * b * keys / _HOT, 1.0)) / (1.0 - b) if b < 1.0 else 0.0
@@ -145,17 +150,17 @@ def _folded(a: float, b: float, keys: int) -> tuple[Array, Array]:
     steps = math.ceil(math.log(max(last / hot, 1.0)) / math.log(_RANKS_APART))
     far = np.minimum(hot * _RANKS_APART ** np.arange(steps + 1), max(last, hot))
     ranks, drawn = np.diff(far), np.diff(power_shares(far, a, b))
-    chance, of_mean = _fallen(ranks / keys, drawn / ranks * keys)
+    chances, of_mean = _sums_on_a_key(ranks / keys, drawn / ranks * keys)
     cold = max(keys - hot, 0)
     mean = rest / keys
-    return np.concatenate([width, cold * chance]), np.concatenate([each + mean, of_mean / keys])
+    return np.concatenate([width, cold * chances]), np.concatenate([each + mean, of_mean / keys])
 
 
-def _fallen(ranks: Array, each: Array) -> tuple[Array, Array]:
-    """What a key draws onto which, in the mean, `ranks` (n,) ranks of `each` (n,) fall by chance.
+def _sums_on_a_key(ranks: Array, each: Array) -> tuple[Array, Array]:
+    """The chances (m,) that what falls on a key adds up to these sums (m,).
 
-    (m,) chances and (m,) sums, `each` at most `_HOT`. The sum of Poisson's numbers of steps has the
-    product of their characteristic functions.
+    In the mean `ranks` (n,) ranks fall on it, which draw `each` (n,), at most `_HOT`: Poisson's
+    numbers, whose sum has the product of their characteristic functions.
     """
     step = _HOT / _STEPS
     # Of those below a step so many fall on each key that chance does not count.
@@ -176,8 +181,8 @@ def _fallen(ranks: Array, each: Array) -> tuple[Array, Array]:
     return whole, np.bincount(group, chance[likely] * sums) / whole
 
 
-def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
-    """How many of `keys` random numbers lead to the same rank, and to how many ranks so many do.
+def _numbers_per_rank(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
+    """How many of `keys` random numbers lead to one hot rank (m,), and to how many ranks (m,).
 
     And how many numbers lead to a rank of their own, or to one that few share with them.
     """
@@ -195,35 +200,33 @@ def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
     return several[used], width[used], max(keys - float(numbers.sum()), 0.0)
 
 
-def _grained(
-    several: Array, ranks: Array, lone: float, keys: int, grains: float
-) -> tuple[Array, Array]:
-    """`ranks` ranks of `several` random numbers each; `lone` others fall on keys by chance.
+def _grained_groups(several: Array, ranks: Array, lone: float, keys: int, come_up: float) -> Groups:
+    """The groups where `several` numbers lead to each of `ranks`; `lone` fall on keys by chance.
 
-    Of all numbers only `grains` come up, where those are fewer than `keys`.
+    Of all `keys` random numbers only so many `come_up`.
     """
-    part = grains / keys
+    part = come_up / keys
     # Onto a key fall so many of the lone ones: Poisson's, of the mean number per key.
-    counts = np.arange(_GRAINS)
+    counts = np.arange(_LONE_MOST)
     mean = max(lone * part / keys, TINY)
     chance = np.exp(counts * math.log(mean) - mean - scipy.special.gammaln(counts + 1))
-    hot_each = (several[:, None] * part + counts) / grains
+    hot_each = (several[:, None] * part + counts) / come_up
     cold = max(keys - float(ranks.sum()), 0.0) * chance[1:]
     return (
         np.concatenate([(ranks[:, None] * chance).ravel(), cold]),
-        np.concatenate([hot_each.ravel(), counts[1:] / grains]),
+        np.concatenate([hot_each.ravel(), counts[1:] / come_up]),
     )
 
 
-def uniform_groups(keys: int, range_shares: ArrayLike = (1.0,)) -> tuple[Array, Array]:
-    """The same where all keys of a range are equally hot."""
+def uniform_groups(keys: int, range_shares: ArrayLike = (1.0,)) -> Groups:
+    """The groups of `keys` keys where all keys of a range are equally hot."""
     ranges = shares(range_shares)
     each = max(keys // len(ranges), 1)
     return np.full(len(ranges), float(each)), ranges / each
 
 
-def zipf_groups(theta: float, items: float, keys: int) -> tuple[Array, Array]:
-    """The same for YCSB's scrambled Zipfian: `items` ranks, scattered onto `keys` keys by a hash.
+def zipf_groups(theta: float, items: float, keys: int) -> Groups:
+    """The groups of YCSB's scrambled Zipfian: `items` ranks, hashed onto `keys` keys.
 
     Rank k draws a share that goes as 1 / k^theta. It is the hottest of its key where no hotter one
     fell there, by chance exp(-k / keys) (Poisson's); of all colder ranks the key has its part. Keys
@@ -236,7 +239,7 @@ def zipf_groups(theta: float, items: float, keys: int) -> tuple[Array, Array]:
     edges = _rank_edges(math.floor(min(items, 30.0 * keys)))
     below = _zipf_sum(edges, theta) / float(_zipf_sum(np.array([float(items)]), theta)[0])
     each = np.diff(below) / np.diff(edges) + (1.0 - (below[1:] + below[:-1]) / 2) / keys
-    return _whole(-keys * np.diff(np.exp(-edges / keys)), each)
+    return _normalised((-keys * np.diff(np.exp(-edges / keys)), each))
 
 
 def _zipf_sum(ranks: Array, theta: float) -> Array:
@@ -348,7 +351,7 @@ def fit_power_law(
     ranges = shares(range_shares)
     first = min(max(drawn[0] / at[0] / float(ranges.max()), 1e-9), 0.5)
 
-    def groups(point: Array) -> tuple[Array, Array] | None:
+    def groups(point: Array) -> Groups | None:
         log_b, log_a = (float(value) for value in point)
         if log_a > 0.0 or log_b > 0.0:
             return None  # the first rank would draw everything, or colder ranks more
@@ -363,7 +366,7 @@ def _fitted(
     at: Array,
     drawn: Array,
     total: int,
-    groups: Callable[[Array], tuple[Array, Array] | None],
+    groups: Callable[[Array], Groups | None],
     starts: Sequence[tuple[float, ...]],
 ) -> tuple[Array, float]:
     """The point that makes the curve most likely, and the negative logarithm of how likely."""
@@ -403,7 +406,7 @@ def fit_zipf(
     """The most likely theta, and its log likelihood; arguments as those of `fit_power_law`."""
     at, drawn = _checked(ranks, cumulative, keys)
 
-    def groups(point: Array) -> tuple[Array, Array] | None:
+    def groups(point: Array) -> Groups | None:
         theta = float(point[0])
         if not 0.05 <= theta <= 3.0 or theta == 1.0:
             return None
