@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lsmtune.model.distribution import Distribution
-from lsmtune.stats.fitting import shares, total_variation
+from lsmtune.stats.fitting import Array, shares, total_variation
 from lsmtune.stats.key_hotness import (
     Grains,
+    Groups,
     PowerLaw,
     SortedCurve,
     fit_power_law,
@@ -36,8 +36,6 @@ from lsmtune.stats.range_hotness import (
 )
 from lsmtune.traces.sizes import FittedPart, fitted_part, rounded
 from lsmtune.traces.summary import KeyRange, TraceSummary
-
-Array = NDArray[np.float64]
 
 RANGES_FEWEST, RANGES_MOST = 4, 128
 # How much closer more ranges have to come, for the keys to fall into so many: where the true number
@@ -131,8 +129,6 @@ def fit_written(summary: TraceSummary, operations: Mapping[str, float], keys: Ke
 
 
 # --- hotness of keys
-
-Groups = tuple[Array, Array]
 
 CURVE_LIMIT, RANGES_LIMIT, HITS_LIMIT = 0.05, 0.05, 0.03
 # YCSB scatters so many ranks, whatever the number of records (its ScrambledZipfianGenerator).

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import SineRate, StepRate
 from lsmtune.stats.fitting import (
+    Array,
     Pareto,
     explained_share,
     fit_pareto,
@@ -23,7 +23,6 @@ from lsmtune.stats.fitting import (
 )
 from lsmtune.traces.summary import Histogram, TraceSummary
 
-Array = NDArray[np.float64]
 Curve = tuple[tuple[float, float, float], ...]
 
 
