@@ -231,25 +231,26 @@ def random_effects(effects: Sequence[Sequence[float]], confidence: float = 0.95)
     means = [statistics.fmean(values) for values in effects]
     counts = [len(values) for values in effects]
     # Of few values each, for which arrays take longer.
-    squares = [
+    variances = [
         math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
         for values, mean in zip(effects, means, strict=True)
     ]
-    noise = statistics.fmean(square / count for square, count in zip(squares, counts, strict=True))
-    seen = float(np.var(means, ddof=1))
-    between = max(0.0, seen - noise)
-    mean, error = statistics.fmean(means), math.sqrt(max(seen, noise) / hosts)
+    # What the hosts' own noise makes of the variance of their means.
+    noise = statistics.fmean(own / count for own, count in zip(variances, counts, strict=True))
+    of_means = float(np.var(means, ddof=1))
+    between = max(0.0, of_means - noise)
+    mean, error = statistics.fmean(means), math.sqrt(max(of_means, noise) / hosts)
     margin = float(scipy.special.stdtrit(hosts - 1, 0.5 + confidence / 2.0)) * error
-    p_same = _one_way(means, squares, counts)
+    p_same = _one_way(means, variances, counts)
     return RandomEffects(mean, mean - margin, mean + margin, math.sqrt(between), p_same)
 
 
-def _one_way(means: Sequence[float], squares: Sequence[float], counts: Sequence[int]) -> float:
+def _one_way(means: Sequence[float], variances: Sequence[float], counts: Sequence[int]) -> float:
     """The probability of means that differ so, or more, by the noise within hosts alone."""
     hosts, values = len(means), sum(counts)
     middle = math.fsum(n * y for n, y in zip(counts, means, strict=True)) / values
     among = math.fsum(n * (y - middle) ** 2 for n, y in zip(counts, means, strict=True))
-    within = math.fsum((n - 1) * square for n, square in zip(counts, squares, strict=True))
+    within = math.fsum((n - 1) * own for n, own in zip(counts, variances, strict=True))
     if within == 0.0:
         return 0.0 if among > 0.0 else 1.0
     statistic = among / (hosts - 1) / (within / (values - hosts))
