@@ -39,6 +39,7 @@ _SEED = 20261121
 # Simulated proofs go no further; beyond, pairs are taken to grow as 1 / effect^2.
 _PAIRS_SIMULATED = 120
 _PRECISION = 1e-3
+_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _qn(logs: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def pairs_needed(
-    effect: float, pair_log_sd: float, confidence: float = 0.95, power: float = 0.8
+    effect: float, pair_log_sd: float, confidence: float = 0.95, power: float = _POWER
 ) -> int:
     """The pairs within which the sequential test proves `effect` with probability `power`.
 
@@ -129,19 +130,17 @@ def pairs_needed(
     return math.ceil(_PAIRS_SIMULATED * (furthest / size) ** 2)
 
 
-def detectable_effect(
-    pairs: int, pair_log_sd: float, confidence: float = 0.95, power: float = 0.8
-) -> float:
-    """The smallest effect, as a ratio less one, that `pairs` pairs prove with probability `power`.
+def detectable_effect(pairs: int, pair_log_sd: float, confidence: float = 0.95) -> float:
+    """The smallest effect, as a ratio less one, that `pairs` pairs prove with probability 0.8.
 
     The inverse of `pairs_needed`, to a thousandth. Infinite with fewer than
     `pairs_at_least(confidence)` pairs. Raises ValueError as `pairs_needed` does.
     """
-    _check(pair_log_sd, confidence, power)
+    _check(pair_log_sd, confidence, _POWER)
     if pairs < pairs_at_least(confidence):
         return math.inf
     simulated = min(pairs, _PAIRS_SIMULATED)
-    size = _detectable_size(simulated, pair_log_sd, confidence, power)
+    size = _detectable_size(simulated, pair_log_sd, confidence, _POWER)
     return math.expm1(size * math.sqrt(simulated / pairs))
 
 
