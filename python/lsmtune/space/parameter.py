@@ -61,8 +61,7 @@ def same_value(one: OptionValue, other: OptionValue) -> bool:
 
     `1` and `true` count as the same too: Optuna looks choices up with Python's equality.
     """
-    texts = (short_form(option_text(value)) for value in (one, other))
-    return one == other or next(texts) == next(texts)
+    return one == other or short_form(option_text(one)) == short_form(option_text(other))
 
 
 # --- conditions
