@@ -257,18 +257,14 @@ def read_text(text: str, source: str, field: str) -> ExpressionText:
         raise InputError(source, field, why=why, allowed=f"at most {TEXT_MAX} characters")
     if not text.strip():
         raise InputError(source, field, why="is empty", allowed="an expression such as a <= 2 * b")
-    names: list[str] = []
-    tokens: list[Token] = []
-    for token in _tokens(whole):
-        if token.kind == "name" and token.text not in names:
-            names.append(token.text)
-        python = f"n{names.index(token.text)}" if token.kind == "name" else token.python
-        tokens.append(Token(token.kind, token.text, python, token.column))
+    names: dict[str, int] = {}  # each with its index
+    tokens = list(_tokens(whole, names))
     _check_order(whole, tokens)
     return ExpressionText(text, source, field, tuple(tokens), tuple(names))
 
 
-def _tokens(whole: ExpressionText) -> Iterator[Token]:
+def _tokens(whole: ExpressionText, names: dict[str, int]) -> Iterator[Token]:
+    """The tokens of the text; a name that is not among `names` is added to them."""
     text, start = whole.text, _skip_blanks(whole.text, 0)
     while start < len(text):
         match, column = _TOKEN.match(text, start), start + 1
@@ -291,7 +287,7 @@ def _tokens(whole: ExpressionText) -> Iterator[Token]:
         elif word in _TRUTHS:
             yield Token("truth", word, _TRUTHS[word], column)
         elif not text[_skip_blanks(text, end) :].startswith("("):
-            yield Token("name", word, word, column)
+            yield Token("name", word, f"n{names.setdefault(word, len(names))}", column)
         elif word in FUNCTION_VALUES:
             yield Token("function", word, word, column)
         else:
