@@ -142,10 +142,8 @@ OPERATORS: Mapping[type[ast.AST], Callable[..., OptionValue]] = MappingProxyType
         **_COMPARISONS,
     }
 )
-# The functions that a user may call, and how many values each takes: None for any from 2 on.
-FUNCTION_VALUES: Mapping[str, int | None] = MappingProxyType(
-    {"min": None, "max": None, "abs": 1, "ceil": 1, "floor": 1, "log2": 1}
-)
+# The functions that a user may call: of one value, but for these, which take two or more.
+_OF_SEVERAL = frozenset({"min", "max"})
 FUNCTIONS: Mapping[str, Callable[..., OptionValue]] = MappingProxyType(
     {
         "min": _on_numbers(min),
@@ -288,10 +286,10 @@ def _tokens(whole: ExpressionText, names: dict[str, int]) -> Iterator[Token]:
             yield Token("truth", word, _TRUTHS[word], column)
         elif not text[_skip_blanks(text, end) :].startswith("("):
             yield Token("name", word, f"n{names.setdefault(word, len(names))}", column)
-        elif word in FUNCTION_VALUES:
+        elif word in FUNCTIONS:
             yield Token("function", word, word, column)
         else:
-            allowed, nearest = ", ".join(FUNCTION_VALUES), nearest_name(word, FUNCTION_VALUES)
+            allowed, nearest = ", ".join(FUNCTIONS), nearest_name(word, FUNCTIONS)
             raise whole.error("no such function", column, allowed=allowed, nearest=nearest)
         start = _skip_blanks(text, end)
 
@@ -389,10 +387,10 @@ class _Checker:
         if isinstance(node, ast.Compare):
             return self._comparison(node, depth)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            name, wanted = node.func.id, FUNCTION_VALUES[node.func.id]
-            fits = len(node.args) >= 2 if wanted is None else len(node.args) == wanted
+            name, several = node.func.id, node.func.id in _OF_SEVERAL
+            fits = len(node.args) >= 2 if several else len(node.args) == 1
             if node.keywords or not fits:
-                allowed = f"{name}(x)" if wanted == 1 else f"{name}(x, y) or more"
+                allowed = f"{name}(x, y) or more" if several else f"{name}(x)"
                 raise self._error("the wrong number of values", node, allowed=allowed)
             return self._all(node.args, NUMBER, depth)
         raise self._error("nothing that an expression can hold", node)
