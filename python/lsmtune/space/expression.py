@@ -45,7 +45,7 @@ class Expression:
     """A checked expression; made by `make_expression`. `names` are as written.
 
     `source` and `field` are for messages. `is_condition` is false for what is never true or false;
-    a name alone may be.
+    a name alone may be. In the tree stands `n0` for the name `_written["n0"]`.
     """
 
     text: str
@@ -54,20 +54,20 @@ class Expression:
     names: frozenset[str]
     is_condition: bool
     _tree: ast.expr = dataclass_field(repr=False, compare=False)
-    _places: tuple[str, ...] = dataclass_field(repr=False, compare=False)
+    _written: Mapping[str, str] = dataclass_field(repr=False, compare=False)
 
     @property
     def compared_texts(self) -> list[tuple[str, str]]:
         """Each name that is compared with a text, beside that text."""
-        found = []
+        compared = []
         for node in ast.walk(self._tree):
             sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
             for pair in pairwise(sides):
                 for one, other in (pair, pair[::-1]):
                     text = other.value if isinstance(other, ast.Constant) else None
                     if isinstance(one, ast.Name) and isinstance(text, str):
-                        found.append((self._places[int(one.id.removeprefix("n"))], text))
-        return found
+                        compared.append((self._written[one.id], text))
+        return compared
 
     def evaluate(self, values: Mapping[str, OptionValue]) -> OptionValue:
         """The value of the expression for these `values` of its names.
@@ -138,9 +138,7 @@ class Expression:
             raise self._error(error, evaluator) from error
 
     def _evaluator(self, values: Mapping[str, OptionValue]) -> SimpleEval:
-        known = {
-            f"n{index}": values[name] for index, name in enumerate(self._places) if name in values
-        }
+        known = {n: values[name] for n, name in self._written.items() if name in values}
         evaluator = SimpleEval(operators=OPERATORS, functions=FUNCTIONS, names=known)
         # simpleeval takes any value for an operand of `and` and `or`; here it must be a truth.
         evaluator.nodes[ast.BoolOp] = lambda node: _joined(node, evaluator)
@@ -150,19 +148,17 @@ class Expression:
         try:
             value: OptionValue = evaluator.eval(self.text, previously_parsed=node)
         except NameNotDefined as error:
-            name = self._places[int(error.name.removeprefix("n"))]
-            raise InputError(
-                self.source, self.field, why=f"{name} has no value in {self._shown()}"
-            ) from error
+            why = f"{self._written[error.name]} has no value in {self._shown()}"
+            raise InputError(self.source, self.field, why=why) from error
         except (OperationError, InvalidExpression) as error:
             raise self._error(error, evaluator) from error
         return value
 
     def _error(self, error: Exception, evaluator: SimpleEval) -> InputError:
         known = [
-            f"{name} = {option_text(evaluator.names[f'n{index}'])}"
-            for index, name in enumerate(self._places)
-            if f"n{index}" in evaluator.names
+            f"{name} = {option_text(evaluator.names[n])}"
+            for n, name in self._written.items()
+            if n in evaluator.names
         ]
         where = f" with {', '.join(known)}" if known else ""
         return InputError(self.source, self.field, why=f"{error} in {self._shown()}{where}")
@@ -187,4 +183,5 @@ def make_expression(text: str, source: str, field: str) -> Expression:
     read = read_text(text, source, field)
     tree, kind = checked_tree(read)
     is_condition = kind not in (NUMBER, TEXT)
-    return Expression(text, source, field, frozenset(read.names), is_condition, tree, read.names)
+    written = {f"n{index}": name for index, name in enumerate(read.names)}
+    return Expression(text, source, field, frozenset(read.names), is_condition, tree, written)
