@@ -33,7 +33,7 @@ import scipy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.search.in_memory_study import noise_of
+from lsmtune.search.in_memory_study import ValueNoise, noise_of
 from lsmtune.search.unit_space import BoolArray, FloatArray, UnitSpace
 
 # How much worse than the worst value a failure counts, in units of the spread of values.
@@ -107,24 +107,27 @@ class HistoryReader:
         new = [t for t in judged if t.number not in known or known[t.number].trial is not t]
         points = self._unit_space.encode([trial.params for trial in new])
         for trial, point in zip(new, points, strict=True):
-            known[trial.number] = _Said(trial, point, _facts(trial), trial.constraints)
+            known[trial.number] = _said(trial, point)
         said = [known[trial.number] for trial in judged]
-        table = np.array([each.facts for each in said]).reshape(-1, 7)
-        is_pruned, values, bounds, variances, runs, seconds, run_seconds = table.T
-        pruned, reports = is_pruned > 0, [trial.intermediate_values for trial in judged]
+
+        def column(name: str) -> FloatArray:
+            return np.array([getattr(each, name) for each in said], dtype=np.float64)
+
+        counted, reports = column("counted"), [trial.intermediate_values for trial in judged]
+        pruned = np.array([trial.state == TrialState.PRUNED for trial in judged], dtype=np.bool_)
         running = [t.params for t in trials if t.state == TrialState.RUNNING and t.number != number]
         constraints = sorted({text for each in said for text in each.violations})
         return History(
             points=np.array([each.point for each in said]).reshape(len(said), points.shape[1]),
-            targets=make_targets(bounds, pruned, reports, direction),
-            censored=pruned & np.isfinite(bounds),
-            in_logs=_in_logs(bounds),
+            targets=make_targets(counted, pruned, reports, direction),
+            censored=pruned & np.isfinite(counted),
+            in_logs=_in_logs(counted),
             running=self._unit_space.encode(running),
-            variances=_variances(bounds, variances),
-            runs=runs,
-            values=values,
-            seconds=seconds,
-            run_seconds=run_seconds,
+            variances=_variances(counted, column("variance")),
+            runs=column("runs"),
+            values=column("value"),
+            seconds=column("seconds"),
+            run_seconds=column("run_seconds"),
             violations={
                 text: np.array([each.violations.get(text, math.nan) for each in said])
                 for text in constraints
@@ -133,27 +136,36 @@ class HistoryReader:
 
 
 class _Said(NamedTuple):
-    """What a judged trial says: its point, `_facts`, and by how much it breaks each constraint."""
+    """What a judged trial says; NaN where it does not."""
 
     trial: FrozenTrial
     point: FloatArray
-    facts: tuple[float, ...]
-    violations: Mapping[str, float]
+    violations: Mapping[str, float]  # by how much it breaks each constraint
+    value: float  # of a completed trial
+    counted: float  # the value that counts for its target
+    variance: float
+    runs: int
+    seconds: float
+    run_seconds: float
 
 
-def _facts(trial: FrozenTrial) -> tuple[float, ...]:
-    """Of a judged trial: whether pruned, value, bound, variance, runs, seconds, run seconds."""
-    is_complete = trial.state == TrialState.COMPLETE
-    value = float(trial.values[0]) if is_complete else math.nan
-    noise = noise_of(trial)
-    seconds = (noise and noise.seconds) or math.nan
-    run_seconds = (noise and noise.run_seconds) or math.nan
-    variance, runs = (noise.variance, noise.runs) if noise and is_complete else (0.0, 1)
-    return not is_complete, value, _value(trial), variance, runs, seconds, run_seconds
+def _said(trial: FrozenTrial, point: FloatArray) -> _Said:
+    noise, is_complete = noise_of(trial) or ValueNoise(0.0, 1), trial.state == TrialState.COMPLETE
+    return _Said(
+        trial=trial,
+        point=point,
+        violations=trial.constraints,
+        value=float(trial.values[0]) if is_complete else math.nan,
+        counted=_value(trial),
+        variance=noise.variance if is_complete else 0.0,
+        runs=noise.runs if is_complete else 1,
+        seconds=noise.seconds or math.nan,
+        run_seconds=noise.run_seconds or math.nan,
+    )
 
 
 def _value(trial: FrozenTrial) -> float:
-    """The value that a trial stands for, or NaN."""
+    """The value that counts for the target of a judged trial, or NaN."""
     if any(violation > 0 for violation in trial.constraints.values()):
         return math.nan
     if trial.state == TrialState.COMPLETE:
