@@ -26,7 +26,7 @@ from replay import rank_correlation
 from lsmtune.model.goal import Direction
 from lsmtune.search.auto import Fit, trend_of
 from lsmtune.search.coordinates import Coordinates
-from lsmtune.search.cost_models import Constants, amplification_ratios, draw_constants, seconds_of
+from lsmtune.search.cost_models import Machine, amplification_ratios, draw_machine, seconds_of
 from lsmtune.search.sampler import Problem, SamplerContext
 from lsmtune.search.unit_space import FloatArray
 from workloads import METRIC, UNIT, Options, problem_of
@@ -67,10 +67,10 @@ def recording(path: Path, *, without_snappy: bool) -> Recording:
     return Recording(problem, UNIT.encode(variables), measured, amplification)
 
 
-def machines_drawn() -> list[Constants]:
+def machines_drawn() -> list[Machine]:
     """The same for every recording."""
     generator = np.random.default_rng(SEED)
-    return [draw_constants(generator) for _ in range(MODELS)]
+    return [draw_machine(generator) for _ in range(MODELS)]
 
 
 def before(found: Recording) -> tuple[float, float]:

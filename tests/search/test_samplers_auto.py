@@ -17,7 +17,7 @@ from lsmtune.search.auto import KIND, Fit, Known, trend_of
 from lsmtune.search.coordinates import Coordinates
 from lsmtune.search.cost_models import (
     amplification_ratios,
-    draw_constants,
+    draw_machine,
     kinds_of,
     seconds_of,
     unitless,
@@ -71,7 +71,7 @@ def costs(about: Problem, *configs: dict[str, object]) -> np.ndarray:
     default = TREE.point_of({}, about.defaults)
     points = UNIT.encode([TREE.variables_of({**default, **config}) for config in configs])
     rng = np.random.default_rng(0)
-    machines = [draw_constants(rng) for _ in range(20)]
+    machines = [draw_machine(rng) for _ in range(20)]
     return np.log(seconds_of(about, UNIT, points, machines)).mean(axis=1)
 
 
@@ -122,7 +122,7 @@ def test_costs_are_finite_everywhere(name: str, engine: str) -> None:
     about = problem(name, engine=engine, num=1000)
     rng = np.random.default_rng(3)
     points = UNIT.sample(rng, 500)
-    seconds = seconds_of(about, UNIT, points, [draw_constants(rng) for _ in range(5)])
+    seconds = seconds_of(about, UNIT, points, [draw_machine(rng) for _ in range(5)])
     assert seconds.shape == (500, 5)
     assert np.isfinite(seconds).all()
     assert (seconds > 0).all()
@@ -240,7 +240,7 @@ def test_the_models_know_what_a_smaller_memtable_rewrites() -> None:
     default = TREE.point_of({}, about.defaults)
     sizes = (8 * MIB, 64 * MIB, 256 * MIB)
     points = UNIT.encode([TREE.variables_of({**default, BUFFER: size}) for size in sizes])
-    machines = [draw_constants(np.random.default_rng(0)) for _ in range(5)]
+    machines = [draw_machine(np.random.default_rng(0)) for _ in range(5)]
     small, same, large = amplification_ratios(about, UNIT, points, machines)
     assert same == pytest.approx(1.0)
     assert (small > 2.0).all()
@@ -259,7 +259,7 @@ def test_optima_keep_away_from_the_guard_of_the_write_amplification() -> None:
     about = Problem("rocksdb", workloads, catalogue_defaults("rocksdb"), 768 * MIB, 2)
     guarded = replace(about, guard=AmplificationGuard("write_amplification <= 1.5 * baseline", 1.5))
     origin = TREE.point_of({}, about.defaults)
-    machines = [draw_constants(np.random.default_rng(0)) for _ in range(20)]
+    machines = [draw_machine(np.random.default_rng(0)) for _ in range(20)]
 
     def largest(of: Problem) -> float:
         found = model_optima(of, UNIT, lambda _: "", origin, seed=5)

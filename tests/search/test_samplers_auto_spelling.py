@@ -15,7 +15,7 @@ from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import WeightedWorkload
-from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of
+from lsmtune.search.cost_models import amplification_ratios, draw_machine, seconds_of
 from lsmtune.search.sampler import Problem
 from lsmtune.search.starts import projected
 from lsmtune.search.unit_space import make_unit_space
@@ -47,7 +47,7 @@ def test_a_size_with_the_engines_own_suffix_is_that_size(
     """`options: {write_buffer_size: 16M}`, or a baseline of it, ended `tune` in a traceback."""
     about, unit_space = problem(engine), make_unit_space(SPACE)
     points = unit_space.sample(np.random.default_rng(0), 5)
-    machines = [draw_constants(np.random.default_rng(1))]
+    machines = [draw_machine(np.random.default_rng(1))]
 
     def seconds(size: OptionValue) -> np.ndarray:
         fixed = replace(about, defaults={**about.defaults, BUFFER: size})
@@ -65,7 +65,7 @@ def test_choices_may_have_such_suffixes_too() -> None:
     space = space_of(choice(BUFFER, "16M", "128M"))
     unit_space = make_unit_space(space)
     points = unit_space.encode([{BUFFER: "16M"}, {BUFFER: "128M"}])
-    machines = [draw_constants(np.random.default_rng(1))]
+    machines = [draw_machine(np.random.default_rng(1))]
     small, large = amplification_ratios(problem(), unit_space, points, machines)
     assert large < small
     assert make_searcher("auto", space, problem=problem()).ask().values[BUFFER] in ("16M", "128M")
@@ -75,7 +75,7 @@ def test_a_record_has_the_mean_of_the_sizes_of_keys() -> None:
     """It had the largest: with keys of 16 to 1000 bytes, all data were twice as large."""
     about, unit_space = problem(), make_unit_space(SPACE)
     points = unit_space.sample(np.random.default_rng(0), 5)
-    machines = [draw_constants(np.random.default_rng(1))]
+    machines = [draw_machine(np.random.default_rng(1))]
 
     def seconds(**sizes: Any) -> np.ndarray:
         workload = replace(about.workloads[0].workload, value_bytes=100, **sizes)

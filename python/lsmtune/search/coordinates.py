@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
-from lsmtune.search.cost_models import amplification_ratios, draw_constants, seconds_of, unitless
+from lsmtune.search.cost_models import amplification_ratios, draw_machine, seconds_of, unitless
 from lsmtune.search.history import History
 from lsmtune.search.sampler import SamplerContext, generator_of_trial
 from lsmtune.search.unit_space import FloatArray, UnitSpace
@@ -31,7 +31,7 @@ class Coordinates:
         if context.problem is None:
             return
         rng = generator_of_trial(context.seed, 0)
-        self._machines = [draw_constants(rng) for _ in range(_MACHINES)]
+        self._machines = [draw_machine(rng) for _ in range(_MACHINES)]
         place = 0
         variables = {p.variable: p.name for p in context.space.parameters}
         for dimension in unit_space.dimensions:

@@ -1,8 +1,8 @@
-"""What an operation costs in an LSM tree, by its options: models with random constants.
+"""What an operation costs in an LSM tree, by its options, on machines that are drawn at random.
 
-They are fitted to nothing. Each draw of the constants is a machine that might be: a slow disk with
-fast processors, a fast one with slow ones. What is best on several of them is worth a try on the one
-at hand, before anything was measured there.
+The models are fitted to nothing. Each draw is a machine that might be: a slow disk with fast
+processors, a fast one with slow ones. What is best on several of them is worth a try on the one at
+hand, before anything was measured there.
 
 Seconds of one operation are the sum of these terms, weighted by the shares of the workload:
 
@@ -47,8 +47,7 @@ _KIB = 2.0**10
 _SCANS = frozenset({"scan", "seekrandom", "readseq"})
 _TABLE = "block_based_table_factory"
 
-# What the models call an option, and what each engine calls it. LevelDB's constants are in
-# `db/dbformat.h` and `db/version_set.cc` (1.23).
+# What the models call an option, and what each engine calls it.
 _NAMES: Mapping[str, Mapping[str, str]] = {
     "rocksdb": {
         "buffer": "write_buffer_size",
@@ -75,7 +74,9 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "filter": "filter_bits",
     },
 }
-_CONSTANTS: Mapping[str, OptionValue] = {
+# What an engine has where it has no such option: LevelDB's, of `db/dbformat.h` and
+# `db/version_set.cc` (1.23).
+_FIXED: Mapping[str, OptionValue] = {
     **{"buffer": 4 << 20, "buffers": 2, "merged": 1, "trigger": 4, "slowdown": 8},
     **{"base": 10 << 20, "ratio": 10, "file": 2 << 20, "jobs": 1, "style": "level"},
     **{"compression": "snappy", "block": 4096, "cache": 8 << 20, "filter": 0},
@@ -169,7 +170,7 @@ def _tree(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> _Tree:
     def column(word: str) -> Column:
         name = names.get(word, "")
         values = unit_space.column(points, name, problem.defaults.get(name))
-        return np.full(len(points), _CONSTANTS[word]) if values is None else values
+        return np.full(len(points), _FIXED[word]) if values is None else values
 
     def number(word: str, least: float = 1.0) -> FloatArray:
         values = column(word)
@@ -198,7 +199,7 @@ def _by_value(column: Column, of: Callable[[str], float | tuple[float, ...]]) ->
 def _number(engine: str, word: str, text: str) -> float:
     """`64M` and `67108864`, as `engine` reads them; the usual where it is no number."""
     number = number_to(engine, option_value(text))
-    return float(_CONSTANTS[word] if number is None else number)
+    return float(_FIXED[word] if number is None else number)
 
 
 def _filter_bits(text: str) -> float:
@@ -213,7 +214,7 @@ def _codec(text: str) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Constants:
+class Machine:
     """A machine that might be. Times are in seconds."""
 
     bandwidth: float  # bytes per second of the device
@@ -228,7 +229,7 @@ class Constants:
     copy: float  # of a byte that is copied out of the page cache, and its checksum
 
 
-def draw_constants(rng: np.random.Generator) -> Constants:
+def draw_machine(rng: np.random.Generator) -> Machine:
     """Log-uniform over what disks and processors of today do.
 
     Measured write amplification was 0.47 to 0.58 of the formula's (medians of four recordings):
@@ -238,7 +239,7 @@ def draw_constants(rng: np.random.Generator) -> Constants:
     def between(low: float, high: float) -> float:
         return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
-    return Constants(
+    return Machine(
         bandwidth=between(100e6, 3e9),
         latency=between(20e-6, 500e-6),
         system_call=between(2e-6, 12e-6),
@@ -253,7 +254,7 @@ def draw_constants(rng: np.random.Generator) -> Constants:
 
 
 def seconds_of(
-    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Constants]
+    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Machine]
 ) -> FloatArray:
     """Seconds of an operation at `points` (n, dimensions) on each machine; (n, len(machines)).
 
@@ -269,7 +270,7 @@ def seconds_of(
 
 
 def amplification_ratios(
-    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Constants]
+    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Machine]
 ) -> FloatArray:
     """Write amplification at `points` over that of the baseline, on each machine.
 
@@ -295,35 +296,34 @@ def amplification_ratios(
 
 
 def _seconds(
-    problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, constants: Constants
+    problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, machine: Machine
 ) -> FloatArray:
-    unpacking = tree.codec[:, 2] * 1e-6 * constants.codec  # for a KiB
-    by_block = tree.codec[:, 3] * 1e-6 * constants.codec + _BLOCK_PROBES * constants.probe
+    unpacking = tree.codec[:, 2] * 1e-6 * machine.codec  # for a KiB
+    by_block = tree.codec[:, 3] * 1e-6 * machine.codec + _BLOCK_PROBES * machine.probe
     process = PROCESS_BYTES + facts.threads * THREAD_BYTES
     taken = tree.cache + tree.buffer * tree.buffers + process
-    write = _write(problem, facts, tree, shape, constants)
+    write = _write(problem, facts, tree, shape, machine)
     # Reads.
-    cached = _hit_rate(tree.cache, facts.data, constants.skew)
+    cached = _hit_rate(tree.cache, facts.data, machine.skew)
     kept = np.maximum(problem.memory_bytes - taken, 0.0)
-    in_page_cache = _hit_rate(kept, shape.stored, constants.skew)
+    in_page_cache = _hit_rate(kept, shape.stored, machine.skew)
     block = tree.block * shape.left
-    device = constants.latency + block / constants.bandwidth
-    miss = constants.system_call + block * constants.copy + (1.0 - in_page_cache) * device
+    device = machine.latency + block / machine.bandwidth
+    miss = machine.system_call + block * machine.copy + (1.0 - in_page_cache) * device
     in_block = np.log2(np.maximum(tree.block / facts.record, 2.0)) + 4.0
     decoded = unpacking * tree.block / _KIB + by_block
-    fetch = (1.0 - cached) * (miss + decoded) + constants.probe * in_block
+    fetch = (1.0 - cached) * (miss + decoded) + machine.probe * in_block
     # A load leaves some files in level 0, too.
     level0_files = 0.5 * np.minimum(shape.level0, shape.newest) / shape.flushed
     runs = np.where(tree.universal, tree.trigger, level0_files + shape.levels)
     runs = np.maximum(runs, 1.0)
     steps = np.log2(np.maximum(tree.buffer / facts.record, 2.0)) + np.log2(shape.files)
-    searched = constants.probe * (steps + np.log2(shape.stored / tree.block + 2))
+    searched = machine.probe * (steps + np.log2(shape.stored / tree.block + 2))
     needless = np.where(tree.bits > 0, 0.6185**tree.bits, 1.0) * (runs - 1.0)
-    probing = np.where(tree.bits > 0, 2 * constants.probe, 0.0) * runs
+    probing = np.where(tree.bits > 0, 2 * machine.probe, 0.0) * runs
     read = searched + probing + (1.0 + needless) * fetch
-    scan = runs * (searched + fetch) + facts.entries * (
-        constants.probe + facts.record * fetch / tree.block
-    )
+    entry = machine.probe + facts.record * fetch / tree.block
+    scan = runs * (searched + fetch) + facts.entries * entry
     too_much = np.maximum(taken / problem.memory_bytes - 1.0, 0.0)
     seconds: FloatArray = facts.writes * write + facts.reads * read + facts.scans * scan
     return seconds * (1.0 + 10.0 * too_much)
@@ -362,34 +362,33 @@ def _shape(problem: Problem, facts: _Facts, tree: _Tree) -> _Shape:
 
 
 def _write(
-    problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, constants: Constants
+    problem: Problem, facts: _Facts, tree: _Tree, shape: _Shape, machine: Machine
 ) -> FloatArray:
     """Seconds of a write, with what flushes and compactions take."""
-    rewritten = _rewritten(tree, shape, constants)
+    rewritten = _rewritten(tree, shape, machine)
     coding = (tree.codec[:, 1] + tree.codec[:, 2]) * facts.record / _KIB
     blocks = facts.record / tree.block
-    coding = (coding + tree.codec[:, 3] * blocks) * 1e-6 * constants.codec
-    making = _BLOCK_PROBES * constants.probe * blocks
-    background_cpu = rewritten * (coding + making + constants.merge * facts.record)
+    coding = (coding + tree.codec[:, 3] * blocks) * 1e-6 * machine.codec
+    making = _BLOCK_PROBES * machine.probe * blocks
+    background_cpu = rewritten * (coding + making + machine.merge * facts.record)
     # Those that are busy with operations compact nothing.
     jobs = np.clip(tree.jobs, 1.0, max(1, problem.cores - facts.threads))
-    background = background_cpu / jobs + facts.record * (1.0 + shape.left * rewritten) / (
-        constants.bandwidth
-    )
+    written = facts.record * (1.0 + shape.left * rewritten)
+    background = background_cpu / jobs + written / machine.bandwidth
     entries = np.maximum(tree.buffer / facts.record, 2.0)
-    insertion = constants.probe * np.log2(entries) + 1e-6
+    insertion = machine.probe * np.log2(entries) + 1e-6
     utilisation = background / (background + insertion)
     slack = np.maximum(tree.buffers - tree.merged, 1.0) * np.maximum(
         tree.slowdown / tree.trigger, 0.5
     )
-    stalls = constants.stall * (insertion + background) * utilisation**slack
+    stalls = machine.stall * (insertion + background) * utilisation**slack
     # Many small files cost metadata, few large ones make compactions long.
     upkeep = background_cpu * 0.02 * np.abs(np.log2(tree.file / np.maximum(tree.base / 8, 1.0)))
     seconds: FloatArray = np.maximum(insertion, background) + 0.3 * background + stalls + upkeep
     return seconds
 
 
-def _rewritten(tree: _Tree, shape: _Shape, constants: Constants) -> FloatArray:
+def _rewritten(tree: _Tree, shape: _Shape, machine: Machine) -> FloatArray:
     """How often flushes and compactions write what is written once."""
     deeper = np.maximum(shape.levels - 1.0, 0.0)
     first = np.minimum(tree.base, shape.newest)
@@ -398,7 +397,7 @@ def _rewritten(tree: _Tree, shape: _Shape, constants: Constants) -> FloatArray:
     flushes = np.maximum(0.0, np.log(shape.newest / shape.flushed))
     tiered = 1.0 + flushes / np.log(np.maximum(tree.trigger, 2.0))
     written: FloatArray = np.where(tree.universal, tiered, leveled)
-    return 1.0 + constants.rewritten * (written - 1.0)
+    return 1.0 + machine.rewritten * (written - 1.0)
 
 
 def _hit_rate(cache: FloatArray, data: FloatArray | float, skew: float) -> FloatArray:

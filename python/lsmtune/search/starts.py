@@ -12,9 +12,9 @@ import numpy.typing as npt
 from lsmtune.engines.ready import known_presets
 from lsmtune.model.config import OptionValue
 from lsmtune.search.cost_models import (
-    Constants,
+    Machine,
     amplification_ratios,
-    draw_constants,
+    draw_machine,
     kinds_of,
     seconds_of,
 )
@@ -130,18 +130,18 @@ def model_optima(
     """At most `_OPTIMA` configurations, each the best by one model, no two of them alike.
 
     `accepts` returns why a configuration must not run, or an empty text. `origin` is a
-    configuration that the optima do not leave without a reason. `seed` decides the constants of the
-    models and all else.
+    configuration that the optima do not leave without a reason. `seed` decides the machines and all
+    else.
     """
     rng = np.random.default_rng(seed)
     space = unit_space.space
     first = None if origin is None else unit_space.encode([space.variables_of(origin)])
     optima: list[FloatArray] = []
     for _ in range(_MODELS):
-        constants = draw_constants(rng)
+        machine = draw_machine(rng)
 
-        def cost(points: FloatArray, constants: Constants = constants) -> FloatArray:
-            return _costs(problem, unit_space, points, [constants])[:, 0]
+        def cost(points: FloatArray, machine: Machine = machine) -> FloatArray:
+            return _costs(problem, unit_space, points, [machine])[:, 0]
 
         best = _minimum(unit_space, cost, accepts, first, rng)
         if best is None:
@@ -182,10 +182,10 @@ def cheapest_first(
     return [points[index] for index in np.argsort(costs, kind="stable")]
 
 
-def _machines(seed: int) -> list[Constants]:
+def _machines(seed: int) -> list[Machine]:
     """Those that decide together what is cheaper, or writes less."""
     rng = np.random.default_rng(seed)
-    return [draw_constants(rng) for _ in range(_ORDERED_BY)]
+    return [draw_machine(rng) for _ in range(_ORDERED_BY)]
 
 
 # A value goes back to the baseline's where that lowers the write amplification by this share.
@@ -222,7 +222,7 @@ def at_no_price(
 
 
 def _costs(
-    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Constants]
+    problem: Problem, unit_space: UnitSpace, points: FloatArray, machines: Sequence[Machine]
 ) -> FloatArray:
     """As `seconds_of`, and more where the guard of the write amplification would break."""
     seconds = seconds_of(problem, unit_space, points, machines)
