@@ -98,16 +98,16 @@ _BLOCK_PROBES = 20.0
 
 @dataclass(frozen=True)
 class _Facts:
-    """Bytes of a record, of all of them, what compression leaves, threads, shares of operations."""
+    """What the models know of a workload; `writes`, `reads` and `scans` are shares."""
 
-    record: float
-    data: float
-    compressed: float
+    record: float  # bytes
+    data: float  # bytes of all records
+    compressed: float  # what compression leaves of a byte
     threads: int
     writes: float
     reads: float
     scans: float
-    entries: float
+    entries: float  # that one scan reads
 
 
 def kinds_of(workload: Workload) -> dict[str, float]:
@@ -264,7 +264,7 @@ def seconds_of(
     for workload, share in problem.shares:
         facts = _facts(workload)
         shape = _shape(problem, facts, tree)
-        seconds = [_seconds(problem, facts, tree, shape, each) for each in machines]
+        seconds = [_seconds(problem, facts, tree, shape, machine) for machine in machines]
         logs += share * np.log(np.column_stack(seconds))
     return np.exp(logs)
 
@@ -285,12 +285,12 @@ def amplification_ratios(
         facts = _facts(workload)
         if not facts.writes:
             continue
-        own, base = (
-            shape.left[:, np.newaxis]
-            * np.column_stack([_rewritten(tree, shape, each) for each in machines])
-            for tree in trees
-            for shape in [_shape(problem, facts, tree)]
-        )
+        written = []
+        for tree in trees:
+            shape = _shape(problem, facts, tree)
+            each = [_rewritten(tree, shape, machine) for machine in machines]
+            written.append(shape.left[:, np.newaxis] * np.column_stack(each))
+        own, base = written
         ratios = np.maximum(ratios, own / base)
     return ratios
 
@@ -331,15 +331,14 @@ def _seconds(
 
 @dataclass(frozen=True)
 class _Shape:
-    """Of a tree, each (n,): what compression leaves; bytes of a flush, and of level 0 when it is
-    compacted; levels below that; bytes of the newest versions, and of all; files."""
+    """What a tree of a workload's data looks like, each (n,)."""
 
-    left: FloatArray
-    flushed: FloatArray
-    level0: FloatArray
-    levels: FloatArray
-    newest: FloatArray
-    stored: FloatArray
+    left: FloatArray  # what compression leaves of a byte
+    flushed: FloatArray  # bytes of a flush
+    level0: FloatArray  # bytes of level 0 when it is compacted
+    levels: FloatArray  # below that
+    newest: FloatArray  # bytes of the newest versions
+    stored: FloatArray  # bytes of all versions
     files: FloatArray
 
 
@@ -407,7 +406,7 @@ def _hit_rate(cache: FloatArray, data: FloatArray | float, skew: float) -> Float
 
 # --- Coordinates without units, so that trees of all sizes have the same ones.
 
-# A size in terms of another one: what the models call both, and how often the other one.
+# By which options the size of another one is divided; all by what the models call them.
 _RATIOS: Mapping[str, tuple[str, ...]] = {
     "base": ("buffer", "trigger"),
     "file": ("base",),
@@ -416,11 +415,11 @@ _RATIOS: Mapping[str, tuple[str, ...]] = {
 
 
 def unitless(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> dict[str, FloatArray]:
-    """Option to its logarithm in terms of what it belongs to, for those options of the space.
+    """Options of the space as logarithms of ratios, by name, each (n,).
 
     Memtables and the cache over the memory, the first level over what a compaction of level 0
     brings, files over the first level, the trigger of slow-downs over that of compactions, and the
-    size ratio of levels. Each (n,).
+    size ratio of levels.
     """
     names, tree = _NAMES[problem.engine], _tree(problem, unit_space, points)
     coordinates: dict[str, FloatArray] = {}
