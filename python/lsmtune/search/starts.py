@@ -107,6 +107,7 @@ def projected(
 # --- Optima of cost models.
 
 _MODELS, _OPTIMA = 8, 4
+# Random points at first; rounds of steps from the best few, and neighbours looked at in each.
 _DRAWN, _ROUNDS, _BEAM, _NEAR = 400, 8, 8, 160
 # Of each model's points at most so many are asked for whether they may run.
 _LOOKED_MAX = 150
@@ -245,7 +246,7 @@ def _minimum(
     points = unit_space.sample(rng, _DRAWN)
     if origin is not None:
         points = np.vstack([origin, points])
-    best: list[tuple[float, int, FloatArray]] = []
+    best: list[tuple[float, FloatArray]] = []
     looked = 0
     for _ in range(_ROUNDS + 1):
         costs, taken = cost(points), 0
@@ -257,14 +258,14 @@ def _minimum(
             if looked > _LOOKED_MAX:
                 break
             if not accepts(unit_space.values_at(points[index])):
-                best.append((float(costs[index]), looked, points[index]))
+                best.append((float(costs[index]), points[index]))
                 taken += 1
-        best = sorted(best, key=lambda one: one[:2])[:_BEAM]
+        best = sorted(best, key=lambda each: each[0])[:_BEAM]
         if not best:
             return None
-        starts = np.array([point for _, _, point in best])
+        starts = np.array([point for _, point in best])
         points = neighbours(unit_space, rng, starts, _NEAR // len(starts))
-    point = best[0][2]
+    point = best[0][1]
     return point if origin is None else _reverted(unit_space, cost, accepts, point, origin[0])
 
 
