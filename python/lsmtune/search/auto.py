@@ -161,43 +161,23 @@ class AutoSampler(ModelSampler):
             weights.insert(0, trend_of(costs[own], known.targets[valued]))
         fits = [Fit.of(features, known, valued, costs, each) for each in weights]
         fit = max(fits, key=lambda each: each.evidence)
-        shared, objective = fit.shared, fit.objective
-        guessed = np.concatenate([cut_off_at, under_way])
-        if len(guessed):
-            mean, deviation = objective.predict(shared.inner[guessed])
-            bounds = (known.targets[cut_off] - fit.trend[cut_off_at] - fit.middle) / fit.spread
-            n, worst = len(cut_off), float(fit.scaled.max())
-            expected = impute_censored(bounds, mean[:n], deviation[:n], worst)
-            mean[:n] = np.minimum(expected, max(worst, 2.0))
-            objective = shared.output(
-                np.concatenate([own, guessed]),
-                np.concatenate([fit.scaled, mean]),
-                np.concatenate([fit.variances, np.zeros(len(guessed))]),
-            )
-        constraints = []
-        for violations in known.violations.values():
-            amounts = violations[valued]
-            stated = np.flatnonzero(np.isfinite(amounts))
-            if len(stated) < 2:
-                continue
-            amounts = amounts[stated]
-            scale = float(np.median(np.abs(amounts))) or float(np.abs(amounts).max()) or 1.0
-            constraints.append(shared.output(stated, np.clip(amounts / scale, -3.0, 3.0)))
-        lost = None
+        fit = fit.with_guesses(known.targets[cut_off], cut_off_at, under_way)
+        shared = fit.shared
+        failing = None
         if len(failed):
             marks = np.repeat([0.0, 1.0], [len(own), len(failed)])
-            lost = shared.output(np.concatenate([own, failed_at]), marks)
+            failing = shared.output(np.concatenate([own, failed_at]), marks)
         seconds = None
         log_seconds = known.log_seconds[valued]
         timed = np.flatnonzero(np.isfinite(log_seconds))
         if len(timed) >= _TIMED_LEAST:
             seconds = shared.output(timed, log_seconds[timed])
-        kept = known.holds[valued]
-        mean = objective.mean(shared.inner[own]) + fit.trend[own] / fit.spread
-        best = float(mean[kept].min()) if kept.any() else math.inf
-        fit = replace(fit, objective=objective)
+        holds = known.holds[valued]
+        mean = fit.objective.mean(shared.inner[own]) + fit.trend[own] / fit.spread
+        best = float(mean[holds].min()) if holds.any() else math.inf
+        constraints = constraint_outputs(shared, known, valued)
         foreseen = self._guard is not None and self._guard.text not in known.violations
-        return Model(self._features, fit, constraints, lost, seconds, best, foreseen)
+        return Model(self._features, fit, constraints, failing, seconds, best, foreseen)
 
 
 @dataclass(frozen=True)
@@ -245,6 +225,44 @@ class Fit:
         evidence -= len(own) * math.log(spread)
         return cls(weights, trend, middle, spread, scaled, variances, shared, objective, evidence)
 
+    def with_guesses(
+        self, bounds: FloatArray, cut_off: npt.NDArray[np.intp], under_way: npt.NDArray[np.intp]
+    ) -> Fit:
+        """The same, with what is expected of trials without a value in the place of theirs.
+
+        `cut_off` and `under_way` are their rows of the features; the `bounds` are of the former.
+        """
+        guessed = np.concatenate([cut_off, under_way])
+        if not len(guessed):
+            return self
+        mean, deviation = self.objective.predict(self.shared.inner[guessed])
+        bounds = (bounds - self.trend[cut_off] - self.middle) / self.spread
+        n, worst = len(cut_off), float(self.scaled.max())
+        expected = impute_censored(bounds, mean[:n], deviation[:n], worst)
+        mean[:n] = np.minimum(expected, max(worst, 2.0))
+        objective = self.shared.output(
+            np.concatenate([np.arange(len(self.scaled)), guessed]),
+            np.concatenate([self.scaled, mean]),
+            np.concatenate([self.variances, np.zeros(len(guessed))]),
+        )
+        return replace(self, objective=objective)
+
+
+def constraint_outputs(
+    shared: GaussianProcess, known: Known, valued: npt.NDArray[np.intp]
+) -> list[Output]:
+    """By how much the `valued` rows break each constraint that two of them tell of."""
+    outputs = []
+    for violations in known.violations.values():
+        amounts = violations[valued]
+        stated = np.flatnonzero(np.isfinite(amounts))
+        if len(stated) < 2:
+            continue
+        amounts = amounts[stated]
+        scale = float(np.median(np.abs(amounts))) or float(np.abs(amounts).max()) or 1.0
+        outputs.append(shared.output(stated, np.clip(amounts / scale, -3.0, 3.0)))
+    return outputs
+
 
 @dataclass(frozen=True)
 class Known:
@@ -283,14 +301,14 @@ class Known:
         targets = np.where(history.censored, history.targets, targets)
         violations = dict(history.violations)
         nowhere = np.full(len(history), math.nan)
-        lost = violations.pop(FAILED, nowhere) > 0
+        has_failed = violations.pop(FAILED, nowhere) > 0
         worst = np.full(len(history), -math.inf)
         for amounts in violations.values():
             worst = np.fmax(worst, amounts)
         run_s = history.run_seconds
         seconds = np.where(np.isfinite(run_s), run_s, history.seconds)
-        holds = (worst <= 0) & ~lost
-        valued = np.flatnonzero(finite & ~lost)
+        holds = (worst <= 0) & ~has_failed
+        valued = np.flatnonzero(finite & ~has_failed)
         if holds[valued].any():
             # What broke a constraint does not draw the search there, however good it was.
             best = float(targets[valued][holds[valued]].min())
@@ -299,8 +317,8 @@ class Known:
         order = np.lexsort((targets[valued], ~holds[valued]))
         return cls(
             valued=valued,
-            censored=np.flatnonzero(history.censored & ~lost),
-            failed=np.flatnonzero(lost),
+            censored=np.flatnonzero(history.censored & ~has_failed),
+            failed=np.flatnonzero(has_failed),
             targets=targets,
             variances=variances,
             log_seconds=np.log(seconds),
@@ -323,7 +341,7 @@ class Model:
     coordinates: Coordinates
     fit: Fit
     constraints: Sequence[Output]
-    lost: Output | None
+    failing: Output | None
     seconds: Output | None
     best: float
     foreseen: bool
@@ -352,8 +370,8 @@ class Model:
         for output in self.constraints:
             amount, deviation = output.predict(cross)
             score += np.log(np.clip(scipy.special.ndtr(-amount / deviation), *_CHANCES))
-        if self.lost is not None:
-            score += np.log(np.clip(1.0 - self.lost.mean(cross), *_CHANCES))
+        if self.failing is not None:
+            score += np.log(np.clip(1.0 - self.failing.mean(cross), *_CHANCES))
         if per_second and self.seconds is not None:
             limit = math.log(_SECONDS_FACTOR)
             longer = self.seconds.mean(cross) - self.seconds.offset
