@@ -34,7 +34,7 @@ from lsmtune.model.setting import AUTO, Setting, above, whole
 from lsmtune.search.history import JUDGED, targets_of
 from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind
-from lsmtune.search.unit_space import Dimension, FloatArray, Shares, UnitSpace
+from lsmtune.search.unit_space import FloatArray, Shares, UnitSpace
 
 if TYPE_CHECKING:
     from cmaes import CatCMAwM
@@ -49,7 +49,8 @@ class CmaLayout:
     """Indices of the dimensions of `unit_space`, by what they are to CatCMAwM."""
 
     def __init__(self, unit_space: UnitSpace) -> None:
-        self.unit_space = unit_space
+        self._unit_space = unit_space
+        self._dimensions = unit_space.dimensions
         self.continuous: list[int] = []
         self.discrete: list[int] = []
         self.categorical: list[int] = []
@@ -73,8 +74,8 @@ class CmaLayout:
         numbers = [*self.continuous, *self.discrete]
         return CatCMAwM(
             x_space=[[0.0, 1.0]] * len(self.continuous) or None,
-            z_space=[self._dimension(i).coordinates().tolist() for i in self.discrete] or None,
-            c_space=[self._dimension(i).scale.cells for i in self.categorical] or None,
+            z_space=[self._dimensions[i].coordinates().tolist() for i in self.discrete] or None,
+            c_space=[self._dimensions[i].scale.cells for i in self.categorical] or None,
             population_size=None if population == AUTO else population,
             mean=np.where(np.isnan(start), 0.5, start)[numbers],
             sigma=sigma,
@@ -85,7 +86,7 @@ class CmaLayout:
 
     def _choices(self, start: FloatArray) -> FloatArray:
         """The first distributions of the categoricals; shape (categoricals, most choices)."""
-        dimensions = [self._dimension(index) for index in self.categorical]
+        dimensions = [self._dimensions[index] for index in self.categorical]
         shares = np.zeros((len(dimensions), max(dimension.scale.cells for dimension in dimensions)))
         for row, (index, dimension) in enumerate(zip(self.categorical, dimensions, strict=True)):
             scale = dimension.scale
@@ -106,15 +107,15 @@ class CmaLayout:
 
     def point(self, record: Mapping[str, Sequence[float]]) -> FloatArray:
         """The point that was drawn: each number the nearest that the space has, as the library."""
-        coordinates = np.full(self.unit_space.dimension_count, 0.5)
+        coordinates = np.full(len(self._dimensions), 0.5)
         numbers = np.clip(record["numbers"], 0.0, 1.0)
         coordinates[[*self.continuous, *self.discrete]] = numbers
         for index in self.discrete:
-            of_cells = self._dimension(index).coordinates()
+            of_cells = self._dimensions[index].coordinates()
             coordinates[index] = of_cells[_nearest(of_cells, coordinates[index])]
         for index, choice in zip(self.categorical, record["choices"], strict=True):
-            coordinates[index] = self._dimension(index).coordinates()[int(choice)]
-        point: FloatArray = self.unit_space.complete(coordinates[np.newaxis])[0]
+            coordinates[index] = self._dimensions[index].coordinates()[int(choice)]
+        point: FloatArray = self._unit_space.complete(coordinates[np.newaxis])[0]
         return point
 
     def solution(self, record: Mapping[str, Sequence[float]]) -> CatCMAwM.Solution:
@@ -123,13 +124,10 @@ class CmaLayout:
 
         chosen = None
         if self.categorical:
-            most = max(self._dimension(index).scale.cells for index in self.categorical)
+            most = max(self._dimensions[index].scale.cells for index in self.categorical)
             chosen = np.zeros((len(self.categorical), most), dtype=np.bool_)
             chosen[np.arange(len(chosen)), np.array(record["choices"], dtype=np.intp)] = True
         return CatCMAwM.Solution(c=chosen, _v_raw=np.array(record["numbers"]))
-
-    def _dimension(self, index: int) -> Dimension:
-        return self.unit_space.dimensions[index]
 
 
 def _nearest(coordinates: FloatArray, wanted: float) -> int:
