@@ -215,12 +215,9 @@ def spread_of(targets: FloatArray) -> float:
     return math.sqrt(float(np.mean(better**2))) or 1.0
 
 
-Posterior = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-
-
 def fit_process(
     features: FloatArray, targets: FloatArray, variances: FloatArray | None = None
-) -> Posterior:
+) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
     """What is expected after standardised `targets` (n,) at `features` (n, d).
 
     At new features (m, d) it returns mean and standard deviation of the noiseless value, each (m,).
