@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails, SchemaValidator
 
 from lsmtune.errors import LsmtuneError, nearest_name
 
-Record = TypeVar("Record")
+T = TypeVar("T")
 
 
 def adapter(kind: Any) -> TypeAdapter[Any]:
@@ -52,12 +52,12 @@ def encode(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored")
 
 
-def decode(record: type[Record], stored: object) -> Record:
-    """The `record` that `encode` turned into `stored`.
+def decode(kind: type[T], stored: object) -> T:
+    """The `kind` that `encode` turned into `stored`.
 
     A field that is missing takes its default. Raises ValueError when `stored` has another form.
     """
-    decoded: Record = adapter(record).validate_python(stored)
+    decoded: T = adapter(kind).validate_python(stored)
     return decoded
 
 
@@ -65,8 +65,6 @@ def decode(record: type[Record], stored: object) -> Record:
 #
 # Every field must be there, no other may be, and each must have its declared type: a default in a
 # dataclass is for those who build it in code, not for a sender that forgot a field.
-
-T = TypeVar("T")
 
 _ALLOWED = {
     "bool_type": "true or false",
