@@ -192,12 +192,11 @@ def _check_inside(name: str, field: str) -> None:
 
 def _check_results(results: Results, metrics: Collection[str]) -> None:
     """Patterns and pointers name every metric that they give; JSON lines cannot be foreseen."""
-    given: Mapping[str, str] = {}
+    if isinstance(results, JsonLines):
+        return
     if isinstance(results, RegularExpressions):
-        given, allowed = (
-            results.patterns,
-            "a regular expression with one group, which is the number",
-        )
+        given = results.patterns
+        allowed = "a regular expression with one group, which is the number"
         for metric, pattern in given.items():
             place = f"runner.results.regex.{metric}"
             try:
@@ -206,7 +205,7 @@ def _check_results(results: Results, metrics: Collection[str]) -> None:
                 raise FieldError(place, found=pattern, why=str(error), allowed=allowed) from None
             if groups != 1:
                 raise FieldError(place, found=pattern, why=f"{groups} groups", allowed=allowed)
-    elif isinstance(results, JsonPointers):
+    else:
         given, allowed = results.pointers, "a JSON pointer, as /latency/p99"
         for metric, pointer in given.items():
             place = f"runner.results.json_pointer.metrics.{metric}"
@@ -214,8 +213,6 @@ def _check_results(results: Results, metrics: Collection[str]) -> None:
                 JsonPointer(pointer)
             except JsonPointerException as error:
                 raise FieldError(place, found=pointer, why=str(error), allowed=allowed) from None
-    else:
-        return
     missing = [metric for metric in metrics if metric not in given]
     if missing:
         why, found = f"nothing gives the metric {missing[0]}", ", ".join(given) or "none"
