@@ -81,7 +81,8 @@ TRIALS_MAX = 1_000_000  # of a study
 class Prepared:
     """A database that is there already: its first `phases` were executed by an earlier run.
 
-    `ledger` is the file in which that run noted what it had written.
+    `ledger` is the file in which that run noted what it had written. With `own_pages` the run drops
+    the database's pages from the page cache and reads them itself: they are charged to its memory.
     """
 
     ledger: Path
