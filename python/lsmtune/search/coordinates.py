@@ -91,9 +91,9 @@ class Layouts:
         names = frozenset[str]() if context.problem is None else context.problem.layout
         of_layout = [p.distributions() for p in context.space.parameters if p.name in names]
         variables = set().union(*of_layout)
-        self._mine = np.array([d.name in variables for d in unit_space.dimensions])
+        self._in_layout = np.array([d.name in variables for d in unit_space.dimensions])
         # Where everything or nothing is layout, no two trials differ in this.
-        self._matters = bool(self._mine.any() and not self._mine.all())
+        self._matters = bool(self._in_layout.any() and not self._in_layout.all())
 
     def settings_of(
         self, points: FloatArray, rng: np.random.Generator, count: int
@@ -101,30 +101,30 @@ class Layouts:
         """`count` random points (count, dimensions) with the layouts of `points`; none without."""
         if not self._matters or not len(points):
             return []
-        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._mine)))
+        drawn, full = self._unit_space.sample(rng, count), rng.random((count, len(self._in_layout)))
         like = points[rng.integers(len(points), size=count)]
         drawn = np.where(np.isnan(drawn), full, drawn)
         like = np.where(np.isnan(like), full, like)
-        return [self._unit_space.complete(np.where(self._mine, like, drawn))]
+        return [self._unit_space.complete(np.where(self._in_layout, like, drawn))]
 
     def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """The logarithm of how many times as long a trial is for its load; 0 where there is none.
+        """By what factors trials at points (n, dimensions) take longer for a load, as logarithms.
 
-        Of points (n, dimensions), by what loads took so far.
+        1 where another trial has loaded the layout, or loads it; else the median of loads so far.
         """
         if not self._matters:
             return lambda points: np.zeros(len(points))
-        keys = [row.tobytes() for row in history.points[:, self._mine]]
+        keys = [row.tobytes() for row in history.points[:, self._in_layout]]
         loaded, longer = set[bytes](), []
         for key, ratio in zip(keys, (history.seconds / history.run_seconds).tolist(), strict=True):
             if key not in loaded and math.isfinite(ratio):
                 longer.append(math.log(max(1.0, ratio)))
             loaded.add(key)
-        loaded |= {row.tobytes() for row in history.running[:, self._mine]}
+        loaded |= {row.tobytes() for row in history.running[:, self._in_layout]}
         extra = min(float(np.median(longer)), _LOAD_MAX) if longer else 0.0
 
         def loads_of(points: FloatArray) -> FloatArray:
-            is_new = [row.tobytes() not in loaded for row in points[:, self._mine]]
+            is_new = [row.tobytes() not in loaded for row in points[:, self._in_layout]]
             return np.where(is_new, extra, 0.0)
 
         return loads_of
