@@ -108,9 +108,9 @@ class Layouts:
         return [self._unit_space.complete(np.where(self._in_layout, like, drawn))]
 
     def loads(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """By what factors trials at points (n, dimensions) take longer for a load, as logarithms.
+        """By what factor trials at points (n, dimensions) take longer for a load, a logarithm (n,).
 
-        1 where another trial has loaded the layout, or loads it; else the median of loads so far.
+        0 where another trial has loaded the layout, or loads it; else the median of loads so far.
         """
         if not self._matters:
             return lambda points: np.zeros(len(points))

@@ -102,12 +102,12 @@ def random_share_setting(default: float) -> Setting:
 
 
 class ModelSampler(UnitSpaceSampler):
-    """Draws at random until `startup_trials` trials were judged, and then now and then.
+    """Draws at random until `startup_trials` trials were judged; then its model proposes.
 
-    `startup_trials` and `candidates` are settings of every such sampler. A later trial is drawn at
-    random with probability `random_share`, a setting too, or never; every other one is the best new
-    point that may run in the order that `rank` returns, of `near` neighbours in each of some
-    `rounds`.
+    `startup_trials` and `candidates` are settings of every such sampler; with the setting
+    `random_share`, such a share of later trials is drawn at random, too. The others are the points
+    of `rank`, in its order, without those that may not run. `best_new` finds them in `rounds`
+    rounds of `near` neighbours.
     """
 
     near: int
@@ -128,9 +128,9 @@ class ModelSampler(UnitSpaceSampler):
         """New points, the best by `score` first; none is `known`, none comes twice.
 
         Random points, neighbours of `starts`, and `further` points are scored (higher is better);
-        then, in some rounds, neighbours of the best so far that may run: where nothing may be run,
-        much is expected for ever. Shape (n, dimensions), n may be 0 where a small space holds
-        nothing new.
+        then, in rounds, neighbours of the best so far that may run: where nothing may run, a model
+        never learns that little is to be had. Shape (n, dimensions), n may be 0 where a small space
+        holds nothing new.
         """
         space, rng, near = self.unit_space, self.rng, self.near
         pool = [space.sample(rng, self.settings["candidates"]), *further]
