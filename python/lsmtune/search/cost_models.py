@@ -425,7 +425,7 @@ def unitless(problem: Problem, unit_space: UnitSpace, points: FloatArray) -> dic
     coordinates: dict[str, FloatArray] = {}
     for word in ("buffer", "cache", "ratio", *_RATIOS):
         name = names.get(word, "")
-        if name not in unit_space.parameters:
+        if name not in unit_space.space.by_name:
             continue
         value = np.log2(getattr(tree, word))
         if word == "buffer":

@@ -71,7 +71,7 @@ def preset_starts(problem: Problem, unit_space: UnitSpace) -> dict[str, dict[str
     points: dict[str, dict[str, OptionValue]] = {}
     for preset in known_presets().values():
         suits = preset.engine == problem.engine and kinds.intersection(preset.suits)
-        stated = unit_space.parameters.keys() & preset.options.keys()
+        stated = unit_space.space.by_name.keys() & preset.options.keys()
         if suits and stated:
             point = projected(unit_space, preset.options, problem.defaults)
             if point is not None and point not in points.values():

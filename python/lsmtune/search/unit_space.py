@@ -213,11 +213,6 @@ class UnitSpace:
         """The index of each variable's dimension."""
         return {dimension.name: index for index, dimension in enumerate(self.dimensions)}
 
-    @cached_property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """The parameters of the space by name."""
-        return {parameter.name: parameter for parameter in self.space.parameters}
-
     @property
     def dimension_count(self) -> int:
         """The number of coordinates of a point."""
@@ -314,7 +309,7 @@ class UnitSpace:
 
         Where its parameter is not active, and where there is none, it has the engine's `default`.
         """
-        parameter = self.parameters.get(name)
+        parameter = self.space.by_name.get(name)
         if parameter is None:
             return None if default is None else np.full(len(points), default)
         default = parameter.default if default is None else default

@@ -42,12 +42,14 @@ class Space:
     parameters: tuple[Parameter, ...]
     evaluation_order: tuple[Parameter, ...]
 
+    @cached_property
+    def by_name(self) -> Mapping[str, Parameter]:
+        """The parameters by name."""
+        return {parameter.name: parameter for parameter in self.parameters}
+
     def __getitem__(self, name: str) -> Parameter:
         """The parameter `name`; `KeyError` when there is none."""
-        for parameter in self.parameters:
-            if parameter.name == name:
-                return parameter
-        raise KeyError(name)
+        return self.by_name[name]
 
     def suggest(self, drawn: Callable[[str], Any]) -> dict[str, OptionValue]:
         """Values for the active parameters; the others are absent.
