@@ -169,11 +169,9 @@ def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
     low, high = given.get("low"), given.get("high")
     if isinstance(low, int) and isinstance(high, int) and low > high:
         raise FieldError(f"{field}.high", found=high, allowed=f"at least low, {low}")
-    mean, theta = given.get("mean"), given.get("theta")
+    mean = given.get("mean")
     if name == "normal" and not low <= mean <= high:  # type: ignore[operator]
         raise FieldError(f"{field}.mean", found=mean, allowed="from low to high")
-    if name == "pareto" and not theta < high:  # type: ignore[operator]
-        raise FieldError(f"{field}.theta", found=theta, allowed=f"below high, {high}")
     if name == "pareto":
         _check_pareto(field, **given)  # type: ignore[arg-type]
     if ("key_a" in given) != ("key_b" in given):
@@ -212,6 +210,8 @@ _SHARE_LEAST = 1e-300  # of less, the logarithm may be that of 0
 
 
 def _check_pareto(field: str, *, theta: float, k: float, sigma: float, low: int, high: int) -> None:
+    if theta >= high:
+        raise FieldError(f"{field}.theta", found=theta, allowed=f"below high, {high}")
     above, beyond = (pareto_above(size, theta, k, sigma) for size in (low, high + 1))
     if low < high and above - beyond < _SHARE_LEAST:
         # As the driver refuses it; and who draws until a size is within would never end.
