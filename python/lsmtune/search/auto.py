@@ -287,12 +287,11 @@ class Known:
     @classmethod
     def of(cls, history: History, sign: float) -> Known:
         """Of a `history`; `sign` is -1 where higher values are better."""
-        values = np.where(np.isfinite(history.values), history.values, math.nan)
-        finite = np.isfinite(values)
-        in_logs = bool((values[finite] > 0).all())
+        finite = np.isfinite(history.values)
+        values = np.where(finite, history.values, math.nan)
+        # As the bounds are, of which one may be 0.
+        in_logs = history.in_logs if history.censored.any() else bool((values[finite] > 0).all())
         variances = history.variances
-        if history.censored.any():  # as their bounds are, of which one may be 0
-            in_logs = history.in_logs
         if history.in_logs and not in_logs:  # a value of 0 that breaks a constraint is no bound
             variances = np.where(finite, variances * values**2, 0.0)
         finite &= (values > 0) | (not in_logs)
@@ -300,8 +299,7 @@ class Known:
             targets = sign * (np.log(values) if in_logs else values)
         targets = np.where(history.censored, history.targets, targets)
         violations = dict(history.violations)
-        nowhere = np.full(len(history), math.nan)
-        has_failed = violations.pop(FAILED, nowhere) > 0
+        has_failed = violations.pop(FAILED, np.zeros(len(history))) > 0
         worst = np.full(len(history), -math.inf)
         for amounts in violations.values():
             worst = np.fmax(worst, amounts)
