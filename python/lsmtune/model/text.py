@@ -74,21 +74,15 @@ def read_text(
 
     Raises InputError for what is no regular file, is longer than `bytes_max`, or is not UTF-8.
     """
-    with open_input(path, what, made_by) as file:
-        try:
-            size = os.fstat(file.fileno()).st_size
-            # Files of /proc say that they are empty.
-            content = b"" if size > bytes_max else file.read(bytes_max + 1)
-        except OSError as error:
-            raise unreadable(path, error) from None
-    length = max(size, len(content))
-    if length > bytes_max:
-        allowed = f"{what} of at most {bytes_max} bytes"
-        raise InputError(str(path), why=f"is too large: {length} bytes", allowed=allowed)
-    try:
+    with open_input(path, what, made_by) as file, _in_one_line(path, what):
+        size = os.fstat(file.fileno()).st_size
+        # Files of /proc say that they are empty.
+        content = b"" if size > bytes_max else file.read(bytes_max + 1)
+        length = max(size, len(content))
+        if length > bytes_max:
+            allowed = f"{what} of at most {bytes_max} bytes"
+            raise InputError(str(path), why=f"is too large: {length} bytes", allowed=allowed)
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error, what) from None
     if "\0" in text:
         place = f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}"
         raise InputError(place, why="is not text: it has a NUL byte", allowed=f"{what} in UTF-8")
@@ -101,19 +95,23 @@ def open_text(path: Path, what: str = "a text file") -> Iterator[TextIO]:
 
     What is raised within for a text that is not UTF-8 becomes an InputError.
     """
-    with TextIOWrapper(open_input(path, what), encoding="utf-8-sig") as file:
-        try:
-            yield file
-        except UnicodeDecodeError as error:
-            raise not_utf8(path, error, what) from None
-        except OSError as error:
-            raise unreadable(path, error) from None
+    with (
+        TextIOWrapper(open_input(path, what), encoding="utf-8-sig") as file,
+        _in_one_line(path, what),
+    ):
+        yield file
 
 
-def not_utf8(path: Path, error: UnicodeDecodeError, what: str) -> InputError:
-    """The error for a file, which should be `what`, that is no text in UTF-8."""
-    why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
-    return InputError(str(path), why=why, allowed=f"{what} in UTF-8")
+@contextmanager
+def _in_one_line(path: Path, what: str) -> Iterator[None]:
+    """Turns what is raised while a file is read, which should be `what`, into an InputError."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(str(path), why=why, allowed=f"{what} in UTF-8") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 def unreadable(path: Path, error: OSError) -> InputError:
