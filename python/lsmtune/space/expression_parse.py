@@ -23,7 +23,7 @@ from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
-from lsmtune.space.parameter import short_form
+from lsmtune.space.parameter import OPTION_NAME, short_form
 from lsmtune.space.range import Number
 from lsmtune.units import UnitError, parse_bytes
 
@@ -185,10 +185,9 @@ TOKENS_MAX = 400
 # Python's parser gives up at 200 open parentheses, and needs stack for each of them.
 PARENTHESES_MAX = 40
 
-_PART = r"[A-Za-z_][A-Za-z0-9_]*"
 _TOKEN = re.compile(
     rf"""(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)
-       | (?P<name>{_PART}(?:\.{_PART})*)
+       | (?P<name>{OPTION_NAME})
        | (?P<text>"[^"\\\n]*"|'[^'\\\n]*')
        | (?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%<>(),])""",
     re.ASCII | re.VERBOSE,

@@ -26,13 +26,12 @@ from lsmtune.space.prior import Prior, PriorScale, check_prior
 from lsmtune.space.range import Number, Range, check_range
 
 OPTION_NAME_ALLOWED = "letters, digits and _, nested names joined by dots"
-_PART = r"[A-Za-z_][A-Za-z0-9_]*"
-_OPTION_NAME = re.compile(rf"{_PART}(\.{_PART})*", re.ASCII)
+OPTION_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
 
 
 def is_option_name(name: str) -> bool:
     """Whether `name` can be an option of an engine; `?` and `/` are left to Optuna variables."""
-    return _OPTION_NAME.fullmatch(name) is not None
+    return re.fullmatch(OPTION_NAME, name, re.ASCII) is not None
 
 
 # What RocksDB adds when it writes an object: to a Bloom filter its builder, which versions before
