@@ -92,6 +92,7 @@ def test_names_are_those_of_the_text() -> None:
         ("not 5", "a number where true or false is wanted at column 5"),
         ("a < 3 and 4", "a number where true or false is wanted at column 11"),
         ("-'a'", "a text where a number is wanted at column 2"),
+        ('"éééééé" == a and (true + 1) < b', 'wanted at column 20: "true'),
         ("", "is empty"),
         ("a < 1e999", "a number too large at column 5"),
     ],

@@ -15,7 +15,6 @@ import ast
 import math
 import operator
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -228,11 +227,12 @@ class ExpressionText:
 
     def token_at(self, offset: int) -> Token:
         """The token at `offset` (from 0) of `python`; the last one for what lies behind it."""
-        starts, start = [], 0
+        end = 0
         for token in self.tokens:
-            starts.append(start)
-            start += len(token.python) + 1
-        return self.tokens[max(0, bisect_right(starts, offset) - 1)]
+            end += len(token.python) + 1
+            if offset < end:
+                return token
+        return self.tokens[-1]
 
     def error(self, why: str, column: int, **facts: str) -> InputError:
         """The error that says `why` at `column`, with what stands there."""
@@ -278,7 +278,8 @@ def _tokens(whole: ExpressionText, names: dict[str, int]) -> Iterator[Token]:
                 word, end = word + unit.group(1), unit.end()
             yield Token(kind, word, _number(whole, word, column), column)
         elif kind == "text":
-            yield Token(kind, word, repr(word[1:-1]), column)
+            # In ASCII, as Python counts the columns of its tree in bytes.
+            yield Token(kind, word, ascii(word[1:-1]), column)
         elif kind == "sign" or word in _WORDS:
             yield Token("sign", word, word, column)
         elif word in _TRUTHS:
