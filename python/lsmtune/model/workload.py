@@ -396,10 +396,7 @@ class Phase:
         if self.mix is None:
             return {} if self.operation is None else {self.operation: 1.0}
         total = math.fsum(weight for _, weight in self.mix.operations)
-        shares: dict[str, float] = {}
-        for name, weight in self.mix.operations:
-            shares[name] = shares.get(name, 0.0) + weight / total
-        return shares
+        return {name: weight / total for name, weight in self.mix.operations}
 
     @property
     def doing(self) -> frozenset[str]:
