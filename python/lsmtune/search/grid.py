@@ -109,7 +109,7 @@ class GridSampler(PlanSampler):
 
 
 def _grid_values(parameter: Parameter, points: int) -> Sequence[OptionValue]:
-    """So many values of a range, without repetition; a single one is its middle. All choices."""
+    """All choices; of a range its specials and `points` numbers, a single one in the middle."""
     if parameter.numbers is None:
         return parameter.choices
     distribution = parameter.distributions()[parameter.variable]

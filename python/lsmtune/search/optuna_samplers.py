@@ -66,12 +66,13 @@ class FewerTrials(Study):
         self._kept = study.get_trials(deepcopy=False)
         if len(self._kept) <= most:
             return
-        early, late = self._kept[: -most // 2], self._kept[-most // 2 :]
+        half = most // 2
+        early, late = self._kept[: half - most], self._kept[half - most :]
         valued = [t for t in early if t.state == TrialState.COMPLETE]
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
         broken = [any(by > 0 for by in t.constraints.values()) for t in valued]
         order = np.lexsort(([sign * t.values[0] for t in valued], broken))
-        best = np.sort(order[: most // 2]).tolist()
+        best = np.sort(order[:half]).tolist()
         self._kept = [*(valued[place] for place in best), *late]
 
     def _get_trials(

@@ -149,8 +149,8 @@ class SamplerContext:
         settings: Complete and checked (see `check_settings`).
         directions: One per objective.
         problem: What is known of engine and workload; None where there is no engine.
-        accepts: For samplers that rank: the Searcher asks it of every proposal, but not for ever.
-            None where everything may run.
+        accepts: For samplers that rank. The Searcher asks it of every proposal, too, but draws at
+            random after some that were refused. None where everything may run.
     """
 
     space: Space
