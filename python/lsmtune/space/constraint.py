@@ -101,17 +101,10 @@ def make_constraint(
     options, metrics = frozenset(option_names), frozenset(metric_names)
     of_baseline = {f"{BASELINE}.{metric}" for metric in metrics}
     known = options | metrics | frozenset(fact_names) | of_baseline
-    full_names = {}
-    for name in sorted(expression.names - {BASELINE}):
-        ending = sorted(option for option in options if option.endswith(f".{name}"))
-        if name not in known and not ending:
-            why = "no such option, metric or fact"
-            nearest = nearest_name(name, known | {o.rpartition(".")[2] for o in options})
-            raise InputError(source, field, why=why, found=name, nearest=nearest)
-        if name not in known and len(ending) > 1:
-            why = "the last part of several options"
-            raise InputError(source, field, why=why, found=name, allowed=", ".join(ending))
-        full_names[name] = name if name in known else ending[0]
+    full_names = {
+        name: _full_name(name, options, known, source, field)
+        for name in sorted(expression.names - {BASELINE})
+    }
     used = frozenset(full_names.values())
     used_options = used & options
     used_metrics = (used & metrics) - options
@@ -137,3 +130,19 @@ def make_constraint(
         fact_names=used - used_options - used_metrics - of_baseline,
         baseline_names=frozenset(name.removeprefix(f"{BASELINE}.") for name in from_baseline),
     )
+
+
+def _full_name(
+    name: str, options: frozenset[str], known: frozenset[str], source: str, field: str
+) -> str:
+    if name in known:
+        return name
+    ending = sorted(option for option in options if option.endswith(f".{name}"))
+    if not ending:
+        why = "no such option, metric or fact"
+        nearest = nearest_name(name, known | {o.rpartition(".")[2] for o in options})
+        raise InputError(source, field, why=why, found=name, nearest=nearest)
+    if len(ending) > 1:
+        why = "the last part of several options"
+        raise InputError(source, field, why=why, found=name, allowed=", ".join(ending))
+    return ending[0]
