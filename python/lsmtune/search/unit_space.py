@@ -250,10 +250,8 @@ class UnitSpace:
             if parameter.selector is not None:
                 selector = self.position[parameter.selector]
                 marks[:, selector] = active
-                in_range = self.dimensions[selector].index(points[:, selector]) == len(
-                    parameter.specials
-                )
-                marks[:, own] = active & in_range
+                cells = self.dimensions[selector].index(points[:, selector])
+                marks[:, own] = active & (cells == len(parameter.specials))
         return marks
 
     def encode(self, rows: Sequence[Mapping[str, object]]) -> FloatArray:
