@@ -20,13 +20,7 @@ from typing import Annotated
 
 from lsmtune.model.fields import STRICT, described
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
-from lsmtune.model.metrics import (
-    DEFAULT_METRIC,
-    HIGHER_IS_BETTER,
-    PHASE_METRICS,
-    SHORT_NAMES,
-    TOTAL_METRICS,
-)
+from lsmtune.model.metrics import DEFAULT_METRIC, HIGHER_IS_BETTER, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.workload import Phase, Workload
 
 
@@ -97,10 +91,9 @@ def metric_value(
 ) -> float | None:
     """`metric` of the phase or of the whole run, or as a program reported it; None: not known."""
     metric = SHORT_NAMES.get(metric, metric)
-    if metric in TOTAL_METRICS:
-        value = total_metric(measurement, metric)
-    else:
-        value = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
+    value = total_metric(measurement, metric)
+    if phase is not None and metric in PHASE_METRICS:
+        value = getattr(phase, metric)
     if value is None:
         value = measurement.reported.get(metric)
     return None if value is None else float(value)
