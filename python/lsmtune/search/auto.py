@@ -88,7 +88,7 @@ class AutoSampler(ModelSampler):
         self._sign = -1.0 if context.directions[0] is Direction.MAXIMIZE else 1.0
         # The guard of the write amplification, of which the cost models know something.
         self._guard = None if context.problem is None else context.problem.guard
-        self._features = Coordinates(self.unit_space, context)
+        self._coordinates = Coordinates(self.unit_space, context)
         self._layouts = Layouts(self.unit_space, context)
         self._promise: float | None = None
 
@@ -152,7 +152,7 @@ class AutoSampler(ModelSampler):
         cut_off, failed = known.censored[-most // 2 :], known.failed[-most // 2 :]
         rows = np.concatenate([valued, cut_off, failed])
         points = np.vstack([history.points[rows], history.running])
-        features, costs = self._features.of(points)
+        features, costs = self._coordinates.of(points)
         # Where each kind is among the points.
         ends = np.cumsum([len(valued), len(cut_off), len(failed)])
         own, cut_off_at, failed_at, under_way = np.split(np.arange(len(points)), ends)
@@ -177,7 +177,7 @@ class AutoSampler(ModelSampler):
         best = float(mean[holds].min()) if holds.any() else math.inf
         constraints = constraint_outputs(shared, known, valued)
         foreseen = self._guard is not None and self._guard.text not in known.violations
-        return Model(self._features, fit, constraints, failing, seconds, best, foreseen)
+        return Model(self._coordinates, fit, constraints, failing, seconds, best, foreseen)
 
 
 @dataclass(frozen=True)
