@@ -343,8 +343,8 @@ HIGHER_IS_BETTER = frozenset(m.name for m in REGISTRY if m.higher_is_better)
 # What a constraint may call a metric for short.
 SHORT_NAMES = {"db_bytes": "database_bytes"}
 
-_RATES = {"_ops_s": "ops/s", "_mb_s": "MB/s"}
-_UNIT_ENDINGS = (*_RATES, "_us_per_operation", "_bytes", "_us", "_s")
+_RATE_UNITS = {"_ops_s": "ops/s", "_mb_s": "MB/s"}
+_UNIT_ENDINGS = (*_RATE_UNITS, "_us_per_operation", "_bytes", "_us", "_s")
 
 
 def shown_in(place: Place) -> tuple[str, ...]:
@@ -355,7 +355,7 @@ def shown_in(place: Place) -> tuple[str, ...]:
 
 def unit_of(name: str) -> str:
     """The unit that a metric's name has, also one that a program made up; empty for numbers."""
-    for ending, unit in _RATES.items():
+    for ending, unit in _RATE_UNITS.items():
         if name.endswith(ending):
             return unit
     words = name.split("_")
@@ -374,6 +374,7 @@ def label_of(name: str) -> str:
         return metric.label
     if name.startswith("latency_us_"):
         return f"{name.removeprefix('latency_us_')} latency"
-    for unit in _UNIT_ENDINGS if unit_of(name) else ():
-        name = name.removesuffix(unit)
+    if unit_of(name):
+        for ending in _UNIT_ENDINGS:
+            name = name.removesuffix(ending)
     return name.replace("_", " ")
