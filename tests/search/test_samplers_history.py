@@ -62,7 +62,7 @@ def test_the_table_of_the_module_holds() -> None:
     np.testing.assert_allclose(history.targets, wanted)
     assert history.points.shape == (7, 4)
     assert history.running.shape == (1, 4)
-    assert history.points[7 - 1].tobytes() in history.known()
+    assert history.points[7 - 1].tobytes() in history.tried()
     _, targets, _, _ = history.with_running()
     assert targets[-1] == np.median(history.targets)
 

@@ -123,7 +123,7 @@ class AutoSampler(ModelSampler):
             def score(points: FloatArray) -> FloatArray:
                 return model.log_gain(points, per_second=True) - loads(points)
 
-            points = self.best_new(history.known(), score, best, *further)
+            points = self.best_new(history.tried(), score, best, *further)
             # Neither seconds nor loads count here: a search ends when there is nothing to gain.
             sample = points[: self.settings["candidates"]]
             if known.in_logs and math.isfinite(model.best) and len(sample):

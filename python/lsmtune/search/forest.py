@@ -138,7 +138,7 @@ class ForestSampler(ModelSampler):
         def score(new: FloatArray) -> FloatArray:
             return upper_bound(forest, self.unit_space.tree_features(new), self.settings["alpha"])
 
-        return self.best_new(history.known(), score, best)
+        return self.best_new(history.tried(), score, best)
 
 
 def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArray:

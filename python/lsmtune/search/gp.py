@@ -83,7 +83,7 @@ class GaussianProcessSampler(ModelSampler):
                 return log_expected_improvement(*predicted, float(mean[order[0]]))
 
             best = points[kept][order[:STARTS]]
-            return self.best_new(history.known(), score, best)
+            return self.best_new(history.tried(), score, best)
 
     def _impute(self, history: History, targets: FloatArray) -> None:
         """Replace censored `targets` by what a process of the other trials expects."""

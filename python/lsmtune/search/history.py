@@ -83,7 +83,7 @@ class History:
             np.concatenate([self.runs, np.ones(under_way)]),
         )
 
-    def known(self) -> set[bytes]:
+    def tried(self) -> set[bytes]:
         """Every point that was tried or is under way, as `row.tobytes()`."""
         return {row.tobytes() for row in np.vstack([self.points, self.running])}
 

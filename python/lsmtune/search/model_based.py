@@ -123,9 +123,9 @@ class ModelSampler(UnitSpaceSampler):
         """New points for `history` (not empty), the best first; shape (n, dimensions)."""
 
     def best_new(
-        self, known: Set[bytes], score: Score, starts: FloatArray, *further: FloatArray
+        self, tried: Set[bytes], score: Score, starts: FloatArray, *further: FloatArray
     ) -> FloatArray:
-        """New points, the best by `score` first; none is `known`, none comes twice.
+        """New points, the best by `score` first; none was `tried`, none comes twice.
 
         Random points, neighbours of `starts`, and `further` points are scored (higher is better);
         then, in rounds, neighbours of the best so far that may run: where nothing may run, a model
@@ -149,7 +149,7 @@ class ModelSampler(UnitSpaceSampler):
         first: dict[bytes, int] = {}
         for index, row in enumerate(points):
             first.setdefault(row.tobytes(), index)
-        return points[[index for row, index in first.items() if row not in known]]
+        return points[[index for row, index in first.items() if row not in tried]]
 
     def _allowed(self, point: FloatArray) -> bool:
         """Whether a point (dimensions,) may run."""

@@ -39,7 +39,7 @@ class SmacSampler(UnitSpaceSampler):
     def propose(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
         """What is new of the design, or of the epoch that the trial belongs to."""
         trials = study.get_trials(deepcopy=False)
-        known = self.reader.read(trials, trial.number, study.direction).known()
+        tried = self.reader.read(trials, trial.number, study.direction).tried()
         if trial.number < self._startup_trials:
             if self._design is None:
                 seed = seed_of_trial(self.seed, 0)
@@ -48,7 +48,7 @@ class SmacSampler(UnitSpaceSampler):
         else:
             first = trial.number - (trial.number - self._startup_trials) % self._retrain_after
             points = iter(self._epoch_from(first, study, trials, trial.number))
-        return (point for point in points if point.tobytes() not in known)
+        return (point for point in points if point.tobytes() not in tried)
 
     def _epoch_from(
         self, first: int, study: Study, trials: Sequence[FrozenTrial], number: int
