@@ -353,5 +353,5 @@ def _ratios(
         elif above:
             # One pair has a ratio, and nothing says how far it may be off.
             ratio = above[0][1] / above[0][0]
-            ratios[metric] = RatioInterval(ratio, 0.0, float("inf"), CONFIDENCE, 1)
+            ratios[metric] = RatioInterval(ratio, 0.0, float("inf"), 1)
     return ratios

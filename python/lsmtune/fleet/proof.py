@@ -129,7 +129,7 @@ def fleet_verdict(
     if len(effects) > 1:
         model = random_effects(list(effects.values()), proof.confidence)
         bounds = (exp_or_inf(model.mean), exp_or_inf(model.low), exp_or_inf(model.high))
-        interval = RatioInterval(*bounds, proof.confidence, sum(map(len, effects.values())))
+        interval = RatioInterval(*bounds, pairs=sum(map(len, effects.values())))
         means = {host: math.exp(math.fsum(v) / len(v)) for host, v in effects.items()}
         notes.append(_hosts_text(means))
         if is_unstable(model, proof.smallest_effect):

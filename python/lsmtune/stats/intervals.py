@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class MeanInterval:
-    """Mean and median of `runs` values; `low` to `high` bounds the mean at `confidence`.
+    """Mean and median of `runs` values; `low` to `high` bounds the mean.
 
     The bounds are None where one value tells nothing of how much they scatter.
     """
@@ -24,7 +24,6 @@ class MeanInterval:
     median: float
     low: float | None
     high: float | None
-    confidence: float
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> MeanInterval:
@@ -41,7 +40,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> MeanInte
         error = statistics.stdev(values) / math.sqrt(runs)
         margin = float(scipy.special.stdtrit(runs - 1, 0.5 + confidence / 2.0)) * error
         low, high = mean - margin, mean + margin
-    return MeanInterval(runs, mean, statistics.median(values), low, high, confidence)
+    return MeanInterval(runs, mean, statistics.median(values), low, high)
 
 
 def geometric_mean_interval(values: Sequence[float], confidence: float = 0.95) -> MeanInterval:
@@ -57,8 +56,7 @@ def geometric_mean_interval(values: Sequence[float], confidence: float = 0.95) -
         raise ValueError(f"values must be above zero, found {bad[0]}")
     logs = mean_interval([math.log(value) for value in values], confidence)
     low, high = (None if end is None else math.exp(end) for end in (logs.low, logs.high))
-    median = statistics.median(values)
-    return MeanInterval(logs.runs, math.exp(logs.mean), median, low, high, confidence)
+    return MeanInterval(logs.runs, math.exp(logs.mean), statistics.median(values), low, high)
 
 
 def _check(values: Sequence[float], confidence: float) -> None:
@@ -78,12 +76,11 @@ MINIMUM_PAIRS = 2
 
 @dataclass(frozen=True)
 class RatioInterval:
-    """A ratio and the interval that bounds it at `confidence`; `low <= ratio <= high`."""
+    """A ratio and the interval that bounds it, of so many `pairs`; `low <= ratio <= high`."""
 
     ratio: float
     low: float
     high: float
-    confidence: float
     pairs: int
 
     def excludes_one(self) -> bool:
@@ -122,7 +119,7 @@ def paired_ratio(
     standard_error = float(np.std(log_ratios, ddof=1)) / math.sqrt(pairs)
     margin = float(scipy.special.stdtrit(pairs - 1, 0.5 + confidence / 2.0)) * standard_error
     low, ratio, high = (exp_or_inf(log) for log in (mean - margin, mean, mean + margin))
-    return RatioInterval(ratio=ratio, low=low, high=high, confidence=confidence, pairs=pairs)
+    return RatioInterval(ratio, low, high, pairs)
 
 
 _LOG_FLOAT_MAX = math.log(np.finfo(np.float64).max)

@@ -105,7 +105,6 @@ def sequential_ratio(
         ratio=exp_or_inf(float(np.mean(logs))),
         low=exp_or_inf(low),
         high=exp_or_inf(high),
-        confidence=confidence,
         pairs=len(logs),
     )
 
