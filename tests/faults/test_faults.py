@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from lsmtune.cli.main import main
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from patience import PATIENCE_S, wait_until
+from troubles import why_not_ok
 
 pytestmark = pytest.mark.engine
 
@@ -48,8 +50,8 @@ space:
   write_buffer_size: {{type: int, low: 64KiB, high: 16MiB}}
 sampler:
   name: manual
-  configs: [{{write_buffer_size: {fault}}}, {{write_buffer_size: {good}}}]
-budget: {{trials: 3}}
+  configs: [{configs}]
+budget: {{trials: {trials}}}
 limits: {{deadline: {deadline}, memory: 256MiB, disk: 1GiB}}
 proof: {{pairs: 6, method: {method}, power_states: 0}}
 noise: {{calibration: 0, anchors: 0, repeats: 1}}
@@ -77,13 +79,14 @@ class Tuning:
     def study(self) -> Path:
         return self.folder / "study.yaml"
 
-    def write(self, fault: int) -> None:
-        """The study: the default is trial 0; then comes one with the fault, and one without."""
+    def write(self, *faults: int) -> None:
+        """The study: the default is trial 0; then comes one with each fault, and one without."""
+        sizes = [*faults, GOOD]
         self.study.write_text(
             STUDY.format(
                 library=self.library,
-                fault=fault,
-                good=GOOD,
+                configs=", ".join(f"{{write_buffer_size: {size}}}" for size in sizes),
+                trials=1 + len(sizes),
                 deadline=self.deadline,
                 method=self.method,
                 num=self.num,
@@ -134,22 +137,20 @@ class Tuning:
         runs = default_folder(self.study) / "runs"
         assert not runs.exists() or list(runs.iterdir()) == []
 
-    def check_went_on(self, outcome: str, *, status: int = 0) -> str:
-        """Tune with the fault in trial 1: it ends `outcome`, the one after it ends well.
+    def check_went_on(self, *outcomes: str) -> list[str]:
+        """Tune with a fault in each trial but the first and the last, which end well.
 
-        Returns what was said of the fault.
+        Returns what was said of each fault.
         """
         ended, result, err = self.run()
-        assert ended == status, err
+        assert ended == 0, err
         assert "Traceback" not in err
         rows = self.trials()
-        assert [row.measurement.outcome.value for row in rows] == ["ok", outcome, "ok"]
-        assert result["outcomes"] == {outcome: 1, "ok": 2}
+        assert [row.measurement.outcome.value for row in rows] == ["ok", *outcomes, "ok"]
+        assert result["outcomes"] == {**Counter(outcomes), "ok": 2}
         assert result["verdict"]["outcome"] in ("better", "worse", "not_proven")
         self.check_clean()
-        error = rows[1].measurement.error
-        assert error is not None
-        return error.message
+        return [why_not_ok(row.measurement) for row in rows[1:-1]]
 
 
 @pytest.fixture(scope="session")
@@ -208,25 +209,11 @@ def _tag(process: psutil.Process) -> str | None:
     return None
 
 
-def test_engine_crashes_on_open(tuning: Tuning) -> None:
-    tuning.write(CRASH_ON_OPEN)
-    assert "SIGABRT" in tuning.check_went_on("crashed")
-
-
-def test_engine_crashes_in_mid_run(tuning: Tuning) -> None:
-    tuning.write(CRASH_IN_MID_RUN)
-    assert "SIGSEGV" in tuning.check_went_on("crashed")
-
-
-def test_engine_hangs(tuning: Tuning) -> None:
-    tuning.deadline = "5s"
-    tuning.write(HANG)
-    assert "deadline of 5s" in tuning.check_went_on("timeout")
-
-
-def test_engine_runs_out_of_memory(tuning: Tuning) -> None:
-    tuning.write(EAT_MEMORY)
-    assert "limit of 256MiB" in tuning.check_went_on("out_of_memory")
+def test_engine_crashes_on_open_and_in_mid_run_and_runs_out_of_memory(tuning: Tuning) -> None:
+    tuning.write(CRASH_ON_OPEN, CRASH_IN_MID_RUN, EAT_MEMORY)
+    said = tuning.check_went_on("crashed", "crashed", "out_of_memory")
+    for words, line in zip(("SIGABRT", "SIGSEGV", "limit of 256MiB"), said, strict=True):
+        assert words in line
 
 
 def test_disk_is_full(tuning: Tuning, small_disk: Path) -> None:
@@ -313,8 +300,9 @@ def test_driver_is_stopped_or_killed_by_a_stranger(
     assert status == 0, err
     assert err.count("measured again") == 1
     assert said in err
-    outcomes = [row.measurement.outcome.value for row in tuning.trials()]
-    assert outcomes == ["ok", "timeout", "ok"]
+    runs = [row.measurement for row in tuning.trials()]
+    assert [run.outcome.value for run in runs] == ["ok", "timeout", "ok"]
+    assert "deadline of 5s" in why_not_ok(runs[1])
     assert result["outcomes"] == {"timeout": 1, "ok": 2}
     tuning.check_clean()
 
@@ -354,22 +342,19 @@ def test_message_is_truncated(tuning: Tuning, tmp_path: Path, driver: Path) -> N
     tuning.write(GOOD + 1)
     once = Path(tuning.environment["MISSPOKE_ONCE"])
     once.touch()
-    tuning.environment["MISSPEAK"] = "truncate"
 
     def spoil_a_trial() -> None:
         wait_until(lambda: _rows(tuning) >= 1)
         once.unlink()
 
-    status, result, err = tuning.run(spoil_a_trial)
+    status, _, err = tuning.run(spoil_a_trial)
     assert status == 0, err
     assert "Traceback" not in err
     with StudyFolder.open(default_folder(tuning.study)) as folder:
-        rows = folder.measurements.all()
-    spoilt = [row for row in rows if row.measurement.outcome.value != "ok"]
-    assert [row.measurement.outcome.value for row in spoilt] == ["crashed"]
-    assert spoilt[0].measurement.error is not None
-    assert "message" in spoilt[0].measurement.error.message
-    assert result is not None
+        runs = [row.measurement for row in folder.measurements.all()]
+    (spoilt,) = (run for run in runs if run.outcome.value != "ok")
+    assert spoilt.outcome.value == "crashed"
+    assert "message" in why_not_ok(spoilt)
     tuning.check_clean()
 
 
