@@ -178,17 +178,20 @@ def test_a_line_in_a_log_does_not_repeat_all_options(capsys: pytest.CaptureFixtu
     assert line.endswith(" more")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_names_values_by_kind(
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_each_command_has_help_that_names_values_by_kind(
     lsmtune: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`<list[Path]>` and `<bool>` say nothing to who does not write Python."""
     monkeypatch.setenv("COLUMNS", "80")
-    commands = [(name,)]
-    commands += [(name, part) for part in getattr(load_command(name), "commands", ())]
-    for command in [(), *commands]:
-        shown = lsmtune(*command, "--help").out
-        assert not re.search(r"<\w|\[\[|\{\w+\.\.\.", shown), shown
+    command = load_command(name) if name else None
+    parts = [[name, part] for part in getattr(command, "commands", ())]
+    for words in ([name] if name else [], *parts):
+        said = lsmtune(*words, "--help")
+        assert said.status == 0
+        assert "--help" in said.out
+        assert not re.search(r"<\w|\[\[|\{\w+\.\.\.", said.out), said.out
+    assert command is None or command.name == name
 
 
 @pytest.mark.parametrize(
