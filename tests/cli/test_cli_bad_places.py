@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from lsmtune.driver import runner as run_directory
@@ -201,10 +202,12 @@ def test_errors_do_not_get_into_the_result_when_there_is_nowhere_to_tell_them(ho
 def test_whatever_ends_a_bench_it_cleans_up_and_says_so(home: Path, number: int) -> None:
     process = start([*BENCH, "-o", "fake=hang"], home, "")
     wait_until(lambda: list(home.rglob("request.json")))
+    (driver,) = psutil.Process(process.pid).children()
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE_S)
     said = "lsmtune: interrupted; nothing was kept\n"
     assert (process.returncode, out, err) == (130, "", said)
+    assert not driver.is_running()
     assert list(home.iterdir()) == []
 
 
