@@ -1,12 +1,21 @@
-"""Measurements that tests make up."""
+"""Measurements and programs that tests make up."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
+
+
+def write_program(path: Path, text: str) -> Path:
+    """`text` as a program: Python, which needs no package."""
+    path.write_text(f"#!{sys.executable} -S\n{text}")
+    path.chmod(0o755)
+    return path
 
 
 def made_up_phase(name: str = "fillrandom", **fields: Any) -> PhaseMeasurement:

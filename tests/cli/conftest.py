@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from lsmtune.cli.main import main
+from made_up import write_program
 
 HERE = Path(__file__).parent
 FAKE = HERE.parent / "driver" / "fake_driver.py"
@@ -55,9 +55,7 @@ Lsmtune = Callable[..., Said]
 @pytest.fixture
 def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """LSMTUNE_DRIVER is a driver without an engine; the option `fake` says how it misbehaves."""
-    path = tmp_path / "lsmtune-driver"
-    path.write_text(f"#!{sys.executable} -S\n{FAKE.read_text()}")
-    path.chmod(0o755)
+    path = write_program(tmp_path / "lsmtune-driver", FAKE.read_text())
     monkeypatch.setenv("LSMTUNE_TEST_GOLDEN", str(GOLDEN))
     monkeypatch.setenv("LSMTUNE_DRIVER", str(path))
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from lsmtune.cli import bench as bench_runners
 from lsmtune.driver.native import NativeRunner
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.programs.runner import RunnerChoice
+from made_up import write_program
 
 RUNNERS = Path(__file__).parents[1] / "driver"
 BENCH = ("bench", "--workload", "fillrandom", "-w", "num=1000")
@@ -29,8 +29,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     for kind, name in KINDS.items():
         own = text.replace('KIND = "rocksdb-db_bench"', f'KIND = "{kind}"')
-        (folder / name).write_text(f"#!{sys.executable} -S\n{own}")
-        (folder / name).chmod(0o755)
+        write_program(folder / name, own)
     monkeypatch.setenv("PATH", str(folder))
     return folder
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from made_up import write_program
 
 FAKE = Path(__file__).parents[1] / "driver" / "fake_trusted.py"
 VERIFY = ("verify", "--engine", "rocksdb", "--workload", "fillrandom", "-w", "num=1000")
@@ -19,11 +20,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with a fake of RocksDB's db_bench alone."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    path = folder / "db_bench"
-    path.write_text(f"#!{sys.executable} -S\n{FAKE.read_text()}")
-    path.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
-    return path
+    return write_program(folder / "db_bench", FAKE.read_text())
 
 
 def test_a_proof_is_made_by_the_program(lsmtune: Any, tmp_path: Path) -> None:

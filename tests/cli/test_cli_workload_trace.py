@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from lsmtune.workloads.file import workload_from_file
+from made_up import write_program
 
 # Made-up summaries are made where the room's own tests are.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "traces"))
@@ -27,9 +28,7 @@ COUNTS = {"get": 4500, "put": 500}
 @pytest.fixture
 def traces(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Traces in the current folder: whole ones, a damaged and a foreign one."""
-    driver = tmp_path / "lsmtune-driver"
-    driver.write_text(f"#!{sys.executable} -S\n{FAKE.read_text()}")
-    driver.chmod(0o755)
+    driver = write_program(tmp_path / "lsmtune-driver", FAKE.read_text())
     summaries = tmp_path / "summaries"
     summaries.mkdir()
     monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))

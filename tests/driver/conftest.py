@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from made_up import write_program
 from patience import PATIENCE_S
 
 HERE = Path(__file__).parent
@@ -34,10 +34,7 @@ def fake_sliced_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _executable(script: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LSMTUNE_TEST_GOLDEN", str(GOLDEN))
-    path = folder / "lsmtune-driver"
-    path.write_text(f"#!{sys.executable} -S\n{script.read_text()}")
-    path.chmod(0o755)
-    return path
+    return write_program(folder / "lsmtune-driver", script.read_text())
 
 
 @pytest.fixture(params=["memory", "rocksdb", "leveldb"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload, YcsbKeys
+from made_up import write_program
 
 FAKE = Path(__file__).parent / "fake_trusted.py"
 FILE_NAMES = {
@@ -55,8 +55,5 @@ def engine_for(program: str) -> str:
 def write_fake(kind: str, folder: Path) -> Path:
     """An executable in `folder` that answers like the program `kind`."""
     folder.mkdir(exist_ok=True)
-    path = folder / FILE_NAMES[kind]
     text = FAKE.read_text().replace('KIND = "rocksdb-db_bench"', f'KIND = "{kind}"')
-    path.write_text(f"#!{sys.executable} -S\n{text}")
-    path.chmod(0o755)
-    return path
+    return write_program(folder / FILE_NAMES[kind], text)

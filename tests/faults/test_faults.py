@@ -30,6 +30,7 @@ import lsmtune
 from lsmtune.cli.main import main
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role, StoredMeasurement
+from made_up import write_program
 from patience import PATIENCE_S, wait_until
 from troubles import why_not_ok
 
@@ -376,12 +377,10 @@ def _misspeaking(tuning: Tuning, folder: Path, driver: Path, how: str) -> None:
     # Runs that take turns are stopped by their driver, and continued by its number, which is not
     # the one of a program in front of it.
     tuning.method = "whole"
-    path = folder / "lsmtune-driver"
-    path.write_text(f"#!{sys.executable} -S\n{(HERE / 'misspeaking_driver.py').read_text()}")
-    path.chmod(0o755)
+    text = (HERE / "misspeaking_driver.py").read_text()
     tuning.environment |= {
         "REAL_DRIVER": str(driver),
-        "LSMTUNE_DRIVER": str(path),
+        "LSMTUNE_DRIVER": str(write_program(folder / "lsmtune-driver", text)),
         "MISSPEAK": how,
         "MISSPOKE_ONCE": str(folder / "misspoke"),
     }
