@@ -203,11 +203,6 @@ def test_a_baseline_that_fails_is_a_clear_error_and_can_be_tried_again(tmp_path:
     assert tuned(spec, tmp_path / "s").counts == {"ok": 8}
 
 
-def test_a_metric_that_is_not_observed_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(LsmtuneError, match="it did not observe write_amplification"):
-        tuned(make_spec(tmp_path, metric="write_amplification"), tmp_path / "s")
-
-
 def test_a_time_budget_covers_search_and_proof(tmp_path: Path) -> None:
     # Runs of 1 s on the fake clock: 14.4 s are kept for the proof of 6 pairs.
     runner, observer = FakeRunner(), Recorder()
@@ -371,13 +366,6 @@ def test_a_verdict_does_not_outlive_the_search_it_ended(tmp_path: Path) -> None:
         assert folder.measurements.verdict() is None
 
 
-def test_both_samplers_work(tmp_path: Path) -> None:
-    for name in ("random", "tpe"):
-        spec = make_spec(tmp_path, sampler=name, budget="{trials: 15}")
-        result = tuned(spec, tmp_path / name)
-        assert result.counts == {"ok": 15}
-
-
 def test_the_same_seed_gives_the_same_search(tmp_path: Path) -> None:
     configs = []
     for name in ("a", "b"):
@@ -396,14 +384,6 @@ def test_another_version_of_the_engine_is_refused_on_resume(tmp_path: Path) -> N
     with pytest.raises(InputError, match=r"memory 9\.9.*with which this study began"):
         tuned(spec, tmp_path / "s", other)
     assert tuned(spec, tmp_path / "s").counts == {"ok": 8}
-
-
-@pytest.mark.parametrize("file", ["study.db", "measurements.db"])
-def test_databases_that_do_not_belong_together_are_refused(tmp_path: Path, file: str) -> None:
-    tuned(make_spec(tmp_path), tmp_path / "s")
-    (tmp_path / "s" / file).unlink()
-    with pytest.raises(LsmtuneError, match=r"it is empty.*, and the study has begun"):
-        tuned(make_spec(tmp_path, budget="{trials: 20}"), tmp_path / "s")
 
 
 def test_a_run_is_stored_after_its_folder_is_gone_since_it_may_have_filled_the_disk(
