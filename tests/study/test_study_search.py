@@ -452,14 +452,15 @@ def test_start_configurations_are_tried_first_and_what_cannot_be_is_said(tmp_pat
     assert "start[2] is tried without compression: no parameters of the space" in warnings
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "forest", "cmaes", "sobol"])
+@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
 def test_a_study_that_stops_often_is_the_one_that_never_stopped(
     tmp_path: Path, sampler: str
 ) -> None:
+    """Of two kinds: the suite of the samplers has what each of them remembers."""
     spec = study(
         tmp_path,
         sampler=f"sampler: {{name: {sampler}}}",
-        budget="budget: {trials: 30}",
+        budget="budget: {trials: 21}",
         pruner="pruner: {name: median, startup_trials: 5, rungs: {every: 2s}}",
     )
     straight = Streaming()
