@@ -11,7 +11,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.study.build import parse_spec
-from lsmtune.study.spec import DataRungs, PrunerSpec, TimeRungs
+from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 from lsmtune.study.stored import (
     TimeReports,
     reached_by,
@@ -107,58 +107,31 @@ def test_rungs_in_time_are_of_the_phase_that_the_objective_looks_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "workload", "phase", "objective", "reached"),
+    ("outcome", "workload", "phase", "objective", "done", "reached"),
     [
-        (Outcome.TIMEOUT, "overwrite", "overwrite", "sustained_throughput_ops_s", 80.0),
-        (Outcome.TIMEOUT, "overwrite", "overwrite", "throughput_ops_s", 80.0),
-        (Outcome.TIMEOUT, "overwrite", "load", "throughput_ops_s", None),
-        (Outcome.TIMEOUT, "overwrite", "overwrite", "write_amplification", None),
-        (Outcome.CRASHED, "overwrite", "overwrite", "throughput_ops_s", None),
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "sustained_throughput_ops_s", 200, 80.0),
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "throughput_ops_s", 200, 80.0),
+        # A rate of 0 was told as how far it came: from then on no value counted as a logarithm.
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "throughput_ops_s", 0, None),
+        (Outcome.TIMEOUT, "overwrite", "load", "throughput_ops_s", 200, None),
+        (Outcome.TIMEOUT, "overwrite", "overwrite", "write_amplification", 200, None),
+        (Outcome.CRASHED, "overwrite", "overwrite", "throughput_ops_s", 200, None),
         # Of several phases that of the objective: another one's rate says nothing of it.
-        (Outcome.TIMEOUT, "put-get-delete", "put", "throughput_ops_s, phase: put", 80.0),
-        (Outcome.TIMEOUT, "put-get-delete", "delete", "throughput_ops_s, phase: put", None),
-        (Outcome.TIMEOUT, "put-get-delete", "delete", "throughput_ops_s", 80.0),
-        (Outcome.TIMEOUT, "put-get-delete", "put", "throughput_ops_s", None),
+        (Outcome.TIMEOUT, "put-get-delete", "put", "throughput_ops_s, phase: put", 200, 80.0),
+        (Outcome.TIMEOUT, "put-get-delete", "delete", "throughput_ops_s, phase: put", 200, None),
+        (Outcome.TIMEOUT, "put-get-delete", "delete", "throughput_ops_s", 200, 80.0),
+        (Outcome.TIMEOUT, "put-get-delete", "put", "throughput_ops_s", 200, None),
     ],
 )
 def test_a_run_that_its_deadline_ended_was_no_faster_than_up_to_there(
-    outcome: Outcome, workload: str, phase: str, objective: str, reached: float | None
+    outcome: Outcome, workload: str, phase: str, objective: str, done: int, reached: float | None
 ) -> None:
-    text = f"""
-version: 1
-name: slow
-engine: {{name: rocksdb}}
-workload: {{name: {workload}, num: 1000}}
-objective: {{metric: {objective}}}
-space: {{write_buffer_size: {{type: int, low: 1MiB, high: 8MiB}}}}
-budget: {{trials: 1}}
-"""
-    series = intervals((1.2, 120), (2.5, 200))
     ended = Measurement(
         *(outcome, EngineIdentity("rocksdb"), {}, workload, 1, 0.0, 2.5),
-        intervals_unfinished=series,
+        intervals_unfinished=intervals((1.2, done // 2), (2.5, done)),
         phase_unfinished=phase,
     )
-    assert reached_by(ended, parse_spec(text, Path("study.yaml"))) == reached
-
-
-def test_a_run_that_did_nothing_until_its_deadline_hangs_and_has_no_rate() -> None:
-    """Its rate of 0 was told as how far it came: from then on no value counted as a logarithm."""
-    text = """
-version: 1
-name: slow
-engine: {name: rocksdb}
-workload: {name: overwrite, num: 1000}
-objective: {metric: throughput_ops_s}
-space: {write_buffer_size: {type: int, low: 1MiB, high: 8MiB}}
-budget: {trials: 1}
-"""
-    ended = Measurement(
-        *(Outcome.TIMEOUT, EngineIdentity("rocksdb"), {}, "overwrite", 1, 0.0, 2.5),
-        intervals_unfinished=intervals((1.2, 0), (2.5, 0)),
-        phase_unfinished="overwrite",
-    )
-    assert reached_by(ended, parse_spec(text, Path("study.yaml"))) is None
+    assert reached_by(ended, stated("rocksdb", workload, objective)) == reached
 
 
 def test_leveldb_does_not_tell_what_a_rung_would_have_to_charge() -> None:
@@ -168,7 +141,7 @@ def test_leveldb_does_not_tell_what_a_rung_would_have_to_charge() -> None:
         a_pruner("leveldb", "fillrandom", "sustained_throughput_ops_s")
 
 
-def a_pruner(engine: str, workload: str, metric: str) -> PrunerSpec:
+def stated(engine: str, workload: str, metric: str, more: str = "") -> Spec:
     text = f"""
 version: 1
 name: rungs
@@ -176,10 +149,15 @@ engine: {{name: {engine}}}
 workload: {{name: {workload}, num: 1000}}
 objective: {{metric: {metric}}}
 space: {{write_buffer_size: {{type: int, low: 1MiB, high: 8MiB}}}}
-pruner: {{name: median, rungs: {{every: 1s}}}}
 budget: {{trials: 1}}
+{more}
 """
-    pruner = parse_spec(text, Path("study.yaml")).pruner
+    return parse_spec(text, Path("study.yaml"))
+
+
+def a_pruner(engine: str, workload: str, metric: str) -> PrunerSpec:
+    rungs = "pruner: {name: median, rungs: {every: 1s}}"
+    pruner = stated(engine, workload, metric, rungs).pruner
     assert pruner is not None
     return pruner
 
