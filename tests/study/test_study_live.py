@@ -184,33 +184,22 @@ def test_a_fleet_is_not_charged_for_a_pause_either(tmp_path: Path) -> None:
     assert live.spent_s < 3600.0
 
 
-def test_what_is_spent_is_told_while_the_study_runs(tmp_path: Path) -> None:
+def test_what_is_spent_and_what_runs_is_told_while_the_study_runs(tmp_path: Path) -> None:
     """The page added up the rows that it had read, which lack loads and lost runs, and are old."""
-    folder, told = tmp_path / "s", []
+    folder, told, roles = tmp_path / "s", [], []
 
     class Looking(Recorder):
         def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
             live = read_live(folder)
             told.append(None if live is None else live.spent_s)
+            roles.append(None if live is None or live.run is None else live.run.role)
             super().run_started(place, arm, workload)
 
     tuned(make_spec(tmp_path), folder, FakeRunner(), Looking())
     walls_s = [row.wall_s for row in stored(folder)]
     assert told[1:7] == pytest.approx([sum(walls_s[:runs]) for runs in range(1, 7)])
-
-
-def test_the_run_on_the_machine_is_told(tmp_path: Path) -> None:
-    folder, runs = tmp_path / "s", []
-
-    class Looking(Recorder):
-        def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
-            live = read_live(folder)
-            runs.append(None if live is None or live.run is None else live.run.role)
-            super().run_started(place, arm, workload)
-
-    tuned(make_spec(tmp_path), folder, FakeRunner(), Looking())
     # The file is written after the observer of the user was told.
-    assert runs[0] is None
+    assert roles[0] is None
     live = read_live(folder)
     assert live is not None
     assert live.stage == "proof"
