@@ -9,7 +9,7 @@ from fake_runner import FakeRunner
 from study_parts import Recorder, make_spec
 
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
@@ -89,6 +89,17 @@ class Buffering(FakeRunner):
         figures = {"flushes": flushes, "compactions": flushes // 2, "user_bytes_written": done}
         phases = tuple(replace(p, **figures) for p in found.phases)  # type: ignore[arg-type]
         return replace(found, phases=phases)
+
+
+class FallingAtFirst(Buffering):
+    """The rate falls from interval to interval where the memtable is that of the baseline."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if request.config.options["write_buffer_size"] != 2 << 20:
+            return found
+        series = tuple(Interval(n / 4, 0.25, 25, 25 * n, 100.0 - n, None) for n in range(1, 41))
+        return replace(found, phases=tuple(replace(p, intervals=series) for p in found.phases))
 
 
 def mixed(path: Path, budget: str = "{trials: 12}") -> Spec:

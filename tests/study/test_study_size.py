@@ -12,7 +12,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from size_parts import ROCKSDB, Buffering, ByBytes, Flushing, Rising, large, mixed, run_large
+from size_parts import (
+    ROCKSDB,
+    Buffering,
+    ByBytes,
+    FallingAtFirst,
+    Flushing,
+    Rising,
+    large,
+    mixed,
+    run_large,
+)
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.driver.messages import Message
@@ -624,18 +634,6 @@ def test_a_finalist_whose_rate_moves_has_a_proof_that_does_not_measure_the_begin
     assert kinds == [*(phase.kind for phase in searched.phases[:-1]), "warmup", "measure"]
     each = [(w.phases[-1].operations_per_thread or 0) / w.num for w in (searched, proved)]
     assert each[0] == pytest.approx(each[1], rel=0.05), "what is measured is as long"
-
-
-class FallingAtFirst(Buffering):
-    """The rate of the baseline alone falls."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        if request.config.options["write_buffer_size"] != 2 << 20:
-            return found
-        steps = (Interval(n / 4, 0.25, 25, 25 * n, 100.0 - n, None) for n in range(1, 41))
-        series = tuple(steps)
-        return replace(found, phases=tuple(replace(p, intervals=series) for p in found.phases))
 
 
 def test_a_rate_that_moves_is_warmed_up_also_where_the_finalist_has_longer_runs(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from size_parts import (
     ONE_LENGTH,
     ROCKSDB,
-    Buffering,
     ByBytes,
+    FallingAtFirst,
     Flushing,
     Rising,
     large,
@@ -23,8 +22,6 @@ from study_parts import Recorder, make_spec, tuned
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
-from lsmtune.model.measurement import Interval, Measurement, Outcome
-from lsmtune.model.request import RunRequest
 from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import limits_of_length, limits_of_size
 from lsmtune.study.finalist import for_proof
@@ -109,23 +106,13 @@ def test_a_limit_on_what_grows_is_told_of_where_the_pairs_are_longer(tmp_path: P
     assert len(told) == 1
 
 
-class Slowing(Buffering):
-    """The rate falls from interval to interval."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        steps = (Interval(n / 4, 0.25, 25, 25 * n, 100.0 - n, None) for n in range(1, 41))
-        series = tuple(steps)
-        return replace(found, phases=tuple(replace(p, intervals=series) for p in found.phases))
-
-
 @pytest.mark.parametrize(("workload", "longer"), [("ycsb-d", True), ("ycsb-a", False)])
 def test_a_limit_on_what_grows_is_told_of_where_what_inserts_cannot_be_warmed_up(
     workload: str, *, longer: bool, tmp_path: Path
 ) -> None:
     """The pairs of YCSB D were twice as long, in place of a warmup, and nobody said so."""
     text = mixed(tmp_path).text.replace("ycsb-a", workload) + "constraints: [stall_s <= 5]\n"
-    spec, runner, observer = parse_spec(text, tmp_path / "s.yaml"), Slowing(), Recorder()
+    spec, runner, observer = parse_spec(text, tmp_path / "s.yaml"), FallingAtFirst(), Recorder()
     finalist = candidate_config(spec, 7, {"write_buffer_size": 2 << 20})
     with open_study(tmp_path / "study", spec) as folder:
         measurer = Measurer(
