@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage_parts import measurement
 
@@ -21,7 +21,7 @@ def there_and_back(record: object) -> object:
     return decode(type(record), json.loads(json.dumps(encode(record))))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+@settings(max_examples=40)
 @given(st.from_type(PhaseMeasurement))
 def test_a_phase_comes_back_whole(phase: PhaseMeasurement) -> None:
     assert there_and_back(phase) == phase

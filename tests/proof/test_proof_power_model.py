@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.proof.file_log import FileChange, History, Kind, Record, history_of
@@ -31,8 +31,6 @@ from lsmtune.proof.power_states import (
     states,
 )
 
-# On a machine that does other things too, an example may take any time.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FOLDER = 1
 NAMES = "abc"
 
@@ -159,7 +157,6 @@ def sectors(content: bytes) -> list[bytes]:
     return [content[start : start + SECTOR_BYTES] for start in starts]
 
 
-@UNHURRIED
 @given(moments(), st.integers(0, 99))
 def test_what_is_synced_is_in_every_state(moment: Moment, seed: int) -> None:
     """Names that no change came to since the folder's sync, and the blocks of synced files."""
@@ -197,7 +194,6 @@ def _holds_what_is_synced(moment: Moment, file: int, content: bytes) -> None:
                 assert content[start : start + len(sector)] == sector
 
 
-@UNHURRIED
 @given(moments(), st.integers(0, 99))
 def test_a_state_has_no_bytes_that_were_never_written_there(moment: Moment, seed: int) -> None:
     writes = {
@@ -214,7 +210,6 @@ def test_a_state_has_no_bytes_that_were_never_written_there(moment: Moment, seed
                 assert places[-1] in writes[fill]
 
 
-@UNHURRIED
 @given(moments(), st.integers(0, 99))
 def test_a_block_is_as_it_was_at_one_time(moment: Moment, seed: int) -> None:
     """Never a mixture: what is torn, is torn between blocks of 512 bytes."""
@@ -230,7 +225,6 @@ def test_a_block_is_as_it_was_at_one_time(moment: Moment, seed: int) -> None:
                 assert any(each.startswith(sector) for each in known)
 
 
-@UNHURRIED
 @given(moments(appends_only=True), st.integers(0, 99))
 def test_a_journal_in_order_leaves_names_of_one_time_and_first_parts(
     moment: Moment, seed: int
@@ -249,7 +243,6 @@ def test_a_journal_in_order_leaves_names_of_one_time_and_first_parts(
             assert not content or any(each.startswith(content) for each in whole)
 
 
-@UNHURRIED
 @given(disks())
 def test_everything_is_what_was_in_memory(disk: Disk) -> None:
     """Said in whichever way: nothing lost, or all changes of each file kept."""
@@ -263,7 +256,6 @@ def test_everything_is_what_was_in_memory(disk: Disk) -> None:
     assert losses(moment, everything) == losses(moment, replace(everything, kept=kept)) == []
 
 
-@UNHURRIED
 @given(moments(), st.integers(0, 99))
 def test_a_state_to_which_all_is_given_back_has_everything(moment: Moment, seed: int) -> None:
     for state in made(moment, seed):
@@ -271,7 +263,6 @@ def test_a_state_to_which_all_is_given_back_has_everything(moment: Moment, seed:
         assert contents(moment, back) == contents(moment, State(moment.cut))
 
 
-@UNHURRIED
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
 def test_what_it_takes_is_found_in_few_steps(
     lost: set[int], files: set[int], needed: set[int]
@@ -289,7 +280,6 @@ def test_what_it_takes_is_found_in_few_steps(
     assert len(asked) <= bound
 
 
-@UNHURRIED
 @given(disks(), st.integers(0, 99))
 def test_states_follow_from_the_seed_and_come_once(disk: Disk, seed: int) -> None:
     def tried() -> list[object]:
@@ -301,7 +291,6 @@ def test_states_follow_from_the_seed_and_come_once(disk: Disk, seed: int) -> Non
     assert all(each not in found[:index] for index, each in enumerate(found))
 
 
-@UNHURRIED
 @given(moments(), st.integers(0, 99))
 def test_what_a_journal_in_order_is_said_to_leave_it_leaves(moment: Moment, seed: int) -> None:
     whole = Moment(moment.history, replace(moment.cut, torn=None))
@@ -311,7 +300,6 @@ def test_what_a_journal_in_order_is_said_to_leave_it_leaves(moment: Moment, seed
         assert ordered_allows(whole, state)
 
 
-@UNHURRIED
 @given(disks(), st.integers(0, 99))
 def test_a_torn_write_ends_with_a_sector(disk: Disk, seed: int) -> None:
     disk.create("a")

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.report.latencies import Histogram, decode, merged
@@ -30,7 +30,6 @@ def text_of(histogram: HdrHistogram) -> str:
     return str(histogram.encode().decode())
 
 
-@settings(deadline=None)
 @given(VALUES, st.integers(1, 3))
 def test_reads_what_another_implementation_wrote(values: list[int], digits: int) -> None:
     expected = oracle(values, digits)
@@ -43,7 +42,6 @@ def test_reads_what_another_implementation_wrote(values: list[int], digits: int)
     ]
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_values_keep_three_digits(values: list[int]) -> None:
     found = decode(text_of(oracle(values)))
@@ -52,7 +50,6 @@ def test_values_keep_three_digits(values: list[int]) -> None:
     assert np.all(again <= np.sort(values) * 1.001)
 
 
-@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_merging_is_recording_together(one: list[int], other: list[int]) -> None:
     together = decode(text_of(oracle(one + other)))
@@ -76,7 +73,6 @@ def test_an_empty_histogram_is_read() -> None:
     assert decode(text_of(oracle([]))).total == 0
 
 
-@settings(deadline=None)
 @given(VALUES, st.data())
 def test_damage_is_a_value_error_or_harmless(values: list[int], data: st.DataObject) -> None:
     raw = bytearray(base64.b64decode(text_of(oracle(values))))
