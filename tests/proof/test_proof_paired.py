@@ -160,19 +160,6 @@ def test_a_metric_that_nobody_observes_is_said_to_be_one(folder: StudyFolder) ->
     assert found.why == "a run of either configuration did not observe read_amplification"
 
 
-class Stalling(FakeRunner):
-    """One side stalls for 0.1 s a run, and the other never."""
-
-    def __init__(self, *, candidate: bool) -> None:
-        super().__init__()
-        self._candidate = candidate
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        stall_s = 0.1 if is_candidate(request) is self._candidate else 0.0
-        return replace(found, phases=tuple(replace(p, stall_s=stall_s) for p in found.phases))
-
-
 @pytest.mark.parametrize(
     ("candidate", "why", "pairs"),
     [
@@ -190,7 +177,9 @@ def test_a_side_that_never_stalls_has_no_product_and_is_not_said_to_have_failed(
 ) -> None:
     """It was said not to have observed the product; or to have failed: "a run of it ended "."""
     both = Goal((Objective(), Objective("stall_s", Direction.MINIMIZE)))
-    found = proved(folder, Stalling(candidate=candidate), goal=both)
+    stalls = {candidate: 0.1, not candidate: 0.0}
+    runner = FakeRunner(figures=lambda r: {"stall_s": stalls[is_candidate(r)]})
+    found = proved(folder, runner, goal=both)
     assert (found.outcome, found.why) == (VerdictOutcome.NOT_PROVEN, why)
     assert (found.pairs, found.pairs_failed) == (0, pairs)
 

@@ -6,7 +6,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,7 +36,8 @@ def default_speed(options: dict[str, object]) -> float:
 class FakeRunner:
     """`fails` names the outcome of a run that does not end `ok`; `hangs` those that never end.
 
-    A run takes `run_s` seconds of the wall and `fake_s` seconds of `clock`.
+    A run takes `run_s` seconds of the wall and `fake_s` seconds of `clock`; of its phase `figures`
+    are as they say.
     """
 
     speed: Callable[[dict[str, object]], float] = default_speed
@@ -46,6 +47,7 @@ class FakeRunner:
     run_s: float = 0.0
     fake_s: float = 1.0
     engine: EngineIdentity = ENGINE
+    figures: Callable[[RunRequest], Mapping[str, float]] = lambda _request: {}
     requests: list[RunRequest] = field(default_factory=list)
     now_s: float = 0.0
 
@@ -82,7 +84,8 @@ class FakeRunner:
         value = self.speed(dict(request.config.options)) * noise
         began_unix_s = 1_795_226_400.0
         times = {"began_unix_s": began_unix_s, "elapsed_s": self.fake_s}
-        return simulated_run(request, self.engine, outcome, phase(value), **times)
+        measured = replace(phase(value), **self.figures(request))  # type: ignore[arg-type]
+        return simulated_run(request, self.engine, outcome, measured, **times)
 
 
 class SpeedBySeed(FakeRunner):

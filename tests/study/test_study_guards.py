@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_runner import MIB, FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.experiment.store import OF_BASELINE, StoredMeasurement
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.study.feasible import Feasibility
@@ -22,27 +23,22 @@ START = "start: [{write_buffer_size: 7MiB}, {write_buffer_size: 8MiB}]"
 GUARD = "space_amplification <= 1.25 * baseline"
 
 
-@dataclass
-class Spacious(FakeRunner):
-    """Memtables above 7 MiB are fastest, and take `factor` times the space, which scatters."""
+def spacious(scatter: float = 0.05, **more: Any) -> FakeRunner:
+    """Memtables above 7 MiB are fastest, and take 1.27 times the space, which scatters."""
 
-    factor: float = 1.27
-    scatter: float = 0.05
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
+    def figures(request: RunRequest) -> dict[str, float]:
         size = float(str(request.config.options.get("write_buffer_size", 2 * MIB))) / MIB
-        noise = random.Random(f"{request.seed} {size}").gauss(1.0, self.scatter)
-        space = (self.factor if size > 7 else 1.0) * noise
-        phases = tuple(replace(phase, space_amplification=space) for phase in found.phases)
-        return replace(found, phases=phases)
+        noise = random.Random(f"{request.seed} {size}").gauss(1.0, scatter)
+        return {"space_amplification": (1.27 if size > 7 else 1.0) * noise}
+
+    return FakeRunner(figures=figures, **more)
 
 
 def test_what_is_a_little_slower_and_holds_its_guards_is_what_is_proved(tmp_path: Path) -> None:
     """fillrandom: a 2.4x that broke the guard of space by a hundredth was all that was proved."""
     noise = "{calibration: 4, anchors: 0, repeats: 1}"
     spec = make_spec(tmp_path, budget="{trials: 3}", noise=noise, more=START)
-    result = tuned(spec, tmp_path / "s", Spacious(noise=0.002))
+    result = tuned(spec, tmp_path / "s", spacious(noise=0.002))
     assert result.best is not None
     assert result.best.options["write_buffer_size"] == 7 * MIB
     assert result.verdict is not None
@@ -57,7 +53,7 @@ def test_a_guard_gives_way_by_what_its_metric_scatters(
     """A p99 of 105 us might rise to 7.8 times that: the guess of its noise was counted in us."""
     noise = "{calibration: 6, anchors: 0, repeats: 1}"
     spec = make_spec(tmp_path, budget="{trials: 1}", noise=noise)
-    runner = Spacious(scatter=scatter)
+    runner = spacious(scatter=scatter)
     tuned(spec, tmp_path / "s", runner, Recorder())
 
     def taking(space: float, of: Measurement) -> Measurement:
@@ -82,7 +78,7 @@ def test_a_guard_gives_way_by_what_its_metric_scatters(
 def test_a_guard_compares_a_run_with_the_baseline_of_its_own_host(tmp_path: Path) -> None:
     noise = "{calibration: 3, anchors: 0, repeats: 1}"
     spec = make_spec(tmp_path, budget="{trials: 1}", noise=noise, more=f"guards: [{GUARD}]")
-    tuned(spec, tmp_path / "s", Spacious(scatter=0.001), Recorder())
+    tuned(spec, tmp_path / "s", spacious(scatter=0.001), Recorder())
 
     def on(host: str, space: float, row: StoredMeasurement) -> StoredMeasurement:
         phases = tuple(

@@ -164,37 +164,24 @@ def test_the_best_meets_the_constraints_on_outcomes(tmp_path: Path) -> None:
     assert all(t.value > 125_000 for t in broken if t.value is not None)
 
 
-class LuckyOnce(FakeRunner):
-    """Every run of a proof waits longer than the runs of the search did."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        wait_us = 50.0 if request.trial is None else 5.0
-        return replace(found, phases=(replace(found.phases[0], latency_us_p99=wait_us),))
-
-
 def test_a_candidate_that_breaks_a_constraint_in_its_proof_is_not_better(tmp_path: Path) -> None:
+    """Every run of a proof waits longer than the runs of the search did."""
     text = "constraints: [latency_us_p99 <= 10]"
-    result = tuned(study(tmp_path, constraints=text), tmp_path / "s", LuckyOnce())
+    runner = FakeRunner(figures=lambda r: {"latency_us_p99": 50.0 if r.trial is None else 5.0})
+    result = tuned(study(tmp_path, constraints=text), tmp_path / "s", runner)
     assert result.verdict is not None
     assert result.verdict.outcome.value == "not_proven"
     assert "the candidate breaks latency_us_p99 <= 10 in 6 of 6 pairs" in result.verdict.why
 
 
-class Amplifying(FakeRunner):
-    """A faster candidate that writes three times as much as the baseline."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        measured = super()._measurement(request, outcome)
-        written = 2.0 if not request.config.options else 6.0
-        return replace(measured, phases=(replace(measured.phases[0], write_amplification=written),))
-
-
 def test_by_default_a_gain_may_not_cost_three_times_the_write_amplification(tmp_path: Path) -> None:
-    free = tuned(study(tmp_path, constraints="guards: []"), tmp_path / "free", Amplifying())
+    amplifying = FakeRunner(
+        figures=lambda r: {"write_amplification": 6.0 if r.config.options else 2.0}
+    )
+    free = tuned(study(tmp_path, constraints="guards: []"), tmp_path / "free", amplifying)
     assert free.verdict is not None
     assert free.verdict.outcome.value == "better"
-    bound = tuned(study(tmp_path), tmp_path / "bound", Amplifying())
+    bound = tuned(study(tmp_path), tmp_path / "bound", amplifying)
     assert bound.verdict is not None
     assert bound.verdict.outcome.value == "not_proven"
     text = "every trial broke a constraint (write_amplification <= 1.5 * baseline)"
@@ -406,21 +393,17 @@ OBJECTIVES = """objectives:
   - {metric: rss_bytes_max, direction: minimize}"""
 
 
-class Hungry(FakeRunner):
+def hungry(request: RunRequest) -> dict[str, int]:
     """Memory grows with the buffers."""
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        size = int(request.config.options.get("write_buffer_size", 2 * MIB))
-        phases = tuple(replace(phase, rss_bytes_max=size) for phase in found.phases)
-        return replace(found, phases=phases)
+    return {"rss_bytes_max": int(request.config.options.get("write_buffer_size", 2 * MIB))}
 
 
 def test_a_front_is_searched_and_one_of_it_is_picked_and_proved(tmp_path: Path) -> None:
     fields = {"objectives": OBJECTIVES, "sampler": "sampler: {name: nsga2, population: 6}"}
+    fields["budget"] = "budget: {trials: 30}"
     pick = "pick: {best: throughput_ops_s, where: ['rss_bytes_max <= 5MiB']}"
-    budget = "budget: {trials: 30}"
-    result = tuned(study(tmp_path, **fields, pick=pick, budget=budget), tmp_path / "s", Hungry())
+    spec = study(tmp_path, **fields, pick=pick)
+    result = tuned(spec, tmp_path / "s", FakeRunner(figures=hungry))
     assert result.best is not None
     assert result.verdict is not None
     assert int(result.best.options["write_buffer_size"]) <= 5 * MIB
@@ -429,10 +412,8 @@ def test_a_front_is_searched_and_one_of_it_is_picked_and_proved(tmp_path: Path) 
         "throughput_ops_s",
         "rss_bytes_max",
     ]
-    by_weight = "pick: {weights: {rss_bytes_max: 1}}"
-    small = tuned(
-        study(tmp_path, **fields, pick=by_weight, budget=budget), tmp_path / "t", Hungry()
-    )
+    by_weight = study(tmp_path, **fields, pick="pick: {weights: {rss_bytes_max: 1}}")
+    small = tuned(by_weight, tmp_path / "t", FakeRunner(figures=hungry))
     assert small.best is not None
     assert int(small.best.options["write_buffer_size"]) == 2 * MIB
 
