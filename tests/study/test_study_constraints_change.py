@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_runner import MIB, FakeRunner
 from optuna.trial import FrozenTrial
-from size_parts import Buffering, mixed
+from size_parts import ONE_LENGTH, Buffering, mixed
 from study_parts import Recorder, make_spec, tuned
 
 from lsmtune.cli.tune_result import ResultFiles, write_result_files
@@ -30,22 +30,16 @@ LARGE = "constraints: [write_buffer_size >= 12MiB]"
 SMALL = "constraints: [write_buffer_size <= 4MiB]"
 
 
-class LargerIsFaster(FakeRunner):
-    """The best of the search is what a limit on the size then takes away."""
-
-    speed = staticmethod(lambda options: float(int(str(options.get("write_buffer_size", MIB)))))
-
-
 def session(tmp_path: Path, more: str, trials: int) -> Spec:
     return make_spec(tmp_path, budget=f"{{trials: {trials}}}", more=more)
 
 
 def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_path: Path) -> None:
     """It was run before the constraint was stated, and was proved and recommended all the same."""
-    free = tuned(session(tmp_path, "", 12), tmp_path / "s", LargerIsFaster())
+    free = tuned(session(tmp_path, "", 12), tmp_path / "s")
     assert free.best is not None
     assert int(free.best.options["write_buffer_size"]) > 4 * MIB
-    bound = tuned(session(tmp_path, SMALL, 14), tmp_path / "s", LargerIsFaster())
+    bound = tuned(session(tmp_path, SMALL, 14), tmp_path / "s")
     assert bound.best is not None
     assert int(bound.best.options["write_buffer_size"]) <= 4 * MIB
     with StudyFolder.open(tmp_path / "s") as folder:
@@ -53,15 +47,15 @@ def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_pat
     free_best = records.trials[free.best_trial or 0]
     assert free_best.end.broken == ("write_buffer_size <= 4MiB",)
     assert not free_best.end.eligible
-    again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
+    again = tuned(session(tmp_path, "", 14), tmp_path / "s")
     assert again.best == free.best
 
 
 def test_a_new_constraint_that_a_stored_trial_breaks_spares_those_after_it(tmp_path: Path) -> None:
     """The study could not go on, nor be reported: its first trial has nothing to divide by."""
-    tuned(session(tmp_path, "", 3), tmp_path / "s", LargerIsFaster())
+    tuned(session(tmp_path, "", 3), tmp_path / "s")
     bound = "constraints: [write_buffer_size >= 3MiB, 1MiB / (write_buffer_size - 2MiB) <= 1]"
-    result = tuned(session(tmp_path, bound, 5), tmp_path / "s", LargerIsFaster())
+    result = tuned(session(tmp_path, bound, 5), tmp_path / "s")
     assert result.trials == 5
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
@@ -75,7 +69,7 @@ def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Pa
     The cache that nobody set has 8 MiB up to 8.1, and 32 MiB since.
     """
     bound = "constraints: [write_buffer_size + block_cache <= 24MiB]"
-    result = tuned(session(tmp_path, bound, 3), tmp_path / "s", LargerIsFaster())
+    result = tuned(session(tmp_path, bound, 3), tmp_path / "s")
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
     assert result.best is not None
@@ -85,9 +79,9 @@ def test_the_report_counts_with_the_defaults_of_the_engine_that_ran(tmp_path: Pa
 
 def test_what_is_put_forward_is_what_the_verdict_is_about(tmp_path: Path) -> None:
     """Under a verdict on older pairs the report named the options of the trial proved since."""
-    free = tuned(session(tmp_path, "", 12), tmp_path / "s", LargerIsFaster())
-    bound = tuned(session(tmp_path, SMALL, 14), tmp_path / "s", LargerIsFaster())
-    again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
+    free = tuned(session(tmp_path, "", 12), tmp_path / "s")
+    bound = tuned(session(tmp_path, SMALL, 14), tmp_path / "s")
+    again = tuned(session(tmp_path, "", 14), tmp_path / "s")
     assert again.best == free.best != bound.best
     with StudyFolder.open(tmp_path / "s") as folder:
         records = read_study(folder)
@@ -100,11 +94,11 @@ def test_what_is_put_forward_is_what_the_verdict_is_about(tmp_path: Path) -> Non
 
 def test_what_was_put_back_and_breaks_a_new_constraint_is_not_tried_again(tmp_path: Path) -> None:
     """It was the first to run, and cost a trial; what breaks such a constraint is to cost none."""
-    observer, runner = Recorder(), LargerIsFaster()
+    observer, runner = Recorder(), FakeRunner()
     observer.stop_at = ("run_started", Role.TRIAL, 2)
     assert tuned(session(tmp_path, "", 6), tmp_path / "s", runner, observer).interrupted
     cut_off = int(str(runner.requests[-1].config.options["write_buffer_size"]))
-    again = LargerIsFaster()
+    again = FakeRunner()
     other = f"constraints: [write_buffer_size != {cut_off}]"
     assert tuned(session(tmp_path, other, 6), tmp_path / "s", again).trials == 6
     tried = [r.config.options["write_buffer_size"] for r in again.requests if r.trial is not None]
@@ -112,8 +106,8 @@ def test_what_was_put_back_and_breaks_a_new_constraint_is_not_tried_again(tmp_pa
 
 
 def test_when_every_trial_breaks_a_new_constraint_that_is_the_reason(tmp_path: Path) -> None:
-    tuned(session(tmp_path, SMALL, 3), tmp_path / "s", LargerIsFaster())
-    none = tuned(session(tmp_path, LARGE, 3), tmp_path / "s", LargerIsFaster())
+    tuned(session(tmp_path, SMALL, 3), tmp_path / "s")
+    none = tuned(session(tmp_path, LARGE, 3), tmp_path / "s")
     assert none.best is None
     assert none.verdict is not None
     assert "every trial broke a constraint (write_buffer_size >= 12MiB)" in none.verdict.why
@@ -132,11 +126,11 @@ def test_a_constraint_that_is_gone_steers_no_sampler(
 
     monkeypatch.setattr(Searcher, "restore", watched)
     slow = "constraints: [sustained_throughput_ops_s <= 1]"
-    tuned(session(tmp_path, slow, 3), tmp_path / "s", LargerIsFaster())
+    tuned(session(tmp_path, slow, 3), tmp_path / "s")
     assert attributes(seen) == []
-    tuned(session(tmp_path, slow, 4), tmp_path / "s", LargerIsFaster())
+    tuned(session(tmp_path, slow, 4), tmp_path / "s")
     assert set(attributes(seen)) == {f"{CONSTRAINT_PREFIX}sustained_throughput_ops_s <= 1"}
-    tuned(session(tmp_path, "", 5), tmp_path / "s", LargerIsFaster())
+    tuned(session(tmp_path, "", 5), tmp_path / "s")
     assert len(seen) == 4
     assert attributes(seen) == []
 
@@ -155,16 +149,13 @@ def test_a_study_does_not_go_on_with_smaller_runs_of_other_sizes(tmp_path: Path)
     assert tuned(session(tmp_path, sizes("10, 100, 1000"), 4), tmp_path / "s").trials == 4
 
 
-ONE_LENGTH = "guards: [stall_s <= 2 * baseline]\n"
-
-
 def operations(runner: FakeRunner) -> set[int | None]:
     """Those of the runs of trials by themselves."""
     trials = [request for request in runner.requests if request.trial is not None]
     return {request.workload.phases[-1].operations for request in trials}
 
 
-@pytest.mark.parametrize("begun_with", [ONE_LENGTH, "burst: true\n"])
+@pytest.mark.parametrize("begun_with", [ONE_LENGTH, "burst: true"])
 def test_trials_are_as_long_as_was_decided_before_the_first(
     begun_with: str, tmp_path: Path
 ) -> None:
@@ -200,7 +191,7 @@ def test_where_no_trial_may_be_deployed_no_file_of_an_earlier_session_offers_one
 
     def session_of(more: str) -> ResultFiles:
         spec = session(tmp_path, more, 3)
-        result = tuned(spec, tmp_path / "s", LargerIsFaster())
+        result = tuned(spec, tmp_path / "s")
         with open_study(tmp_path / "s", spec) as folder:
             return write_result_files(folder, spec, result, EngineIdentity("rocksdb", "10.2.1"))
 
