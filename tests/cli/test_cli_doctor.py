@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import signal
 import sys
@@ -24,13 +23,13 @@ from lsmtune.machine.awake import AwakeClock
 from lsmtune.machine.filesystem import Mount
 from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.measurement import Measurement, Outcome, RunError
+from lsmtune.model.measurement import Outcome, RunError
 from lsmtune.model.request import RunRequest
 from lsmtune.proof import standalone as calibration_module
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 
-from fake_runner import FakeRunner, phase
+from fake_runner import FakeRunner, Noisy
 
 
 def put(root: Path, path: str, text: str) -> None:
@@ -173,24 +172,11 @@ def test_every_subject_is_looked_at_on_this_machine(
 # --- calibration
 
 
-class Noisy(FakeRunner):
-    """Runs that differ by a few per cent, and take 20 ms by a clock of their own."""
-
-    def __init__(self, **named: Any) -> None:
-        super().__init__(fake_s=0.02, **named)
-        self._random = random.Random(1)
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        value = 1e5 * self._random.lognormvariate(0.0, 0.05)
-        return replace(found, phases=tuple(replace(phase(value), flushes=4) for _ in found.phases))
-
-
 @pytest.fixture
 def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> Noisy:
     """The runner of every calibration; no other finding takes time."""
     assert fake_driver.is_file()
-    noisy = Noisy()
+    noisy = Noisy(0.05, fake_s=0.02)
     monkeypatch.setattr(native, "NativeRunner", lambda _driver: noisy)
     # Its clock is the runner's, whose time no busy machine takes.
     clock = AwakeClock(noisy.clock)

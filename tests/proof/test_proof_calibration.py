@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from fake_runner import ENGINE, FakeRunner, phase
-from study_parts import Recorder, make_spec
+from fake_runner import FakeRunner, Noisy
+from proof_parts import BASELINE, WORKLOAD, Recorder, arm, measurer_of
 
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.schedule import Arm, Stream, derive_seed
+from lsmtune.experiment.schedule import Stream, derive_seed
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import decode, encode
-from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import PairMethod, RunRequest
@@ -34,31 +29,8 @@ from lsmtune.proof.calibration import (
     smallest_effect,
 )
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
-from lsmtune.study.start import open_study
 
-BASELINE = Config({}, "default")
 SUSTAINED, DRAIN = "sustained_throughput_ops_s", "drain_s"
-
-
-class Noisy(FakeRunner):
-    """Each run is off by a factor of its own: log-normal of deviation `log_sd`."""
-
-    def __init__(self, log_sd: float = 0.1, **named: Any) -> None:
-        super().__init__(**named)
-        self._log_sd = log_sd
-        self._random = random.Random(1)
-
-    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
-        found = super()._measurement(request, outcome)
-        value = 1e5 * self._random.lognormvariate(0.0, self._log_sd)
-        phases = tuple(replace(phase(value), flushes=4) for _ in found.phases)
-        return replace(found, phases=phases)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with open_study(tmp_path / "s", make_spec(tmp_path)) as opened:
-        yield opened
 
 
 def calibrated(
@@ -72,19 +44,10 @@ def calibrated(
     deadline_s: float | None = None,
 ) -> Calibration:
     observer = observer or Recorder()
-    spec = make_spec(folder.path)
-    measurer = Measurer(
-        folder,
-        runner,
-        [spec.workload] * workloads,
-        spec.limits,
-        observer,
-        observer.stop,
-        runner.clock,
-    )
+    measurer = measurer_of(folder, runner, observer, runner, [WORKLOAD] * workloads)
     return calibrate(
-        Arm(ENGINE, BASELINE),
-        goal or Goal((spec.objective,)),
+        arm(BASELINE),
+        goal or Goal((Objective(),)),
         measurer,
         study_seed=1,
         pairs=pairs,

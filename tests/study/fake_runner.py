@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 # What plays hosts and engines is a benchmark's, and no part of the package.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks" / "fleet"))
@@ -86,6 +87,21 @@ class FakeRunner:
         times = {"began_unix_s": began_unix_s, "elapsed_s": self.fake_s}
         measured = replace(phase(value), **self.figures(request))  # type: ignore[arg-type]
         return simulated_run(request, self.engine, outcome, measured, **times)
+
+
+class Noisy(FakeRunner):
+    """Runs flush 4 times, and each is off by a factor: log-normal of deviation `log_sd`."""
+
+    def __init__(self, log_sd: float = 0.1, **named: Any) -> None:
+        super().__init__(**named)
+        self._log_sd = log_sd
+        self._random = random.Random(1)
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        value = 1e5 * self._random.lognormvariate(0.0, self._log_sd)
+        phases = tuple(replace(phase(value), flushes=4) for _ in found.phases)
+        return replace(found, phases=phases)
 
 
 class SpeedBySeed(FakeRunner):
