@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live_page import Serve, say
+from live_page import Serve, Server, say
 from page import read
 from sample_study import BEST, SampleStudy, changed, fill
 
 from lsmtune.dashboard.pages import compared_document, run_name
-from lsmtune.dashboard.server import change_of
+from lsmtune.dashboard.server import LOOPBACK, change_of
 from lsmtune.dashboard.watch import Watched
 from lsmtune.errors import InputError
 from lsmtune.model.goal import Objective
@@ -29,6 +30,18 @@ HEADERS = {
     "cache-control": "no-store",
 }
 EVIL = "<img src=x onerror=alert(1)></script>"
+
+
+@pytest.fixture(scope="module")
+def both(done: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """For requests that change nothing: pages of `done` and of a study that runs, its folder."""
+    sample = SampleStudy(tmp_path_factory.mktemp("running"))
+    fill(sample, trials=8)
+    say(sample.path)
+    server = Server([done, sample.path], LOOPBACK, "")
+    yield server, sample.path
+    server.stop()
+    sample.close()
 
 
 def checked(html: str) -> Any:
@@ -155,10 +168,8 @@ def test_a_study_with_nothing_to_deploy_is_not_said_to_deploy_the_defaults(
         ("/study/0/diff?one=1&other=9999", "diff: the study has not both trials [1, 9999]"),
     ],
 )
-def test_what_is_not_there_is_one_line(
-    serve: Serve, done: Path, study: SampleStudy, path: str, line: str
-) -> None:
-    said = serve(done, study.path).get(path)
+def test_what_is_not_there_is_one_line(both: tuple[Server, Path], path: str, line: str) -> None:
+    said = both[0].get(path)
     assert (said.status, said.text) == (400, f"{line}\n")
 
 
@@ -221,26 +232,24 @@ def test_every_answer_has_the_strict_headers(
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8517", "127.0.0.1.evil.example"])
-def test_another_name_of_this_machine_is_refused(serve: Serve, done: Path, host: str) -> None:
+def test_another_name_of_this_machine_is_refused(both: tuple[Server, Path], host: str) -> None:
     """A page that makes its own name resolve to the loopback reads nothing."""
-    said = serve(done).get("/study/0", host=host)
+    said = both[0].get("/study/0", host=host)
     assert (said.status, said.text) == (403, f"this page is not at {host}\n")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "[::1]:8517", "[::1]"])
-def test_the_names_of_the_loopback_are_let_in(serve: Serve, done: Path, host: str) -> None:
-    assert serve(done).get("/page.css", host=host).status == 200
+def test_the_names_of_the_loopback_are_let_in(both: tuple[Server, Path], host: str) -> None:
+    assert both[0].get("/page.css", host=host).status == 200
 
 
 @pytest.mark.parametrize("origin", ["", "null", "http://evil.example", "https://{host}"])
-def test_another_page_asks_nothing_of_a_tuner(
-    serve: Serve, study: SampleStudy, origin: str
-) -> None:
-    server = serve(study.path)
+def test_another_page_asks_nothing_of_a_tuner(both: tuple[Server, Path], origin: str) -> None:
+    server, folder = both
     headers = {"origin": origin.format(host=server.host)} if origin else {}
-    said = server.ask("POST", "/study/0/requests", '{"do": "stop"}', **headers)
+    said = server.ask("POST", "/study/1/requests", '{"do": "stop"}', **headers)
     assert (said.status, said.text) == (403, "a request from another page\n")
-    assert not (study.path / REQUESTS_FILE).exists()
+    assert not (folder / REQUESTS_FILE).exists()
 
 
 def test_beyond_this_machine_a_token_is_wanted_once(serve: Serve, study: SampleStudy) -> None:
@@ -322,13 +331,14 @@ def test_what_is_asked_reaches_the_tuner(serve: Serve, study: SampleStudy) -> No
     ],
 )
 def test_what_cannot_be_asked_is_one_line_and_changes_nothing(
-    serve: Serve, study: SampleStudy, wanted: Any, line: str
+    both: tuple[Server, Path], wanted: Any, line: str
 ) -> None:
-    said = serve(study.path).post("0", wanted)
+    server, folder = both
+    said = server.post("1", wanted)
     assert said.status == 400
     assert said.text.startswith(line)
     assert said.text.count("\n") == 1
-    assert not (study.path / REQUESTS_FILE).exists()
+    assert not (folder / REQUESTS_FILE).exists()
 
 
 def test_nobody_is_told_that_a_tuner_which_is_gone_does_it(serve: Serve, done: Path) -> None:
