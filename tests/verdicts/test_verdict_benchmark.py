@@ -8,11 +8,26 @@ from pathlib import Path
 import pytest
 import simulated
 from simulations import detectors, document
+from simulations.simulate import Simulated, simulate
+
+ASKED = ("--studies", "100", "--seed", "3")
+
+
+@pytest.fixture(scope="module")
+def rates() -> Simulated:
+    """What is asked for below, simulated once for all."""
+    return simulate(100, 3)
+
+
+@pytest.fixture(autouse=True)
+def _simulated_once(monkeypatch: pytest.MonkeyPatch, rates: Simulated) -> None:
+    known = {(100, 3): rates}
+    monkeypatch.setattr(simulated, "simulate", lambda *asked: known[asked])
 
 
 def test_the_document_and_status(tmp_path: Path) -> None:
     output = tmp_path / "rates.json"
-    assert simulated.main(["--studies", "100", "--seed", "3", "--output", str(output)]) == 0
+    assert simulated.main([*ASKED, "--output", str(output)]) == 0
     told = json.loads(output.read_text())
     assert (told["studies"], told["seed"], told["ok"]) == (100, 3, True)
     names = [scenario["name"] for scenario in told["scenarios"]]
@@ -26,10 +41,10 @@ def test_the_table_and_a_broken_promise(
     # A promise that cannot be kept: no false alarm is in fewer than none of the series.
     monkeypatch.setattr(detectors, "FALSE_ALARMS_MOST", 1e-9)
     monkeypatch.setattr(document, "FALSE_ALARMS_MOST", 1e-9)
-    assert simulated.main(["--studies", "100"]) == 1
+    assert simulated.main(ASKED) == 1
     said = capsys.readouterr()
     lines = said.out.splitlines()
-    assert lines[0].startswith("100 simulated studies each, seed 1")
+    assert lines[0].startswith("100 simulated studies each, seed 3")
     assert any(line.startswith("speed wanders by 5 % a run") for line in lines)
     assert any(line.startswith("NOT AS STATED: still-") for line in lines)
     assert "every rate is as stated" not in said.out
