@@ -270,18 +270,19 @@ OUTPUTS = [
 ]
 
 
-@pytest.fixture
-def tuned_home(lsmtune: Callable[..., Any], study: Path) -> Path:
-    assert lsmtune("tune", str(study)).status == 0
+def home_of(lsmtune: Callable[..., Any], study: Path, command: str) -> Path:
+    """The folder of `study`, which is tuned where a report is to be made of it."""
+    assert command != "report" or lsmtune("tune", str(study)).status == 0
     return study.parent
 
 
 @pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda arguments: arguments[0])
 def test_a_device_stays_a_device_a_link_a_link_and_a_dash_is_stdout(
-    lsmtune: Callable[..., Any], tuned_home: Path, arguments: tuple[str, ...]
+    lsmtune: Callable[..., Any], study: Path, arguments: tuple[str, ...]
 ) -> None:
     """A report to /dev/null replaced that by a file of 4.9 MB, and `-` became the name of one."""
-    pipe = tuned_home / "pipe"
+    home = home_of(lsmtune, study, arguments[0])
+    pipe = home / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
     said = lsmtune(*arguments, str(pipe))
@@ -290,7 +291,7 @@ def test_a_device_stays_a_device_a_link_a_link_and_a_dash_is_stdout(
     os.close(reader)
     assert through
     assert pipe.is_fifo()
-    target, link = tuned_home / "target", tuned_home / "link"
+    target, link = home / "target", home / "link"
     link.symlink_to(target)
     assert lsmtune(*arguments, str(link)).status == 0
     assert link.is_symlink()
@@ -299,14 +300,15 @@ def test_a_device_stays_a_device_a_link_a_link_and_a_dash_is_stdout(
     to_stdout = lsmtune(*arguments, "-")
     assert to_stdout.status == 0
     assert to_stdout.out.encode().splitlines()[-1] == through.splitlines()[-1]
-    assert not (tuned_home / "-").exists()
+    assert not (home / "-").exists()
 
 
 def test_a_text_of_any_length_that_standard_output_does_not_take_blames_that(
-    tuned_home: Path,
+    lsmtune: Callable[..., Any], study: Path
 ) -> None:
     """Of a page it was said that the disk of `the operating system` is full."""
-    process = start(["report", "study.yaml", "--output", "-"], tuned_home, "> /dev/full")
+    home = home_of(lsmtune, study, "report")
+    process = start(["report", "study.yaml", "--output", "-"], home, "> /dev/full")
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert err.splitlines()[-1] == "lsmtune: standard output: No space left on device"
@@ -314,12 +316,13 @@ def test_a_text_of_any_length_that_standard_output_does_not_take_blames_that(
 
 @pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda arguments: arguments[0])
 def test_no_folder_is_made_for_a_result(
-    lsmtune: Callable[..., Any], tuned_home: Path, arguments: tuple[str, ...]
+    lsmtune: Callable[..., Any], study: Path, arguments: tuple[str, ...]
 ) -> None:
-    said = lsmtune(*arguments, str(tuned_home / "none" / "file"))
+    home = home_of(lsmtune, study, arguments[0])
+    said = lsmtune(*arguments, str(home / "none" / "file"))
     assert said.status == 2
-    assert f"no such folder: {tuned_home / 'none'}" in said.err
-    assert not (tuned_home / "none").exists()
+    assert f"no such folder: {home / 'none'}" in said.err
+    assert not (home / "none").exists()
 
 
 def test_a_link_to_itself_is_no_place_to_write(tmp_path: Path) -> None:

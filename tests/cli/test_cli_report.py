@@ -13,20 +13,15 @@ from rich.console import Console
 from lsmtune.cli import live
 
 
-@pytest.fixture
-def searched(lsmtune: Any, study: Path, fake_driver: Path) -> Path:
-    """A study with twenty trials of the driver without an engine."""
-    assert fake_driver.is_file()
+@pytest.mark.usefixtures("fake_driver")
+def test_importance_by_name_and_none(lsmtune: Any, study: Path) -> None:
     said = lsmtune("tune", str(study), "--trials", "20")
     assert said.status == 0, said.err
-    return study
 
-
-def test_importance_by_name_and_none(lsmtune: Any, searched: Path) -> None:
     def importances(*arguments: str) -> Any:
-        said = lsmtune("report", str(searched), "--format", "json", *arguments)
+        said = lsmtune("report", str(study), "--format", "json", *arguments)
         assert said.status == 0, said.err
-        path = searched.with_name("study.lsmtune") / "result" / "report.json"
+        path = study.with_name("study.lsmtune") / "result" / "report.json"
         return json.loads(path.read_text())["importances"]
 
     assert [table["method"] for table in importances()] == ["ped-anova"]
@@ -34,10 +29,12 @@ def test_importance_by_name_and_none(lsmtune: Any, searched: Path) -> None:
     assert importances("--importance", "none") == []
 
 
-def test_a_file_is_replaced_only_when_asked(lsmtune: Any, searched: Path) -> None:
-    mine = searched.with_name("mine.html")
+@pytest.mark.usefixtures("fake_driver")
+def test_a_file_is_replaced_only_when_asked(lsmtune: Any, study: Path) -> None:
+    assert lsmtune("tune", str(study), "--trials", "1").status == 0
+    mine = study.with_name("mine.html")
     mine.write_text("mine")
-    arguments = ("report", str(searched), "--importance", "none", "--output", str(mine))
+    arguments = ("report", str(study), "--importance", "none", "--output", str(mine))
     assert "mine.html: exists already; allowed: another --output" in lsmtune(*arguments).refusal
     assert mine.read_text() == "mine"
     assert lsmtune(*arguments, "--force").status == 0
