@@ -123,6 +123,29 @@ def test_the_command_says_it_in_json(sample: SampleStudy, tmp_path: Path) -> Non
     assert output.is_file()
 
 
+def test_importance_by_name_and_none(sample: SampleStudy, tmp_path: Path) -> None:
+    output = tmp_path / "report.json"
+
+    def methods(*arguments: str) -> list[str]:
+        report(sample.file, "--format", "json", "--output", output, "--force", *arguments)
+        return [table["method"] for table in json.loads(output.read_text())["importances"]]
+
+    assert methods() == ["ped-anova"]
+    assert methods("--importance", "fanova") == ["fanova"]
+    assert methods("--importance", "none") == []
+
+
+def test_a_file_is_replaced_only_when_asked(sample: SampleStudy, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.html"
+    mine.write_text("mine")
+    arguments = (sample.file, "--importance", "none", "--output", mine)
+    with pytest.raises(InputError, match=r"mine\.html: exists already; allowed: another --output"):
+        report(*arguments)
+    assert mine.read_text() == "mine"
+    report(*arguments, "--force")
+    assert "<html" in mine.read_text()
+
+
 def test_the_folder_may_be_elsewhere(sample: SampleStudy, tmp_path: Path) -> None:
     copy = tmp_path / "study.yaml"
     copy.write_text(sample.file.read_text())
@@ -150,6 +173,7 @@ def test_wrong_input_is_one_clear_line(sample: SampleStudy, tmp_path: Path) -> N
         ([tmp_path / "plain"], "plain"),
         ([tmp_path / "new.yaml"], "run `lsmtune tune"),
         ([sample.file, "--format", "htm"], "did you mean html?"),
+        ([sample.file, "--importance", "anova"], "found 'anova'; allowed: ped-anova, fanova, none"),
         ([sample.file, "--dir", tmp_path / "nowhere"], "no such study folder"),
         ([sample.file, "--output", tmp_path], "is a directory"),
         ([sample.file, "--output", tmp_path / "report.md"], "allowed: --format md, or a name"),
