@@ -90,7 +90,7 @@ def test_a_preset_is_unsafe_exactly_where_its_notes_say_so() -> None:
         unsafe = [
             name
             for name, value in known.options.items()
-            if unsafe_reason(known.engine, name, [value], Durability.WAL)
+            if unsafe_reason(known.engine, name, value, Durability.WAL)
         ]
         assert bool(unsafe) == any(note.startswith("UNSAFE") for note in known.notes), known.name
 

@@ -87,10 +87,10 @@ def test_no_ready_space_holds_what_is_unsafe(name: str) -> None:
 
 
 def test_the_durability_class_decides() -> None:
-    assert unsafe_reason("rocksdb", "manual_wal_flush", [True], Durability.NONE) == ""
-    assert unsafe_reason("rocksdb", "manual_wal_flush", [True], Durability.WAL)
-    assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", [True], Durability.WAL) == ""
-    assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", [True], Durability.NONE)
+    assert unsafe_reason("rocksdb", "manual_wal_flush", True, Durability.NONE) == ""
+    assert unsafe_reason("rocksdb", "manual_wal_flush", True, Durability.WAL)
+    assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", True, Durability.WAL) == ""
+    assert unsafe_reason("rocksdb", "avoid_flush_during_shutdown", True, Durability.NONE)
 
 
 @pytest.mark.parametrize("option", ["manual_wal_flush", "avoid_flush_during_shutdown"])
@@ -108,7 +108,7 @@ def test_of_several_workloads_each_durability_class_is_looked_at(option: str) ->
 
 
 def test_an_option_of_another_engine_is_no_concern() -> None:
-    assert unsafe_reason("leveldb", "paranoid_checks", [False], Durability.WAL) == ""
+    assert unsafe_reason("leveldb", "paranoid_checks", False, Durability.WAL) == ""
     assert study("leveldb", rest="options: {paranoid_checks: false}").unsafe_options == {}
 
 

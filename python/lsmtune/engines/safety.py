@@ -9,8 +9,7 @@ here as they are to the engine.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lsmtune.engines.catalogue import option_catalogue
@@ -30,7 +29,7 @@ _LOGGED = (Durability.SYNC, Durability.WAL)
 
 @dataclass(frozen=True)
 class UnsafeOption:
-    """`option` of `engine` is unsafe with some values, in the durability classes `under`.
+    """`option` of RocksDB is unsafe with some values, in the durability classes `under`.
 
     These are `values`, whatever their case, every number below 0, which means no limit as -1 does,
     and every one that is `at_least` so large.
@@ -41,20 +40,20 @@ class UnsafeOption:
     reason: str
     under: Collection[Durability] = tuple(Durability)
     at_least: float = math.inf
-    engine: str = "rocksdb"
 
-    def unsafe_values(self, values: Iterable[OptionValue]) -> list[OptionValue]:
-        """Those of `values` that are unsafe."""
-        unsafe, known = [], [value.lower() for value in self.values]
-        for value in values:
-            text, number = option_text(value).strip().lower(), 0.0
-            if (whole := whole_size(text)) is not None:
-                text = str(whole)  # an engine's own `1k` is 1024
-            with suppress(ValueError):
-                number = float(text)
-            if text in known or number < 0 or number >= self.at_least:
-                unsafe.append(value)
-        return unsafe
+    def is_unsafe(self, value: OptionValue) -> bool:
+        """Whether `value` is one of the unsafe ones."""
+        text = option_text(value).strip().lower()
+        whole = whole_size(text)
+        if whole is not None:
+            text = str(whole)  # an engine's own `1k` is 1024
+        if text in [each.lower() for each in self.values]:
+            return True
+        try:
+            number = float(text)
+        except ValueError:
+            return False
+        return number < 0 or number >= self.at_least
 
 
 # Files in level 0 that no sane deployment has: every get looks into each of them, and each of them
@@ -115,14 +114,17 @@ UNSAFE_OPTIONS = (
 DURABILITY_OPTIONS = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
 
 
-def unsafe_reason(
-    engine: str, option: str, values: Iterable[OptionValue], durability: Durability
-) -> str:
-    """Why `option` of `engine` is unsafe with some of `values`; empty where it is not."""
-    for unsafe in UNSAFE_OPTIONS:
-        if (unsafe.engine, unsafe.option) == (engine, option) and durability in unsafe.under:
-            return unsafe.reason if unsafe.unsafe_values(values) else ""
-    return ""
+def unsafe_options(engine: str) -> Mapping[str, UnsafeOption]:
+    """The unsafe options of `engine` by name: none is known of another engine than RocksDB."""
+    return {each.option: each for each in UNSAFE_OPTIONS} if engine == "rocksdb" else {}
+
+
+def unsafe_reason(engine: str, option: str, value: OptionValue, durability: Durability) -> str:
+    """Why `option` of `engine` is unsafe with `value`; empty where it is not."""
+    unsafe = unsafe_options(engine).get(option)
+    if unsafe is None or durability not in unsafe.under or not unsafe.is_unsafe(value):
+        return ""
+    return unsafe.reason
 
 
 def unsafe_uses(
@@ -132,7 +134,7 @@ def unsafe_uses(
     return tuple(
         (name, value, reason)
         for name, value in flattened(options)
-        if (reason := unsafe_reason(engine, name, [value], durability))
+        if (reason := unsafe_reason(engine, name, value, durability))
     )
 
 
@@ -143,7 +145,7 @@ def check_allowance(
 
     Raises `InputError`, naming `source` and `field`, otherwise; `unused` says why it has no effect.
     """
-    known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == engine]
+    known = unsafe_options(engine)
     if name not in known:
         allowed = "" if known else f"nothing, as {engine} has no such option"
         raise InputError(source, field, found=name, allowed=allowed, known=known)

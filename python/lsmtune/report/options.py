@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lsmtune.engines.catalogue import OptionInfo
 from lsmtune.engines.ready import Preset, ReadySpace
-from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
+from lsmtune.engines.safety import UnsafeOption, unsafe_options
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
 from lsmtune.report.document import Block, Facts, Paragraph, Table, words
@@ -94,7 +94,8 @@ def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]
     versions = f"up to {until}" if until else "all that the catalogue covers"
     if since:
         versions = f"{since} to {until}" if until else f"since {since}"
-    unsafe = [each for each in UNSAFE_OPTIONS if (each.engine, each.option) == (engine, info.name)]
+    unsafe = unsafe_options(engine).get(info.name)
+    unsafe_facts = [] if unsafe is None else [("unsafe", _unsafe_text(unsafe, info))]
     facts = [
         ("default", default),
         *[(f"  up to {last}", value_text(old, info.unit)) for last, old in info.older_defaults],
@@ -107,7 +108,7 @@ def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]
         ("while open", _changed(info)),
         ("scales with", info.scales_with or NOTHING),
         ("risk", ", ".join(info.risk) or NOTHING),
-        *[("unsafe", _unsafe_text(each, info)) for each in unsafe],
+        *unsafe_facts,
         ("versions", versions),
         ("source", info.source),
         *[(label, ", ".join(names)) for label, names in used.items() if names],
@@ -177,7 +178,7 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> list[Block]:
 
 def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     """Which values a study has to allow, and why."""
-    known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
+    known = [value_text(value, "") for value in info.choices if unsafe.is_unsafe(value)]
     more = [f"{value_text(unsafe.at_least, '')} and more"] if math.isfinite(unsafe.at_least) else []
     values = " or ".join([*(known or sorted(unsafe.values)), *more])
     classes = " or ".join(sorted(durability.value for durability in unsafe.under))

@@ -284,7 +284,7 @@ def _unsafe_options(
     used: dict[str, str] = {}
     for field, name, value in values_used(stated, space.parameters):
         for durability in sorted(classes, key=list(Durability).index):
-            reason = unsafe_reason(engine, name, [value], durability)
+            reason = unsafe_reason(engine, name, value, durability)
             if not reason:
                 continue
             if name not in study.allow_unsafe:

@@ -308,7 +308,7 @@ class _Draft:
         stated = {str(n): each for n, each in enumerate(named) if isinstance(each, Mapping)}
         allowed: dict[str, str] = {}
         for _, name, value in values_used(stated, _parameters(self.raw)):
-            if reason := unsafe_reason(engine, name, [value], durability):
+            if reason := unsafe_reason(engine, name, value, durability):
                 allowed.setdefault(name, reason)
         for name, reason in allowed.items():
             text = f"allow_unsafe: {name} is allowed, as the file has it: {reason}"
