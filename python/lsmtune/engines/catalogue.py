@@ -1,4 +1,4 @@
-"""The catalogues of engine options, data files beside this module, and how such files are read.
+"""The catalogues of engine options, files of the folder `options`, and how such files are read.
 
 A catalogue maps an option's name to its attributes, in the order in which they are listed to
 people. Sizes may be written with units (`64KiB`). `parse_catalogue` checks everything that later
@@ -45,7 +45,7 @@ Record = TypeVar("Record")
 
 
 def read_data(file_name: str) -> str:
-    """The text of a data file beside this module."""
+    """The text of a data file of the folder `options`."""
     data = resources.files("lsmtune.engines") / "options" / file_name
     return data.read_text(encoding="utf-8")
 
