@@ -115,21 +115,23 @@ Version = Annotated[str, BeforeValidator(_version)]
 class OptionInfo:
     """One option of an engine.
 
-    `default` is the engine's own in the newest version that the catalogue knows, None when the
-    engine has none that can be said as a value; `older_defaults` holds, oldest first, the last
-    version with another default and that default. `low` to `high` (in `unit`) is the range worth
-    searching, not all that the engine takes; numbers only. `specials` are values outside it that
-    mean something of their own, with that meaning. `choices` are the values worth searching of
-    an enumeration or a text, `choices_since` the first version of those that came later than the
-    option. `condition`: the option does something only while each named option has one of the
-    values. `constraint`: expressions over option names that must hold, or the engine refuses
-    the options or changes them; `older_constraint` holds, oldest first, the last version with
-    other ones and those. `effect` is `layout` where the files of a loaded and settled database
-    depend on the option, else `runtime`. `least` is the smallest value that the engine does not
-    raise, for an option that scales with the data. `mutable`: an open database can change it, in
-    every version; `mutable_since` in its place: from that version on. `since` and `until` are the
-    first and last version with the option, empty when it is older than the oldest version covered,
-    or still there.
+    Args:
+        default: The engine's in the newest version covered; None for one that is no value.
+        low, high: The range worth searching, in `unit`, of a number; the engine takes more.
+        choices: The values worth searching of an enumeration or a text.
+        specials: Values outside the range that mean something of their own, with that meaning.
+        condition: The option does something only while each named option has one of the values.
+        constraint: Expressions over option names that must hold, or the engine refuses the options
+            or changes them.
+        effect: `layout` where the files of a loaded and settled database depend on the option.
+        mutable: An open database can change it, in every version.
+        mutable_since: In place of `mutable`: it can from this version on.
+        least: Of an option that scales with the data: the smallest value that is not raised.
+        since, until: The first and the last version with the option; empty where it is older than
+            all versions covered, or still there.
+        older_defaults: The last version with another default, and that default; oldest first.
+        choices_since: The first version with a choice that came later than the option.
+        older_constraint: The last version with other constraints, and those; oldest first.
     """
 
     __pydantic_config__ = STRICT
