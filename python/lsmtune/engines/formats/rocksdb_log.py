@@ -24,7 +24,7 @@ from lsmtune.engines.formats.rocksdb_options import (
     check_engine,
     options_of,
 )
-from lsmtune.engines.formats.spelling import CHECKSUM, known_options, numbered
+from lsmtune.engines.formats.spelling import CHECKSUM, known_options
 from lsmtune.engines.option_names import BLOCK_CACHE, FILTER_POLICY, TABLE_OPTION
 from lsmtune.errors import InputError
 
@@ -74,7 +74,7 @@ _COMPRESSION = {
 
 
 def _by_number(*words: str) -> dict[str, str]:
-    return {number: word for word, number in numbered(*words).items()}
+    return {str(number): word for number, word in enumerate(words)}
 
 
 _WORDS = {

@@ -36,7 +36,7 @@ COMPRESSION_IN_YCSB = {**COMPRESSION_IN_DB_BENCH, "kNoCompression": "no"}
 
 
 def numbered(*words: str) -> dict[str, str]:
-    """An enumeration's words by their numbers, from 0."""
+    """Each word of an enumeration with its number, from 0, as text."""
     return {word: str(number) for number, word in enumerate(words)}
 
 
