@@ -23,7 +23,7 @@ from lsmtune.engines.formats.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.formats.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
+from lsmtune.engines.formats.space_builder import Number, Numbers, Place, SpaceBuilder, is_number
 from lsmtune.errors import nearest_name
 from lsmtune.model.config import OptionValue
 
@@ -94,7 +94,7 @@ def read(request: ImportRequest) -> ImportedStudy:
 
 
 def _check_fields(
-    builder: SpaceBuilder, path: Path, fields: Mapping[str, Any], known: tuple[str, ...]
+    builder: SpaceBuilder, path: Place, fields: Mapping[str, Any], known: tuple[str, ...]
 ) -> None:
     for name in fields:
         if name not in known:
@@ -104,7 +104,7 @@ def _check_fields(
 
 
 def _parameter(
-    builder: SpaceBuilder, path: Path, name: str, spec: object
+    builder: SpaceBuilder, path: Place, name: str, spec: object
 ) -> dict[str, OptionValue]:
     """Adds one parameter; its default by the name that it has here."""
     error = builder.document.error
@@ -140,13 +140,13 @@ def _parameter(
     return {} if default is None else {option.name: default}
 
 
-def _check_weights(builder: SpaceBuilder, path: Path, weights: object, count: int) -> None:
+def _check_weights(builder: SpaceBuilder, path: Place, weights: object, count: int) -> None:
     listed = weights if isinstance(weights, list) else []
     if len(listed) != count or not all(is_number(w) and w >= 0 for w in listed):
         raise builder.document.error(path, found=weights, allowed=f"{count} numbers from 0")
 
 
-def _numbers(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any]) -> Numbers:
+def _numbers(builder: SpaceBuilder, path: Place, spec: Mapping[str, Any]) -> Numbers:
     bounds, integer = spec["range"], spec["type"] == "int"
     kind = int if integer else int | float
     if (
@@ -171,7 +171,7 @@ def _numbers(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any]) -> Numb
 
 
 def _specials(
-    builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], integer: bool
+    builder: SpaceBuilder, path: Place, spec: Mapping[str, Any], integer: bool
 ) -> tuple[tuple[Number, float], ...]:
     values = spec.get("special", [])
     shares = _shares(builder, path, spec, len(values))
@@ -191,7 +191,7 @@ def _specials(
     return tuple(specials.items())
 
 
-def _shares(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], count: int) -> list[float]:
+def _shares(builder: SpaceBuilder, path: Place, spec: Mapping[str, Any], count: int) -> list[float]:
     """The probability of each special value."""
     weights, of_range = spec.get("special_weights"), spec.get("range_weight")
     without_weights = [SPECIAL_SHARE / count] * count if count else []
@@ -211,7 +211,7 @@ def _shares(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], count: i
 
 
 def _prior(
-    builder: SpaceBuilder, path: Path, given: object, low: Number, log: bool
+    builder: SpaceBuilder, path: Place, given: object, low: Number, log: bool
 ) -> dict[str, Any] | None:
     if given is None:
         return None

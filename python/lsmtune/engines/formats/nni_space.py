@@ -27,7 +27,7 @@ from lsmtune.engines.formats.base import (
 from lsmtune.engines.formats.space_builder import (
     Number,
     Numbers,
-    Path,
+    Place,
     SpaceBuilder,
     When,
     is_number,
@@ -71,7 +71,7 @@ def read(request: ImportRequest) -> ImportedStudy:
 def add_space(
     builder: SpaceBuilder,
     space: Mapping[str, Any],
-    path: Path,
+    path: Place,
     prefix: str = "",
     when: When = None,
 ) -> None:
@@ -113,7 +113,7 @@ def _json(value: object) -> str:
 
 
 def _add_nested(
-    builder: SpaceBuilder, path: Path, option: KnownOption, values: list[Any], when: When
+    builder: SpaceBuilder, path: Place, option: KnownOption, values: list[Any], when: When
 ) -> None:
     """A choice of branches, each with a space of its own."""
     names = []
@@ -136,7 +136,7 @@ def _add_nested(
             add_space(builder, branch, (*path, "_value", index), prefix, inner)
 
 
-def _numbers(builder: SpaceBuilder, path: Path, kind: str, values: list[Any]) -> Numbers:
+def _numbers(builder: SpaceBuilder, path: Place, kind: str, values: list[Any]) -> Numbers:
     """The range or distribution that a kind of numbers and its `_value` mean."""
     words, log, place = _WORDS[kind], "log" in kind, (*path, "_value")
     error = builder.document.error
@@ -167,7 +167,7 @@ def _numbers(builder: SpaceBuilder, path: Path, kind: str, values: list[Any]) ->
     return Numbers(first, second, integer=False, log=log)
 
 
-def _rounded(builder: SpaceBuilder, path: Path, values: list[Number], log: bool) -> Numbers:
+def _rounded(builder: SpaceBuilder, path: Place, values: list[Number], log: bool) -> Numbers:
     """The multiples of q within the bounds, and the bounds where clipping makes values of them."""
     low, high, q = (Fraction(str(value)) for value in values)
     integer = all(isinstance(value, int) for value in values)
@@ -205,7 +205,7 @@ def _rounded(builder: SpaceBuilder, path: Path, values: list[Number], log: bool)
     )
 
 
-def _distribution(builder: SpaceBuilder, path: Path, values: list[Number], log: bool) -> Numbers:
+def _distribution(builder: SpaceBuilder, path: Place, values: list[Number], log: bool) -> Numbers:
     """A distribution without bounds, cut off far out; on the multiples of a step, if any."""
     mean, sd, *step = values
     low, high = mean - TRUNCATED_SD * sd, mean + TRUNCATED_SD * sd

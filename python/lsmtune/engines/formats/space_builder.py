@@ -25,7 +25,7 @@ from lsmtune.model.files import Document, field_name
 from lsmtune.space.parameter import is_option_name, same_value
 
 Number = int | float
-Path = tuple[str | int, ...]
+Place = tuple[str | int, ...]  # of a field in the document that is imported
 When = Mapping[str, Any] | None  # the values of parents with which a parameter is active
 
 
@@ -94,11 +94,11 @@ class SpaceBuilder:
             raise self.document.error((), why=f"has no parameter to search{first}")
         return {"space": self.space} | ({"options": self.options} if self.options else {})
 
-    def note(self, path: Path, text: str) -> None:
+    def note(self, path: Place, text: str) -> None:
         """Say `text` of the field at `path`."""
         self.notes.add(self.document.line(*path), field_name(*path), text)
 
-    def find(self, path: Path, name: str, derived: str | None = None) -> KnownOption | None:
+    def find(self, path: Place, name: str, derived: str | None = None) -> KnownOption | None:
         """The option that `name` means, said where it is not its own name; None when left out.
 
         `derived` is the name to take for a program's own parameter, in place of `name`.
@@ -119,7 +119,7 @@ class SpaceBuilder:
             return option
         return None
 
-    def _own(self, path: Path, name: str) -> KnownOption | None:
+    def _own(self, path: Place, name: str) -> KnownOption | None:
         plain = name
         if not is_option_name(plain):
             plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
@@ -132,7 +132,7 @@ class SpaceBuilder:
             raise self.document.error(path, found=plain, why="a second parameter of this name")
         return KnownOption(plain)
 
-    def also_active(self, path: Path, name: str, spec: object, when: Mapping[str, Any]) -> bool:
+    def also_active(self, path: Place, name: str, spec: object, when: Mapping[str, Any]) -> bool:
         """Whether an option of another branch is this one too; it is then active in both.
 
         Only an engine's options: a program's own parameters have a name for each branch.
@@ -153,11 +153,7 @@ class SpaceBuilder:
         return True
 
     def add_numbers(
-        self,
-        path: Path,
-        option: KnownOption,
-        numbers: Numbers,
-        when: When = None,
+        self, path: Place, option: KnownOption, numbers: Numbers, when: When = None
     ) -> None:
         """The parameter `option` with a range of numbers, or a constant where it is one."""
         if option.type == "bool" and (numbers.low, numbers.high) != (0, 1):
@@ -189,7 +185,7 @@ class SpaceBuilder:
             in_bytes = option.info is not None and option.info.unit == "bytes"
             self.space[option.name] = numbers.fields(in_bytes=in_bytes) | _when(when)
 
-    def _whole(self, path: Path, numbers: Numbers) -> Numbers:
+    def _whole(self, path: Place, numbers: Numbers) -> Numbers:
         """`numbers` as integers: what the engine would make of the fractions."""
         step = numbers.step
         if step is not None and (step != int(step) or numbers.low != int(numbers.low)):
@@ -207,11 +203,7 @@ class SpaceBuilder:
         )
 
     def add_choices(
-        self,
-        path: Path,
-        option: KnownOption,
-        values: Sequence[object],
-        when: When = None,
+        self, path: Place, option: KnownOption, values: Sequence[object], when: When = None
     ) -> None:
         """The parameter `option` with a list of values, or a constant where only one is left."""
         choices: list[OptionValue] = []
@@ -231,7 +223,7 @@ class SpaceBuilder:
         else:
             self.space[name] = {"type": "categorical", "choices": choices} | _when(when)
 
-    def choice(self, path: Path, option: KnownOption, value: object) -> OptionValue | None:
+    def choice(self, path: Place, option: KnownOption, value: object) -> OptionValue | None:
         """`value` as the option takes it, None (said) where it cannot be one."""
         if not isinstance(value, str | int | float | bool):
             self.note(path, f"the value {_shown(value)} is left out: not text, a number or a truth")
@@ -251,7 +243,7 @@ class SpaceBuilder:
             return int(value)
         return value
 
-    def add_constant(self, path: Path, name: str, value: OptionValue, when: When = None) -> None:
+    def add_constant(self, path: Place, name: str, value: OptionValue, when: When = None) -> None:
         """An option with one value: nothing to search, so it goes under `options`."""
         if when:
             self.note(path, f"left out: {name} has one value, {_shown(value)}, and a condition")
