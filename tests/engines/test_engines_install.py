@@ -104,7 +104,7 @@ def test_a_library_that_is_refused_is_not_installed_and_replaces_nothing() -> No
 
     for name in ("x-1", "x-2"):
         with pytest.raises(LsmtuneError, match="cannot be loaded"):
-            install_folder(name, "rocksdb", "test", fill, refuse, again=True)
+            install_folder(name, "rocksdb", "test", fill, refuse, rebuild=True)
     assert installed("x-1") == before
     left = sorted(p.name for p in engines_folder().iterdir())
     assert left == [".x-1.lock", ".x-2.lock", "x-1"]

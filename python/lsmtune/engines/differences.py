@@ -37,13 +37,13 @@ def differences(
     Values are those that `engine` reads: to RocksDB, `16M` is 16777216. `defaults` has what is
     known of the engine's; options that no catalogue knows are compared by what is set alone.
     """
-    found = []
+    differing = []
     for name in sorted({*here, *there}):
         one, other = (options.get(name, defaults.get(name)) for options in (here, there))
         if one is None or other is None or not same_to(engine, one, other):
             unit = option_unit(engine, name)
-            found.append(Difference(name, one, name in here, other, name in there, unit))
-    return tuple(found)
+            differing.append(Difference(name, one, name in here, other, name in there, unit))
+    return tuple(differing)
 
 
 def option_unit(engine: str, name: str) -> str:

@@ -299,9 +299,9 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
     path = path.expanduser().absolute()
     source = "engines add"
 
-    def check_engine(found: str) -> None:
-        if engine not in (None, found):
-            raise InputError(source, "--engine", found=engine, why=f"{path} is {found}")
+    def check_engine(actual: str) -> None:
+        if engine not in (None, actual):
+            raise InputError(source, "--engine", found=engine, why=f"{path} is {actual}")
 
     if not path.exists():
         raise InputError(source, "PATH", found=str(path), why="no such file or folder")
@@ -320,7 +320,7 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
             with open_log(logs_folder(), f"build-{folder}") as log:
                 return build_tree(path, tree_engine, work, log, progress)
 
-        return install_folder(folder, tree_engine, f"sources: {path}", fill, accept, again=True)
+        return install_folder(folder, tree_engine, f"sources: {path}", fill, accept, rebuild=True)
     if path.suffix == ".jar":
         check_engine("rocksdb")
         with open_input(path, "a jar") as jar:
@@ -331,9 +331,9 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
         name = f"rocksdb-jar-{file_sha256(path)[:12]}"
         unpack = partial(extract_library, path, source=source)
         return install_folder(name, "rocksdb", f"jar: {path}", unpack, accept)
-    found = detect_engine(path, source)
-    check_engine(found)
-    return Library.unprobed(path, found, f"user: {path}")
+    library_engine = detect_engine(path, source)
+    check_engine(library_engine)
+    return Library.unprobed(path, library_engine, f"user: {path}")
 
 
 def fetch_rocksdb(version: str, work: Path, progress: Progress, machine: str | None = None) -> Path:

@@ -275,10 +275,10 @@ def _known_libraries(engine: str) -> list[Library]:
 
     registered = [x for x in Registry().present() if x.identity.name == engine]
     paths = {library.path.resolve() for library in registered}
-    found = [*packaged_libraries(engine), *distribution_libraries(engine)]
-    others = [library for library in found if library.path.resolve() not in paths]
+    present = [*packaged_libraries(engine), *distribution_libraries(engine)]
+    unregistered = [library for library in present if library.path.resolve() not in paths]
     # The sort is stable, so of two equals the one registered last comes first.
-    return sorted([*reversed(registered), *others], key=rank, reverse=True)
+    return sorted([*reversed(registered), *unregistered], key=rank, reverse=True)
 
 
 def registry_warnings(name: str | None = None) -> tuple[str, ...]:

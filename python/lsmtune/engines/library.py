@@ -281,5 +281,5 @@ def _symbol(elf: ELFFile, name: str) -> Symbol | None:
     table = elf.get_section_by_name(".dynsym")
     if not isinstance(table, SymbolTableSection):
         return None
-    found = table.get_symbol_by_name(name) or ()
-    return next((s for s in found if s["st_shndx"] != "SHN_UNDEF"), None)
+    symbols = table.get_symbol_by_name(name) or ()
+    return next((symbol for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"), None)

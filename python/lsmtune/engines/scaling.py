@@ -50,31 +50,31 @@ def scaled(
     sizes = scaling_options(engine)
     if BLOCK_CACHE in sizes:  # `{capacity=1G}` is another way to state it
         sizes[CACHE_CAPACITY] = sizes[BLOCK_CACHE]
-    found, defaults = _taken_apart(options, sizes), catalogue_defaults(engine, version)
+    flat, defaults = _taken_apart(options, sizes), catalogue_defaults(engine, version)
     for name, info in sizes.items():
-        value = found.get(name)
-        if value is None and name == info.name and _is_default(engine, info, found):
+        value = flat.get(name)
+        if value is None and name == info.name and _is_default(engine, info, flat):
             value = defaults.get(name)
         size = number_to(engine, value)
         if size is not None and (smaller := _scaled(info, size, scale)) != size:
-            found[name] = smaller
-    return found
+            flat[name] = smaller
+    return flat
 
 
 def _taken_apart(
     options: Mapping[str, OptionValue], sizes: Iterable[str]
 ) -> dict[str, OptionValue]:
     """`options` with the parts of an object by dotted name where it may have one of `sizes`."""
-    found: dict[str, OptionValue] = {}
+    flat: dict[str, OptionValue] = {}
     for name, value in options.items():
         has_size = any(size.startswith(f"{name}.") for size in sizes)
         if has_size and isinstance(value, str) and value.strip().startswith("{"):
             with suppress(ValueError):  # the engine says what is wrong with it
                 parts = {f"{name}.{part}": text for part, text in split_structure(value).items()}
-                found |= _taken_apart(parts, sizes)
+                flat |= _taken_apart(parts, sizes)
                 continue
-        found[name] = value
-    return found
+        flat[name] = value
+    return flat
 
 
 def scaling_options(engine: str) -> dict[str, OptionInfo]:

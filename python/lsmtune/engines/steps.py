@@ -127,11 +127,11 @@ def unregistered(registered: Collection[str]) -> tuple[str, ...]:
     A kill between an installation and its registration leaves such a folder.
     """
     names = [record.parent.name for record in sorted(engines_folder().glob(f"*/{_RECORD}"))]
-    found = [one for one in map(installed, names) if one and str(one.path) not in registered]
+    libraries = [one for one in map(installed, names) if one and str(one.path) not in registered]
     return tuple(
         f"{one.identity.name} library {one.path} is installed and not registered; next step: "
         f"lsmtune engines add {one.path}, or delete {one.path.parent}"
-        for one in found
+        for one in libraries
     )
 
 
@@ -143,13 +143,13 @@ def install_folder(
     accept: Accept,
     *,
     compressions: tuple[str, ...] = (),
-    again: bool = False,
+    rebuild: bool = False,
 ) -> Library:
     """The folder `name`, made by `fill` unless it is already there, whole, and promises the same.
 
     `fill` gets a work folder and returns the library's path within it; only that file is
     kept, and only if `accept` takes it. A second process that wants the same folder waits for the
-    first. With `again` a folder that is there is made anew and replaced.
+    first. With `rebuild` a folder that is there is made anew and replaced.
 
     Raises LsmtuneError when a folder of that name is not ours, and whatever `fill` and `accept`
     raise; then nothing is left behind, and what was there before is still there.
@@ -159,7 +159,7 @@ def install_folder(
     folder = root / name
     with file_lock(root / f".{name}.lock"):
         present = installed(name)
-        if present is not None and present.compressions == compressions and not again:
+        if present is not None and present.compressions == compressions and not rebuild:
             return present
         if folder.exists() and not is_owned(folder):
             why = f"has no {MARKER} file, so it was not made by lsmtune and is left alone"

@@ -196,9 +196,9 @@ def _flags(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         for key, value in zip(node.keys, node.values, strict=True):
             if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                 continue
-            found = _plain(value)
-            if found is not None:
-                plain[key.value] = found
+            literal = _plain(value)
+            if literal is not None:
+                plain[key.value] = literal
             elif key.value not in _FLAGS_WITHOUT_EFFECT:
                 computed.append(key.value)
         if isinstance(plain.get(_BENCHMARK), str):
@@ -209,10 +209,10 @@ def _flags(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
 def _plain(value: ast.expr) -> OptionValue | None:
     """The text, number or truth that a program states; None for what it computes."""
     try:
-        found = ast.literal_eval(value)  # a number below 0 is no constant
+        literal = ast.literal_eval(value)  # a number below 0 is no constant
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
-    return found if isinstance(found, str | int | float | bool) else None
+    return literal if isinstance(literal, str | int | float | bool) else None
 
 
 # --- the experiment

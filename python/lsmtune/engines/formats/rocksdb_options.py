@@ -122,8 +122,8 @@ def options_of(
         if name == _WRITTEN_TOO_WIDE and is_digits(text):
             text = str(int(text) % (1 << 32))
             if text != value.text:
-                told = f"read as {text}: RocksDB wrote the bytes behind it, too"
-                notes.add(value.line, name, told)
+                note = f"read as {text}: RocksDB wrote the bytes behind it, too"
+                notes.add(value.line, name, note)
         why = _left_out(name, text)
         if why:
             notes.add(value.line, name, f"left out: {why}")
