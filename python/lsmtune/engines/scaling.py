@@ -88,36 +88,6 @@ def scaling_options(engine: str) -> dict[str, OptionInfo]:
 _DERIVED = frozenset({"arena_block_size", "max_compaction_bytes"})
 
 
-# What is collected in memory and then in level 0 before an engine compacts: its options, and the
-# constants of LevelDB (`db/dbformat.h`: kL0_CompactionTrigger).
-_BUFFER, _MERGED = "write_buffer_size", "min_write_buffer_number_to_merge"
-_TRIGGER, _TRIGGER_USUAL = "level0_file_num_compaction_trigger", 4
-_NO_COMPACTION = "disable_auto_compactions"
-
-
-def write_cycle(
-    engine: str, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue]
-) -> tuple[int, int]:
-    """Bytes that are written until a flush, and flushes until a compaction, at least 1 each.
-
-    `defaults` are the engine's, for what `options` leave alone. Where nothing is ever compacted, as
-    a negative trigger says, too, no number of flushes is enough: `sys.maxsize`. (1, 1) for an
-    engine without a catalogue, of which nothing is known.
-    """
-    if engine not in ENGINE_KINDS:
-        return 1, 1
-
-    def number(name: str, other: int) -> int:
-        value = number_to(engine, options.get(name, defaults.get(name, other)))
-        return other if value is None else max(1, int(value))
-
-    written_bytes = number(_BUFFER, 1) * number(_MERGED, 1)
-    never = (number_to(engine, options.get(_TRIGGER, 0)) or 0) < 0
-    if never or same_value(options.get(_NO_COMPACTION, False), True):
-        return written_bytes, sys.maxsize
-    return written_bytes, number(_TRIGGER, _TRIGGER_USUAL)
-
-
 def least_of(info: OptionInfo) -> int:
     """The smallest size that an option is scaled to."""
     return PAGE_BYTES if info.least is None else math.ceil(info.least)
@@ -145,3 +115,36 @@ def _scaled(info: OptionInfo, value: int | float, scale: float) -> int | float:
     # At a scale near 1 the nearest page may lie above a value that is no whole number of them.
     pages = min(round(value * scale / PAGE_BYTES), int(value // PAGE_BYTES))
     return max(least, pages * PAGE_BYTES)
+
+
+# --- what is collected in memory and then in level 0 before an engine compacts
+#
+# The options of RocksDB, and the constants of LevelDB (`db/dbformat.h`: kL0_CompactionTrigger).
+
+_BUFFER, _MERGED = "write_buffer_size", "min_write_buffer_number_to_merge"
+_TRIGGER, _TRIGGER_USUAL = "level0_file_num_compaction_trigger", 4
+_NO_COMPACTION = "disable_auto_compactions"
+
+
+def write_cycle(
+    engine: str, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue]
+) -> tuple[int, int]:
+    """Bytes that are written until a flush, and flushes until a compaction, at least 1 each.
+
+    `defaults` are the engine's, for what `options` leave alone. Where nothing is ever compacted, as
+    a negative trigger says, too, no number of flushes is enough: `sys.maxsize`. (1, 1) for an
+    engine without a catalogue, of which nothing is known.
+    """
+    if engine not in ENGINE_KINDS:
+        return 1, 1
+
+    def number(name: str, other: int) -> int:
+        value = number_to(engine, options.get(name, defaults.get(name, other)))
+        return other if value is None else max(1, int(value))
+
+    written_bytes = number(_BUFFER, 1) * number(_MERGED, 1)
+    trigger = number_to(engine, options.get(_TRIGGER))
+    never = trigger is not None and trigger < 0
+    if never or same_value(options.get(_NO_COMPACTION, False), True):
+        return written_bytes, sys.maxsize
+    return written_bytes, number(_TRIGGER, _TRIGGER_USUAL)
