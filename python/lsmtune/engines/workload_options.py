@@ -48,9 +48,6 @@ _MERGE_OPERATOR = "merge_operator"
 # last name (utilities/merge_operators/put.cc, put_operators.h).
 _PUT = "put"
 _PUTS = (_PUT, "put_v1", "PutOperator")
-_WITH_ALL = "rocksdb"
-# LevelDB's C interface has neither merges nor column families (leveldb/c.h).
-_WITHOUT = frozenset({"leveldb"})
 
 
 def merges(workload: Workload) -> bool:
@@ -60,11 +57,11 @@ def merges(workload: Workload) -> bool:
 
 def check_workload(workload: Workload, engine_name: str, source: str, field: str = "") -> None:
     """Raises InputError, naming `source` and `field`, for what `engine_name` cannot do at all."""
-    if engine_name not in _WITHOUT:
+    if engine_name != "leveldb":  # whose C interface has neither (leveldb/c.h)
         return
     if merges(workload):
         why = f"{workload.name} merges, which {engine_name} cannot"
-        raise InputError(source, field, why=why, allowed=_WITH_ALL)
+        raise InputError(source, field, why=why, allowed="rocksdb")
     if workload.column_families > 1:
         why = f"{engine_name} has no column families"
         found = workload.column_families
@@ -78,7 +75,7 @@ def with_merge_operator(
 
     Raises InputError for another operator: it would take the operands for something else.
     """
-    if engine_name != _WITH_ALL or not merges(workload):
+    if engine_name != "rocksdb" or not merges(workload):
         return config
     given = config.options.get(_MERGE_OPERATOR, _PUT)
     if option_text(given) not in _PUTS:
