@@ -111,11 +111,11 @@ class _Loader(BoundedLoader):
         if node is None:
             return None
         values, levels = self._size(node)
-        problem = f"holds more than {_NODES_MAX} values" if values > _NODES_MAX else ""
-        problem = problem or (f"more than {_DEPTH_MAX} levels" if levels > _DEPTH_MAX else "")
-        if problem:
-            problem += " where aliases are followed"
+        if values > _NODES_MAX:
+            problem = f"holds more than {_NODES_MAX} values where aliases are followed"
             raise RefusedError(problem, node)
+        if levels > _DEPTH_MAX:
+            raise RefusedError(f"more than {_DEPTH_MAX} levels where aliases are followed", node)
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -278,11 +278,9 @@ class ExportRequest:
         Defaults are those of the engine's `version`, or of the newest one known. Raises InputError
         for an unknown option.
         """
-        engine = self.engine_name
-        here, there = (
-            {name: option_value(text) for name, text in each.values().items()}
-            for each in (self, replace(self, options=self.other))
-        )
+        engine, other = self.engine_name, replace(self, options=self.other)
+        here = {name: option_value(text) for name, text in self.values().items()}
+        there = {name: option_value(text) for name, text in other.values().items()}
         known = {name: default_of(engine, self.version, name) for name in {*here, *there}}
         defaults = {name: value for name, value in known.items() if value is not None}
         return differences(engine, here, there, defaults)
