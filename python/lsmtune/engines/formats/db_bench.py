@@ -13,7 +13,6 @@ import functools
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -58,6 +57,7 @@ from lsmtune.engines.option_names import (
 )
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.units import is_digits
 
 BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
 
@@ -78,8 +78,15 @@ _BOUNDS = {
 _AS_A_FLAG = " as a flag of db_bench"
 _COMPRESSION_NUMBERS = ("max_dict_bytes", "zstd_max_train_bytes", "parallel_threads", "level")
 
+
+def _read_bits(text: str) -> int:
+    if not is_digits(text.removeprefix("-")) or int(text) < -1:
+        raise ValueError("a whole number from -1")
+    return int(text)
+
+
 # One option that is two flags: `flags_of` adds the other one, of its kind.
-_FILTER = Spelling(BLOOM_FLAG, lambda option, text: str(filter_bits(option, text)[1]), str)
+_FILTER = Spelling(BLOOM_FLAG, lambda option, text: str(filter_bits(option, text)[1]), _read_bits)
 
 # Where the flag's name or the value's spelling differs from the option's.
 ROCKSDB_FLAGS: Mapping[str, Spelling] = {
@@ -264,18 +271,8 @@ def _as_meant(engine: str, options: Mapping[str, OptionValue]) -> dict[str, Opti
     return meant
 
 
-_BITS = number(BLOOM_FLAG)
-
-
-def _read_bits(text: str) -> int:
-    with suppress(ValueError):
-        if (bits := int(_BITS.read(text))) >= -1:
-            return bits
-    raise ValueError("a whole number from -1")
-
-
 _FILTER_FLAGS: Mapping[str, KnownOption] = {
-    BLOOM_FLAG: KnownOption(BLOOM_FLAG, spelling=replace(_BITS, read=_read_bits)),
+    BLOOM_FLAG: KnownOption(BLOOM_FLAG, spelling=_FILTER),
     RIBBON_FLAG: KnownOption(RIBBON_FLAG, spelling=boolean(RIBBON_FLAG)),
 }
 
@@ -301,7 +298,7 @@ def read(request: ImportRequest) -> ImportedConfig:
         allowed = ", ".join(ENGINE_KINDS)
         raise InputError(request.source, ENGINE_FLAG, found=engine, why=why, allowed=allowed)
     options: dict[str, OptionValue] = {}
-    known = {**flags(engine), **(_FILTER_FLAGS if engine == "rocksdb" else {})}
+    known = {**flags(engine), **_FILTER_FLAGS} if engine == "rocksdb" else flags(engine)
     truths = {name for name, each in known.items() if each.spelling and each.spelling.is_truth}
     for name, value, line in _flags(request.text, request.source, truths):
         where, place = f"{request.source}:{line}", f"--{name}"
