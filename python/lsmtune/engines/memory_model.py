@@ -206,7 +206,6 @@ _STYLES = (
 _NOTHING = ("nullptr", "null", "")
 _FILTERS = ("bloomfilter", "ribbonfilter", "rocksdb.BloomFilter", "rocksdb.RibbonFilter")
 _BITS = re.compile(r"\d+(\.\d*)?(:|$)", re.ASCII)
-_FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS"
 
 
 def rocksdb_memory(options: ModelOptions) -> dict[str, int]:
@@ -236,16 +235,13 @@ def _memtable_bytes(options: ModelOptions) -> tuple[int, int]:
     ratio = min(max(options.number("memtable_prefix_bloom_size_ratio"), 0.0), 0.25)
     if _has_prefixes(options) or options.truth("memtable_whole_key_filtering"):
         at_start += math.ceil(ratio * write_buffer)
-
-    def size(limit: int) -> int:
-        return max(limit, at_start + arena_block if at_start else 0)
-
-    one = size(write_buffer + math.ceil(0.6 * arena_block))
+    least = at_start + arena_block if at_start else 0
+    one = max(least, write_buffer + math.ceil(0.6 * arena_block))
     total = count * one
     limit = options.whole("db_write_buffer_size")
     if limit:
-        first = min(one, size(limit * 7 // 8 + arena_block))
-        later = min(one, size(limit // 2 + arena_block))
+        first = min(one, max(least, limit * 7 // 8 + arena_block))
+        later = min(one, max(least, limit // 2 + arena_block))
         one, total = first, first + (count - 1) * later
     maintained = options.whole("max_write_buffer_size_to_maintain", -1)
     if maintained < 0:
@@ -327,7 +323,8 @@ def _check_filter(options: ModelOptions) -> None:
     kind, _, rest = policy.partition(":")
     has_bits = f"{FILTER_POLICY}.bits_per_key" in options.given or _BITS.match(rest) is not None
     if kind not in _NOTHING and (kind not in _FILTERS or not has_bits):
-        raise InputError(options.source, FILTER_POLICY, found=policy, allowed=_FILTER_ALLOWED)
+        allowed = "nullptr, bloomfilter:BITS, ribbonfilter:BITS"
+        raise InputError(options.source, FILTER_POLICY, found=policy, allowed=allowed)
 
 
 # --- the model

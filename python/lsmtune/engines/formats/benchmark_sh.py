@@ -25,7 +25,6 @@ from lsmtune.units import option_value
 _MIB = 1 << 20
 _UNIVERSAL = "compaction_options_universal"
 
-
 # The variable of the environment, and how many of the option's units one of its own is. Whatever
 # is no whole number of a variable's unit becomes a flag instead.
 _VARIABLES: Mapping[str, tuple[str, int]] = {
@@ -67,7 +66,6 @@ _FIXED: Mapping[str, Mapping[str, str]] = {
     "leveled": {"num_levels": "8", "level_compaction_dynamic_level_bytes": "true", _PIN_L0: "true"},
     "universal": {"num_levels": "40", _PIN_L0: "true"},
 }
-_BEHIND = "tools/benchmark.sh TEST $BENCHMARK_FLAGS"
 
 
 def write(request: ExportRequest) -> Exported:
@@ -101,7 +99,7 @@ def write(request: ExportRequest) -> Exported:
         else:
             variables |= said
     as_flags, without = flags_of(replace(request, options=flags))
-    lines = [f"# Source this file, then: {_BEHIND}"]
+    lines = ["# Source this file, then: tools/benchmark.sh TEST $BENCHMARK_FLAGS"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     lines.append(f"BENCHMARK_FLAGS={shlex.quote(as_arguments(as_flags))}")
     return Exported("\n".join(lines) + "\n", (*left_out, *without))
