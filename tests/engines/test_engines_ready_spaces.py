@@ -10,7 +10,7 @@ import pytest
 from engine_parts import distribution_library
 from option_runs import Opener
 
-from lsmtune.engines.catalogue import entries, option_catalogue, read_data
+from lsmtune.engines.catalogue import option_catalogue, read_data, read_entries
 from lsmtune.engines.ready import ReadySpace, known_spaces, ready_space
 from lsmtune.engines.safety import unsafe_reason
 from lsmtune.errors import InputError
@@ -219,7 +219,7 @@ def test_a_wrong_name_is_one_line_with_the_nearest() -> None:
 
 def test_every_option_that_the_data_names_is_one_and_is_where_it_is_named() -> None:
     """A condition that never holds would leave it out in silence."""
-    for name, entry in entries(read_data("spaces.yaml"), "spaces.yaml").items():
+    for name, entry in read_entries(read_data("spaces.yaml"), "spaces.yaml").items():
         space = known_spaces()[name]
         assert name.startswith(f"{space.engine}-")
         assert len(space.summary) > 10

@@ -50,7 +50,7 @@ def read_data(file_name: str) -> str:
     return data.read_text(encoding="utf-8")
 
 
-def entries(text: str, source: str) -> dict[str, Any]:
+def read_entries(text: str, source: str) -> dict[str, Any]:
     """The named entries in `text` (YAML). Raises InputError, naming `source`, for anything else."""
     try:
         document = yaml.load(text, Loader=_Loader)
@@ -72,7 +72,7 @@ class _Loader(yaml.CSafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def checked(kind: type[Record], raw: object, name: str, source: str) -> Record:
+def read_entry(kind: type[Record], raw: object, name: str, source: str) -> Record:
     """The entry `name` as a `kind`. Raises InputError for the first thing that is wrong in it."""
     named = {"name": name, **raw} if isinstance(raw, dict) else raw
     try:
@@ -263,7 +263,7 @@ def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
 
     Raises InputError, naming `source` and the field, for the first thing that is wrong.
     """
-    return _checked_catalogue(entries(text, source), source)
+    return _checked_catalogue(read_entries(text, source), source)
 
 
 def _checked_catalogue(listed: Mapping[str, object], source: str) -> Mapping[str, OptionInfo]:
@@ -272,7 +272,7 @@ def _checked_catalogue(listed: Mapping[str, object], source: str) -> Mapping[str
     for name, raw in listed.items():
         if not is_option_name(name):
             raise InputError(source, name, why="not an option's name")
-        info = checked(OptionInfo, raw, name, source)
+        info = read_entry(OptionInfo, raw, name, source)
         _check_shape(info, source)
         info = replace(info, mutable=info.mutable or bool(info.mutable_since))
         catalogue[name] = replace(info, choices=(False, True)) if info.type == "bool" else info

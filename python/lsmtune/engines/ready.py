@@ -19,10 +19,10 @@ from lsmtune.engines.catalogue import (
     Number,
     OptionInfo,
     Value,
-    checked,
-    entries,
     option_catalogue,
     read_data,
+    read_entries,
+    read_entry,
 )
 from lsmtune.engines.library import PLUGIN_ENGINES
 from lsmtune.errors import InputError, by_name
@@ -30,7 +30,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
 from lsmtune.space.parameter import Parameter, same_value
 
-_FILE = "presets.yaml"
+_PRESETS_FILE = "presets.yaml"
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class Preset:
 @functools.cache
 def known_presets() -> Mapping[str, Preset]:
     """Every preset by name, in the order of the data file."""
-    stated = entries(read_data(_FILE), _FILE)
-    presets = {name: checked(Preset, raw, name, _FILE) for name, raw in stated.items()}
-    return MappingProxyType(presets)
+    stated = read_entries(read_data(_PRESETS_FILE), _PRESETS_FILE)
+    return MappingProxyType(
+        {name: read_entry(Preset, raw, name, _PRESETS_FILE) for name, raw in stated.items()}
+    )
 
 
 # --- Ready spaces.
@@ -142,8 +143,8 @@ def _infos(entry: _SpacesEntry) -> list[OptionInfo]:
             and not (info.since or info.until)
             and (info.low is not None or len(_old_choices(info)) > 1)
         }
-    still = {n: info.default for n, info in catalogue.items()} | entry.fixed
-    settled = (_settled(info, chosen, still) for info in chosen.values())
+    unsearched = {n: info.default for n, info in catalogue.items()} | entry.fixed
+    settled = (_settled(info, chosen, unsearched) for info in chosen.values())
     return [info for info in settled if info is not None]
 
 
@@ -161,19 +162,21 @@ def _narrowed(info: OptionInfo, own: _Narrowed | None) -> OptionInfo:
 
 
 def _settled(
-    info: OptionInfo, chosen: Mapping[str, OptionInfo], still: Mapping[str, OptionValue | None]
+    info: OptionInfo,
+    chosen: Mapping[str, OptionInfo],
+    unsearched: Mapping[str, OptionValue | None],
 ) -> OptionInfo | None:
     """`info` with the conditions that a search decides; None when one of them can never hold."""
-    left: dict[str, tuple[OptionValue, ...]] = {}
+    undecided: dict[str, tuple[OptionValue, ...]] = {}
     for parent, values in info.condition.items():
         searched = parent in chosen
-        possible = chosen[parent].choices if searched else (still[parent],)
+        possible = chosen[parent].choices if searched else (unsearched[parent],)
         met = tuple(v for v in values if any(p is not None and same_value(p, v) for p in possible))
         if not met:
             return None
         if searched:
-            left[parent] = met
-    return replace(info, condition=MappingProxyType(left))
+            undecided[parent] = met
+    return replace(info, condition=MappingProxyType(undecided))
 
 
 def _listed_spaces() -> Mapping[str, ReadySpace]:
@@ -193,8 +196,8 @@ def _listed_spaces() -> Mapping[str, ReadySpace]:
 @functools.cache
 def known_spaces() -> Mapping[str, ReadySpace]:
     """Every ready space by name, in the order of the data file; then those of plugins' engines."""
-    stated = entries(read_data(_SPACES_FILE), _SPACES_FILE)
-    own = [checked(_SpacesEntry, raw, name, _SPACES_FILE) for name, raw in stated.items()]
+    stated = read_entries(read_data(_SPACES_FILE), _SPACES_FILE)
+    own = [read_entry(_SpacesEntry, raw, name, _SPACES_FILE) for name, raw in stated.items()]
     return {**{entry.name: _space(entry, _infos(entry)) for entry in own}, **_listed_spaces()}
 
 
