@@ -115,8 +115,12 @@ def extract_library(jar: Path, folder: Path, source: str, machine: str | None = 
 _ANY_CMAKE = "-DCMAKE_POLICY_VERSION_MINIMUM=3.5"
 _RELEASE = "-DCMAKE_BUILD_TYPE=Release"
 
-_LEVELDB = ("-DBUILD_SHARED_LIBS=ON", "-DLEVELDB_BUILD_TESTS=OFF", "-DLEVELDB_BUILD_BENCHMARKS=OFF")
-_SNAPPY = (
+_LEVELDB_FLAGS = (
+    "-DBUILD_SHARED_LIBS=ON",
+    "-DLEVELDB_BUILD_TESTS=OFF",
+    "-DLEVELDB_BUILD_BENCHMARKS=OFF",
+)
+_SNAPPY_FLAGS = (
     "-DBUILD_SHARED_LIBS=OFF",
     "-DSNAPPY_BUILD_TESTS=OFF",
     "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
@@ -127,7 +131,7 @@ _SNAPPY = (
 # built without snappy and says nothing. An answer that is given is not looked for: snappy is
 # linked or the build fails, and what else this machine has makes no difference.
 _LEVELDB_LIBRARIES = ("-DHAVE_SNAPPY=ON", "-DHAVE_CRC32C=OFF", "-DHAVE_TCMALLOC=OFF")
-_ROCKSDB = (
+_ROCKSDB_FLAGS = (
     "-DROCKSDB_BUILD_SHARED=ON",
     "-DFAIL_ON_WARNINGS=OFF",
     "-DWITH_GFLAGS=OFF",
@@ -182,12 +186,12 @@ def build_tree(tree: Path, engine: str, work: Path, log: IO[str], progress: Prog
             f"-D{option}={'ON' if header in there else 'OFF'}"
             for option, header in _ROCKSDB_COMPRESSIONS.items()
         ]
-        flags, target = (*_ROCKSDB, *compressions), "rocksdb-shared"
+        flags, target = (*_ROCKSDB_FLAGS, *compressions), "rocksdb-shared"
     else:
-        flags, target = _LEVELDB, "leveldb"
-    cmake_build(f"building {engine} {tree_version(tree, engine)}", tree, work / "build", flags,
-                target, log, progress)  # fmt: skip
-    return _built_library(work / "build", engine)
+        flags, target = _LEVELDB_FLAGS, "leveldb"
+    what, build = f"building {engine} {tree_version(tree, engine)}", work / "build"
+    cmake_build(what, tree, build, flags, target, log, progress)
+    return _built_library(build, engine)
 
 
 def build_leveldb_with_snappy(
@@ -205,11 +209,11 @@ def build_leveldb_with_snappy(
     require_programs(("cmake", "c++"), "to build leveldb from sources")
     prefix = work / "prefix"
     install = f"-DCMAKE_INSTALL_PREFIX={prefix}"
-    flags = (*toolchain, *_SNAPPY, install)
+    flags = (*toolchain, *_SNAPPY_FLAGS, install)
     cmake_build("building snappy", snappy, work / "snappy", flags, "install", log, progress)
     flags = (
         *toolchain,
-        *_LEVELDB,
+        *_LEVELDB_FLAGS,
         *_LEVELDB_LIBRARIES,
         # LevelDB of this age names the library and no folder.
         f'-DCMAKE_CXX_FLAGS=-I"{prefix}/include"',
@@ -244,7 +248,7 @@ def _built_library(build: Path, engine: str) -> Path:
     return built
 
 
-# --- get an engine library: install a known release, or take what the user names
+# --- known releases, and what the user names
 #
 # Nothing here loads a library: the command line probes what these functions return and
 # registers it. `python -m lsmtune.engines.install NAME...` only fetches, so that a set-up can
@@ -390,7 +394,7 @@ class Recipe:
     fill: Callable[[Path, Progress], Path]
 
 
-def _rocksdb(version: str) -> Recipe:
+def _rocksdb_recipe(version: str) -> Recipe:
     return Recipe(
         f"rocksdb-{version}",
         f"rocksdbjni {version} jar",
@@ -400,14 +404,14 @@ def _rocksdb(version: str) -> Recipe:
 
 
 RECIPES = {
-    "rocksdb": _rocksdb(ROCKSDB_VERSION),
+    "rocksdb": _rocksdb_recipe(ROCKSDB_VERSION),
     "leveldb": Recipe(
         f"leveldb-{LEVELDB_VERSION}",
         f"crate leveldb-sys {_LEVELDB_CRATE_VERSION} sources",
         ("snappy",),
         fetch_leveldb,
     ),
-    **{f"rocksdb-{version}": _rocksdb(version) for version in _ROCKSDB_JARS},
+    **{f"rocksdb-{version}": _rocksdb_recipe(version) for version in _ROCKSDB_JARS},
 }
 _WAKE_S = 0.05
 
