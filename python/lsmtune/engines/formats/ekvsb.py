@@ -9,15 +9,7 @@ import shlex
 from collections.abc import Mapping
 
 from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, spelled
-from lsmtune.engines.formats.spelling import (
-    BLOOM,
-    SOURCE,
-    Spelling,
-    decimal,
-    filter_bits,
-    number,
-    word,
-)
+from lsmtune.engines.formats.spelling import Spelling, bloom_bits, decimal, number, word
 from lsmtune.engines.option_names import (
     BLOCK_CACHE,
     FILTER_POLICY,
@@ -25,7 +17,6 @@ from lsmtune.engines.option_names import (
     TABLE_OPTION,
     TRUTHS,
 )
-from lsmtune.errors import InputError
 
 _NUMBERS = (
     *("compaction_readahead_size", "bytes_per_sync", "max_write_buffer_number"),
@@ -41,9 +32,7 @@ def _switch(flag: str, when: bool = True) -> Spelling:
 
 
 def _say_bits(option: str, text: str) -> str:
-    kind, bits = filter_bits(option, text)
-    if kind != BLOOM:
-        raise InputError(SOURCE, option, found=text, allowed="nullptr, bloomfilter:BITS in ekvsb")
+    bits = bloom_bits(option, text, "ekvsb")
     return str(bits) if bits else _UNSAID
 
 

@@ -34,10 +34,9 @@ from lsmtune.engines.formats.spelling import (
     BLOOM,
     COMPACTION_PRIORITY,
     COMPRESSION_IN_YCSB,
-    SOURCE,
     Spelling,
+    bloom_bits,
     boolean,
-    filter_bits,
     filter_policy,
     number,
     word,
@@ -63,11 +62,7 @@ def _filter_bits(name: str) -> Spelling:
 
 def _bloom_bits(name: str) -> Spelling:
     def say(option: str, text: str) -> str:
-        kind, bits = filter_bits(option, text)
-        if kind != BLOOM:
-            allowed = "nullptr, bloomfilter:BITS in a .properties file"
-            raise InputError(SOURCE, option, found=text, allowed=allowed)
-        return str(bits)
+        return str(bloom_bits(option, text, "a .properties file"))
 
     def read(text: str) -> OptionValue:
         return filter_policy(BLOOM, int(_filter_bits(name).read(text)))

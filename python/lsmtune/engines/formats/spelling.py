@@ -79,13 +79,22 @@ def filter_bits(name: str, text: str) -> tuple[str, int]:
     return kind, int(bits)
 
 
+def bloom_bits(name: str, text: str, where: str) -> int:
+    """Bits per key as of `filter_bits`, which also refuses a Ribbon filter: `where` has none."""
+    kind, bits = filter_bits(name, text)
+    if kind != BLOOM:
+        allowed = f"nullptr, bloomfilter:BITS in {where}"
+        raise InputError(SOURCE, name, found=text, allowed=allowed)
+    return bits
+
+
 def filter_policy(kind: str, bits: int) -> str:
     """The policy's text, as RocksDB reads it; the inverse of `filter_bits`."""
     return f"{kind}:{bits}" if bits else "nullptr"
 
 
 # What gflags takes for a truth.
-_TRUTHS = TRUTHS | {"t": True, "y": True, "yes": True, "f": False, "n": False, "no": False}
+_GFLAGS_TRUTHS = TRUTHS | {"t": True, "y": True, "yes": True, "f": False, "n": False, "no": False}
 
 
 @dataclass(frozen=True)
@@ -152,9 +161,9 @@ def boolean(name: str) -> Spelling:
         return "true" if truth else "false"
 
     def read(text: str) -> bool:
-        if text.lower() not in _TRUTHS:
+        if text.lower() not in _GFLAGS_TRUTHS:
             raise ValueError("true, false")
-        return _TRUTHS[text.lower()]
+        return _GFLAGS_TRUTHS[text.lower()]
 
     return Spelling(name, say, read, is_truth=True)
 
