@@ -1,13 +1,15 @@
 """A `.properties` file of YCSB-cpp, for LevelDB or RocksDB.
 
-Facts from YCSB-cpp's `utils/properties.h` (a `#` begins a comment only in the first column, blanks
-around names and values do not count, the last of two lines for one name wins, a line without `=` is
-passed over), `leveldb/leveldb_db.cc` and `rocksdb/rocksdb_db.cc` (a size or count of 0 leaves the
-engine's default, and so does -1 for compaction_pri; without a line for compression there is none,
-unlike in the engines themselves, so it is always written; to LevelDB every word but `snappy` means
-none; less than a bit per key is no filter; RocksDB's numbers are read as 32-bit integers, and every
-truth but `true` as false, of which all but `false` are refused here; with rocksdb.optionsfile all
-other options are ignored).
+Facts from YCSB-cpp's `utils/properties.h`, `leveldb/leveldb_db.cc` and `rocksdb/rocksdb_db.cc`:
+
+- a `#` begins a comment only in the first column, blanks around names and values do not count, the
+  last of two lines for one name wins, a line without `=` is passed over;
+- a size or count of 0 leaves the engine's default, and so does -1 for compaction_pri;
+- without a line for compression there is none, unlike in the engines themselves, so that it is
+  always written; to LevelDB every word but `snappy` means none;
+- less than a bit per key is no filter;
+- RocksDB's numbers are 32-bit integers; every truth but `true` is false, and all but `false` are
+  refused here; with rocksdb.optionsfile all other options are ignored.
 """
 
 from __future__ import annotations
@@ -234,17 +236,17 @@ def _config(
     return ImportedConfig(engine, _options(engine, of_engine, notes), notes.taken())
 
 
-def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionValue]:
+def _options(engine: str, properties: Properties, notes: Notes) -> dict[str, OptionValue]:
     known = {spelling.name: (option, spelling) for option, spelling in PROPERTIES[engine].items()}
     options: dict[str, OptionValue] = {}
-    for name, line in given.items():
-        place, text, note = f"{engine}.{name}", line.value, ""
+    for name, given in properties.items():
+        place, text, note = f"{engine}.{name}", given.value, ""
         if name in known:
             option, spelling = known[name]
             try:
                 value = _value(engine, name, text, spelling)
             except ValueError as error:
-                raise InputError(line.where, place, found=text, allowed=str(error)) from None
+                raise InputError(given.where, place, found=text, allowed=str(error)) from None
             if name == "compression" and engine == "leveldb" and text not in _LEVELDB_COMPRESSION:
                 note = f"{text} means none to YCSB-cpp; written as such"
             if value is None:
@@ -257,7 +259,7 @@ def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionVa
         elif name not in _OF_THE_PROGRAM:
             note = f"left out: {_LACKS}{like(name, known)}"
         if note:
-            notes.add(line.line, place, note, line.where)
+            notes.add(given.line, place, note, given.where)
     if "compression" not in options:
         options["compression"] = known["compression"][1].read("no")
         text = "not given, which to YCSB-cpp means none; written as such"

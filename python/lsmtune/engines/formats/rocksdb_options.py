@@ -125,11 +125,12 @@ def options_of(
                 note = f"read as {text}: RocksDB wrote the bytes behind it, too"
                 notes.add(value.line, name, note)
         why = _left_out(name, text)
-        if why:
-            notes.add(value.line, name, f"left out: {why}")
-        elif why is None and whole and not keep_defaults and is_default_everywhere(name, text):
+        if why is not None:
+            if why:
+                notes.add(value.line, name, f"left out: {why}")
+        elif whole and not keep_defaults and is_default_everywhere(name, text):
             dropped += 1
-        elif why is None:
+        else:
             options[name] = option_value(short_form(text) if whole else text)
     if dropped:
         what = "1 option" if dropped == 1 else f"{dropped} options"
