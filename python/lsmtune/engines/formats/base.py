@@ -179,13 +179,13 @@ class Notes:
     source: str
     lines: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, line: int | None, place: str, text: str, where: str = "") -> None:
-        """Say `text` of the field `place`; `line` is None for what concerns the whole file.
+    def add(self, line: int | None, field: str, text: str, where: str = "") -> None:
+        """Say `text` of `field`; `line` is None for what concerns the whole file.
 
-        `where` is the place in full, for what was put together from several files.
+        `where` is file and line, for what was put together from several files.
         """
         where = where or (self.source if line is None else f"{self.source}:{line}")
-        note = " ".join(": ".join(filter(None, (where, place, text))).splitlines())
+        note = " ".join(": ".join(filter(None, (where, field, text))).splitlines())
         self.lines.append((_AFTER_ALL_LINES if line is None else line, note))
 
     def taken(self) -> tuple[str, ...]:

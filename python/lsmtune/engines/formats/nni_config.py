@@ -138,8 +138,10 @@ class Programs:
             flags, computed = _flags(text) if _CALLED in text else ({}, ())
             if not flags:
                 continue
-            why = "left out: its value is computed, and the program is not run"
-            unread = tuple(f"{path}: {n}: {why}" for n in computed)
+            unread = Notes(str(path))
+            for name in computed:
+                why = "left out: its value is computed, and the program is not run"
+                unread.add(None, name, why)
             flags = {n: v for n, v in flags.items() if (n, v) not in _UNSAID}
             workload: dict[str, Any] = {"name": flags.pop(_BENCHMARK)}
             for flag, parameter in _WORKLOAD_FLAGS.items():
@@ -150,11 +152,11 @@ class Programs:
                     workload["durability"] = durability
             words = [f"--{n}={v}" for n, v in flags.items() if n not in _FLAGS_WITHOUT_EFFECT]
             if not words:
-                return workload, {}, unread
+                return workload, {}, unread.taken()
             config = read_flags(ImportRequest(shlex.join(words), path, engine))
             # Line 1 is that of the flags put together, and not of the program.
             notes = tuple(note.replace(f"{path}:1:", f"{path}:", 1) for note in config.notes)
-            return workload, config.options, notes + unread
+            return workload, config.options, notes + unread.taken()
         return {}, {}, ()
 
 
@@ -225,6 +227,7 @@ class _Reading:
     request: ImportRequest
     taken: set[str] = field(default_factory=set)
     study: dict[str, Any] = field(default_factory=dict)
+    notes_of_files: list[str] = field(default_factory=list)  # on the files that it names
 
     def get(self, *names: str) -> tuple[str, Any]:
         """The first of the fields `names` that is there, and its value; ("", None) without one."""
@@ -252,17 +255,17 @@ def read(request: ImportRequest) -> ImportedStudy:
         # A study's name begins with a letter or a digit.
         plain = re.sub(r"[^A-Za-z0-9 ._-]", "_", str(value)).lstrip(" ._-")[:100]
         reading.study |= {"name": plain} if plain else {}
-    notes_of_space = _add_space(reading)
+    _add_space(reading)
     _add_runner(reading)
     _add_sampler_and_objective(reading)
     _add_pruner(reading)
     _add_budget(reading)
     _note_what_is_left(reading)
-    return ImportedStudy(reading.study, reading.notes.taken() + notes_of_space)
+    return ImportedStudy(reading.study, (*reading.notes.taken(), *reading.notes_of_files))
 
 
-def _add_space(reading: _Reading) -> tuple[str, ...]:
-    """Adds the space; the notes on the file that it is in."""
+def _add_space(reading: _Reading) -> None:
+    """Adds the space, which is in the document or in a file that it names."""
     request, document = reading.request, reading.document
     name, inline = reading.get("searchSpace")
     file_field, file = reading.get(*_SPACE_FILE)
@@ -273,7 +276,7 @@ def _add_space(reading: _Reading) -> tuple[str, ...]:
         builder = SpaceBuilder(document, reading.notes, request.engine)
         add_space(builder, inline, (name,))
         reading.study |= builder.fields()
-        return ()
+        return
     if not isinstance(file, str):
         allowed = " or ".join([*_SPACE_FILE, "searchSpace"])
         raise document.error((file_field or "searchSpace",), found=file, allowed=allowed)
@@ -287,7 +290,7 @@ def _add_space(reading: _Reading) -> tuple[str, ...]:
     builder = SpaceBuilder(inner, Notes(str(path)), request.engine)
     add_space(builder, inner.data, ())
     reading.study |= builder.fields()
-    return builder.notes.taken()
+    reading.notes_of_files += builder.notes.taken()
 
 
 def _add_runner(reading: _Reading) -> None:
@@ -339,8 +342,7 @@ def _add_benchmark(
             study.setdefault("baseline", {})[name] = value
         elif name not in study.get("options", {}):
             study.setdefault("options", {})[name] = value
-    for note in notes:
-        reading.notes.add(None, "", "", note)
+    reading.notes_of_files += notes
 
 
 def _add_command(reading: _Reading, place: tuple[str, ...], command: str, folder: str) -> None:
