@@ -152,6 +152,8 @@ def file_sha256(path: Path) -> str:
 _SIGNATURES_OF_AN_ASSERTIONS_BUILD = 20
 # Of a Snappy that was compiled without optimisation.
 _NOT_INLINED = "_ZN6snappy12LittleEndian6Load32EPKv"
+# What a library that speaks lsmtune_engine.h says of itself, as data.
+_NAME_SYMBOL, _OPTIONS_SYMBOL = "lsmtune_engine_name", "lsmtune_engine_options"
 
 _MACHINES = {
     "EM_X86_64": "x86_64",
@@ -214,7 +216,7 @@ def detect_engine(path: Path, source: str) -> str:
             elf = ELFFile(file)
             machine = _MACHINES.get(elf["e_machine"], str(elf["e_machine"]))
             exported = [name for name in ENGINE_KINDS if _exports(elf, f"{name}_open")]
-            own_name = _text(elf, _NAME)
+            own_name = _text(elf, _NAME_SYMBOL)
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
         raise InputError(source, found=str(path), why=why) from error
@@ -227,13 +229,8 @@ def detect_engine(path: Path, source: str) -> str:
     if exported or own_name:
         return exported[0] if exported else own_name
     known = [f"{name}_open" for name in ENGINE_KINDS]
-    allowed = "a library that exports " + " or ".join([*known, _NAME])
+    allowed = "a library that exports " + " or ".join([*known, _NAME_SYMBOL])
     raise InputError(source, found=str(path), why="not an engine library", allowed=allowed)
-
-
-# What a library that speaks lsmtune_engine.h says of itself, as data.
-_NAME = "lsmtune_engine_name"
-_OPTIONS = "lsmtune_engine_options"
 
 
 def listed_options(path: Path) -> str:
@@ -243,12 +240,12 @@ def listed_options(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            text = _text(ELFFile(file), _OPTIONS)
+            text = _text(ELFFile(file), _OPTIONS_SYMBOL)
     except (OSError, ELFError, UnicodeDecodeError) as error:
         raise InputError(str(path), why=f"cannot be read: {error}") from error
     if not text:
         allowed = "a library that exports what lsmtune_engine.h lists"
-        raise InputError(str(path), why=f"lacks {_OPTIONS}", allowed=allowed)
+        raise InputError(str(path), why=f"lacks {_OPTIONS_SYMBOL}", allowed=allowed)
     return text
 
 
