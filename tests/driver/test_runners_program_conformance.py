@@ -95,9 +95,9 @@ class TestEkvsb(_Filling):
         (only,) = run(workload=one).phases
         assert only.database_bytes == 1000
         whole = {"database_bytes", "rss_bytes_max"}
-        assert self.program.untold(workload, 0) >= whole
-        assert self.program.untold(workload, 2) & whole == {"rss_bytes_max"}
-        assert not self.program.untold(one, 0) & whole
+        assert self.program.unreported(workload, 0) >= whole
+        assert self.program.unreported(workload, 2) & whole == {"rss_bytes_max"}
+        assert not self.program.unreported(one, 0) & whole
 
 
 def test_a_stop_of_lsmtune_takes_nothing_from_the_deadline_of_the_processes_after_it(

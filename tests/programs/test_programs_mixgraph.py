@@ -214,8 +214,8 @@ def test_what_it_cannot_do_is_one_line(workload: Workload, said: str) -> None:
 
 
 def test_latencies_of_a_mix_as_a_whole_are_not_told() -> None:
-    untold = ROCKSDB_PROGRAM.untold(ZIPPYDB, 2)
-    assert "latency_us_p99" in untold
-    assert "throughput_ops_s" not in untold
+    unreported = ROCKSDB_PROGRAM.unreported(ZIPPYDB, 2)
+    assert "latency_us_p99" in unreported
+    assert "throughput_ops_s" not in unreported
     reads = Phase("r", PhaseKind.MEASURE, mix=Mix((("get", 1.0),), records=9), operations=9)
-    assert "latency_us_p99" not in ROCKSDB_PROGRAM.untold(replace(ZIPPYDB, phases=(reads,)), 0)
+    assert "latency_us_p99" not in ROCKSDB_PROGRAM.unreported(replace(ZIPPYDB, phases=(reads,)), 0)

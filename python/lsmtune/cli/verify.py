@@ -272,7 +272,7 @@ def _verify(
     builds = _builds_of(libraries, compared, runners, asked.workload)
     if runner != NATIVE:
         chosen = by_name(PROGRAMS, runner, RUNNER_FLAG)
-        chosen.check_told(proof.metric, proof.phase, asked.workload, "--metric")
+        chosen.check_reported(proof.metric, proof.phase, asked.workload, "--metric")
     asked = replace(
         asked,
         baseline=Arm(builds[0].engine, asked.baseline.config),

@@ -26,9 +26,9 @@ from lsmtune.model.metrics import LATENCIES, METRICS, REGISTRY
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 
-# What no program tells of a phase, because none waits for what it left to flush and compact, and
+# What no program reports of a phase, because none waits for what it left to flush and compact, and
 # none counts what the engine did behind it.
-NEVER_TOLD = frozenset(metric.name for metric in REGISTRY if not metric.programs)
+NEVER_REPORTED = frozenset(metric.name for metric in REGISTRY if not metric.programs)
 
 
 def phase_measurement(
@@ -236,8 +236,8 @@ class Program:
         check: Raises InputError for what of a workload it cannot perform on an engine.
         plan: How it performs a request. Raises InputError for what of the request's configuration
             the program has no spelling of.
-        blind_to: Metrics that it does not tell, beside `NEVER_TOLD`, of the phase at a place of a
-            workload.
+        blind_to: Metrics that it does not report, beside `NEVER_REPORTED`, of the phase at a place
+            of a workload.
         known_flags: Used where the program lists none.
         note: What to know when its figures stand beside those of others.
     """
@@ -259,14 +259,14 @@ class Program:
             source, allowed = f"--runner {self.name}", ", ".join(self.engines)
             raise InputError(source, "--engine", found=engine_name, allowed=allowed)
 
-    def untold(self, workload: Workload, index: int) -> frozenset[str]:
-        """The metrics of phase `index` of `workload` that this program cannot tell."""
-        return NEVER_TOLD | self.blind_to(workload, index)
+    def unreported(self, workload: Workload, index: int) -> frozenset[str]:
+        """The metrics of phase `index` of `workload` that this program cannot report."""
+        return NEVER_REPORTED | self.blind_to(workload, index)
 
-    def check_told(
+    def check_reported(
         self, metric: str, phase: str | None, workload: Workload, source: str, field: str = ""
     ) -> None:
-        """Raises InputError where `metric` of a measure phase cannot be told.
+        """Raises InputError where `metric` of a measure phase cannot be reported.
 
         `phase` None is the last one, as for an objective.
         """
@@ -275,8 +275,8 @@ class Program:
             for index, each in enumerate(workload.phases)
             if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
         ]
-        if not measured or metric not in (untold := self.untold(workload, measured[-1])):
-            return
-        tellable = ", ".join(each for each in METRICS if each not in untold)
-        why = f"{self.name} cannot tell it"
-        raise InputError(source, field, found=metric, why=why, allowed=tellable)
+        unreported = self.unreported(workload, measured[-1]) if measured else frozenset()
+        if metric in unreported:
+            why = f"{self.name} cannot tell it"
+            allowed = ", ".join(each for each in METRICS if each not in unreported)
+            raise InputError(source, field, found=metric, why=why, allowed=allowed)

@@ -83,7 +83,7 @@ def make_program(
     for index, objective in enumerate(goal.objectives):
         field = f"objectives[{index}].metric" if goal.several else "objective.metric"
         for weighted in workloads:
-            info.check_told(objective.metric, objective.phase, weighted.workload, "", field)
+            info.check_reported(objective.metric, objective.phase, weighted.workload, "", field)
     file = None
     if runner.path is not None:
         file = path_from(path, runner.path, "runner.path", "the path of a program")
@@ -117,7 +117,7 @@ def check_program_observes(
             metric = SHORT_NAMES.get(metric, metric)
             for weighted in workloads:
                 try:
-                    info.check_told(metric, phase or None, weighted.workload, "", field)
+                    info.check_reported(metric, phase or None, weighted.workload, "", field)
                 except InputError as error:
                     why = f"{error.why}: {constraint.text}"
                     raise FieldError(field, found=name, why=why, allowed=error.allowed) from None

@@ -17,7 +17,7 @@ from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PageCache, Workload
 from lsmtune.programs.find import find_program
-from lsmtune.programs.program import NEVER_TOLD, Program
+from lsmtune.programs.program import NEVER_REPORTED, Program
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.programs.runner import ProgramRunner
 
@@ -104,7 +104,7 @@ class ProgramSuite:
         assert measured.elapsed_s == pytest.approx(50 / measured.throughput_ops_s, abs=self.exact)
         names = {field.name for field in fields(PhaseMeasurement)}
         for phase in measurement.phases:
-            assert {getattr(phase, metric) for metric in NEVER_TOLD & names} == {None}
+            assert {getattr(phase, metric) for metric in NEVER_REPORTED & names} == {None}
             assert (phase.database_bytes or 1000) >= 1000
             assert (phase.rss_bytes_max or 1) > 0
             assert phase.started_unix_us < phase.finished_unix_us
@@ -122,8 +122,8 @@ class ProgramSuite:
         info, workload = self.program, self.workload()
         (measured,) = [phase for phase in run().phases if phase.kind == "measure"]
         for field in fields(PhaseMeasurement):
-            untold = field.name in info.untold(workload, len(workload.phases) - 1)
-            if untold:
+            unreported = field.name in info.unreported(workload, len(workload.phases) - 1)
+            if unreported:
                 assert getattr(measured, field.name) is None, field.name
             elif field.name.startswith("latency_us"):
                 assert getattr(measured, field.name) is not None, field.name
