@@ -439,7 +439,7 @@ def leveldb_arguments(workload: Workload, index: int, *, database: str) -> tuple
     return tuple(f"--{name}={value}" for name, value in flags.items())
 
 
-def _plan_leveldb(request: RunRequest, _found: FoundProgram) -> Plan:
+def _plan_leveldb(request: RunRequest, _executable: FoundProgram) -> Plan:
     """One process for each phase."""
     workload, database = request.workload, str(request.directory / DATABASE)
     options = shlex.split(exported(LEVELDB_NAME, "db_bench", "leveldb", request.config.options))

@@ -92,8 +92,8 @@ def _blind_to(workload: Workload, index: int) -> frozenset[str]:
 
     Of one phase of several also what `_read` leaves out.
     """
-    told = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
-    blind = frozenset(PERCENTILES) - told | {"cpu_us_per_operation"}
+    reported = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
+    blind = (frozenset(PERCENTILES) - reported) | {"cpu_us_per_operation"}
     phases = [at for at, _ in performing(workload)]
     if len(phases) > 1:
         blind |= {"rss_bytes_max"}
@@ -111,7 +111,7 @@ NO_SETTLE = "ekvsb cannot wait for compactions: its next phase starts from a tre
 _US_PER_S = 1e6
 
 
-def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
+def _plan(request: RunRequest, _executable: FoundProgram) -> Plan:
     workload = request.workload
     options = shlex.split(exported(NAME, NAME, "rocksdb", request.config.options))
     step = Step(
@@ -130,17 +130,18 @@ def _read(workload: Workload, output: StepOutput) -> Observed:
 
     From outside only the end of the last phase is seen, and the peak of all of them.
     """
-    told: dict[int, PhaseMeasurement] = {}
+    measured: dict[int, PhaseMeasurement] = {}
     phases = performing(workload)
     if len(phases) > 1:
         output = replace(output, rss_bytes_max=None)
     with output.stdout.open(encoding="utf-8", errors="replace") as printed:
         records = read_records(printed.read, NAME)
         for index, phase in phases:
-            wanted, is_last = operations_of(workload, phase), index == phases[-1][0]
-            seen = output if is_last else replace(output, database_bytes=None)
-            told[index] = _measured(phase, wanted, records, seen)
-    return Observed(told)
+            is_last = index == phases[-1][0]
+            of_phase = output if is_last else replace(output, database_bytes=None)
+            wanted = operations_of(workload, phase)
+            measured[index] = _measured(phase, wanted, records, of_phase)
+    return Observed(measured)
 
 
 def _measured(
@@ -240,7 +241,7 @@ def _is_truth(value: object) -> bool:
 
 
 _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "method": (tuple(METHODS).__contains__, ", ".join(METHODS)),
+    "method": (lambda method: method in tuple(METHODS), ", ".join(METHODS)),
     "seqno": (_is_whole, "a whole number from 0"),
     "start_time": (_is_seconds, "seconds, from 0"),
     "elapsed": (_is_seconds, "seconds, from 0"),
@@ -322,8 +323,12 @@ def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
     for record in records:
         summary.add(record)
     return _document(
-        *(summary.count, summary.errors, summary.exists, summary.absents),
-        *(summary.elapsed_s, summary.latency_s()),
+        summary.count,
+        summary.errors,
+        summary.exists,
+        summary.absents,
+        summary.elapsed_s,
+        summary.latency_s(),
     )
 
 

@@ -138,15 +138,15 @@ class _Run:
         def take(line: tuple[int, bytes]) -> bool:
             """Takes a line of a followed file; none of them is ever known to be the last."""
             index, text = line
-            told = follows[index](text.decode(errors="replace").strip())
-            if isinstance(told, Interval):
+            report = follows[index](text.decode(errors="replace").strip())
+            if isinstance(report, Interval):
                 rss_bytes = process.resident_bytes(limits.memory_bytes) or None
-                self._passed(step.phases[0], replace(told, rss_bytes=rss_bytes))
-            elif isinstance(told, IntermediateReport):
-                self.intermediate.append(told)
-                self._say(told)
-            elif told is not None:
-                self.reported.update(told)
+                self._passed(step.phases[0], replace(report, rss_bytes=rss_bytes))
+            elif isinstance(report, IntermediateReport):
+                self.intermediate.append(report)
+                self._say(report)
+            elif report is not None:
+                self.reported.update(report)
             return False
 
         try:

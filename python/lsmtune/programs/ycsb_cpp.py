@@ -231,7 +231,7 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             phases=(index,),
             read=partial(_read, index, phase),
             files={name: partial(iter, (text,)) for name, text in texts.items()},
-            follow={} if rewrites else {STDOUT: partial(follow_totals, _told)},
+            follow={} if rewrites else {STDOUT: partial(follow_totals, _progress)},
         )
         steps.append(step)
     warnings = unsettled(workload, NO_SEED, NO_SETTLE) + incompressible(workload, VALUES)
@@ -321,10 +321,11 @@ def _rewritten(counts: dict[str, int], mix: Mix) -> dict[str, int]:
         return {}
     rewrites = counts.pop("update", 0)
     reads = counts.pop("get", 0) - rewrites
-    return {**({"get": reads} if reads else {}), "read_modify_write": rewrites, **counts}
+    whole = {"read_modify_write": rewrites, **counts}
+    return {"get": reads, **whole} if reads else whole
 
 
-def _told(line: str) -> tuple[float, int] | None:
+def _progress(line: str) -> tuple[float, int] | None:
     """Whole seconds and operations of a status line."""
     status = parse_status(line)
     return None if status is None else (float(status.elapsed_s), status.operations)
