@@ -319,16 +319,11 @@ def _document(
 
 def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
     """The JSON that `ekvsb summary` prints of `records`."""
-    summary = Summary()
+    total = Summary()
     for record in records:
-        summary.add(record)
+        total.add(record)
     return _document(
-        summary.count,
-        summary.errors,
-        summary.exists,
-        summary.absents,
-        summary.elapsed_s,
-        summary.latency_s(),
+        total.count, total.errors, total.exists, total.absents, total.elapsed_s, total.latency_s()
     )
 
 

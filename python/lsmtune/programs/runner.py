@@ -115,8 +115,8 @@ class _Run:
         return self.clock() - self._started_s
 
     def perform(self, step: Step) -> Judgement:
-        request, limits = self.request, self.request.limits
-        folder = request.directory / step.folder
+        directory, limits = self.request.directory, self.request.limits
+        folder = directory / step.folder
         folder.mkdir(exist_ok=True)
         for name, pieces in step.files.items():
             with (folder / name).open("w", encoding="utf-8") as file:
@@ -152,8 +152,7 @@ class _Run:
         try:
             with process:
                 ending = Watch(
-                    *(process, request.directory, limits, take, self.cancel, self.clock),
-                    spent_s=spent_s,
+                    process, directory, limits, take, self.cancel, self.clock, spent_s=spent_s
                 ).until_ended()
         except (InputError, ResultError) as error:
             return _invalid(error, "output", tail_of(stderr, stdout))
@@ -167,7 +166,7 @@ class _Run:
             finished_unix_us=round(time.time() * _PER_S),
             cpu_s=process.cpu_s,
             rss_bytes_max=process.rss_bytes_max or None,
-            database_bytes=database_bytes(request.directory / DATABASE),
+            database_bytes=database_bytes(directory / DATABASE),
             intervals=tuple(self.intervals),
             reported=self.reported,
         )
@@ -324,9 +323,10 @@ class ProgramRunner:
         if all(phase.mix is None for phase in request.workload.phases):
             # mixgraph asks for keys that nobody put, whatever its engine does.
             measurement = with_lost_reads(measurement, request.workload)
+        warnings = [_worded(self.program, warning) for warning in measurement.warnings]
         return replace(
             measurement,
-            warnings=tuple(dict.fromkeys(_worded(self.program, measurement.warnings))),
+            warnings=tuple(dict.fromkeys(warnings)),
             memory_limited_by="watch",
             runner=self.program.name,
         )
@@ -352,11 +352,7 @@ class ProgramRunner:
         return RunError("flag", why, flag, nearest=(near,) if near else ())
 
 
-def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
-    """Warnings with the program that gives them, unless they name it themselves."""
-    return [
-        line
-        if "db_bench" in line or program.name.lower() in line.lower()
-        else f"{program.name}: {line}"
-        for line in warnings
-    ]
+def _worded(program: Program, warning: str) -> str:
+    """`warning` with the program that gives it, unless it names the program itself."""
+    is_named = "db_bench" in warning or program.name.lower() in warning.lower()
+    return warning if is_named else f"{program.name}: {warning}"
