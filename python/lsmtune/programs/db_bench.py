@@ -17,7 +17,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import Durability, PageCache, Phase, Workload
+from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.programs.db_bench_output import (
     LEVELDB,
     ROCKSDB,
@@ -248,7 +248,7 @@ def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
             workload,
             index,
             database=str(request.directory / DATABASE),
-            seed=load_seed if phase.kind.value == "load" else request.seed,
+            seed=load_seed if phase.kind is PhaseKind.LOAD else request.seed,
             settle=settle,
             report=_REPORT if reports else "",
         )
@@ -304,7 +304,9 @@ def _rocksdb_phase(
         types = _MIX_TYPES if result.name == _MIXGRAPH else {"write": "insert"}
         printed = {types[h.what]: h for h in result.histograms if h.what in types}
     latencies = {name: known for name, h in printed.items() if (known := h.latency()) is not None}
-    counts = {name: latency.count for name, latency in latencies.items()}
+    by_type = {name: latency.count for name, latency in latencies.items()}
+    if phase.mix is None:
+        by_type = {TIMED_TYPE[result.name]: done}
     keys_found = result.keys_found if phase.threads == 1 else None
     tried = result.keys_tried
     return phase_measurement(
@@ -317,7 +319,7 @@ def _rocksdb_phase(
         latencies=latencies,
         keys_found=keys_found,
         keys_missing=None if keys_found is None or tried is None else tried - keys_found,
-        operations_by_type=counts if phase.mix is not None else {timed: done},
+        operations_by_type=by_type,
     )
 
 

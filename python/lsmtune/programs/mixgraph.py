@@ -131,9 +131,11 @@ def _key_flags(workload: Workload, phase: Phase, keys: Distribution) -> dict[str
     if keys.name == "zipfian" and 0 < theta < 1:
         # The sum of k^-theta up to x is about x^(1 - theta) / (1 - theta).
         return _power(workload.num ** (theta - 1.0), 1.0 - theta)
-    stated = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
-    stated = "ranges without key_a and key_b" if keys.name == "ranges" else stated
-    why = "it would draw uniform keys" if keys.name == "ranges" else ""
+    stated, why = keys.name, ""
+    if keys.name == "zipfian":
+        stated = f"zipfian with theta {theta:g}"
+    elif keys.name == "ranges":
+        stated, why = "ranges without key_a and key_b", "it would draw uniform keys"
     raise cannot(ROCKSDB_NAME, f"{phase.name}: keys", found=stated, why=why, allowed=_KEYS)
 
 

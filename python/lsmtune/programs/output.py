@@ -167,7 +167,8 @@ def performing(workload: Workload) -> list[tuple[int, Phase]]:
 
 def settles_after(workload: Workload, index: int) -> bool:
     """Whether a settle phase stands right behind phase `index`."""
-    return any(p.kind is PhaseKind.SETTLE for p in workload.phases[index + 1 : index + 2])
+    behind = index + 1
+    return behind < len(workload.phases) and workload.phases[behind].kind is PhaseKind.SETTLE
 
 
 def refuse_leading_settle(program: str, workload: Workload) -> None:

@@ -51,6 +51,7 @@ def phase_measurement(
     latency of an only type is the phase's.
     """
     own = next(iter(latencies.values())) if len(latencies) == 1 else None
+    own_latencies = {} if own is None else {name: getattr(own, name) for name in LATENCIES}
     return PhaseMeasurement(
         name=phase.name,
         kind=phase.kind.value,
@@ -74,7 +75,7 @@ def phase_measurement(
         keys_missing=keys_missing,
         cpu_us_per_operation=output.cpu_s * 1e6 / operations if alone and operations else None,
         operations_by_type=operations_by_type,
-        **({} if own is None else {name: getattr(own, name) for name in LATENCIES}),
+        **own_latencies,
     )
 
 
