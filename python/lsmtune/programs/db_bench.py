@@ -44,7 +44,7 @@ from lsmtune.programs.program import (
     StepOutput,
     exported,
     phase_measurement,
-    unsettled,
+    settle_warnings,
 )
 
 # The operation type, in lsmtune's words, that a benchmark's latencies are those of.
@@ -452,7 +452,7 @@ def _plan_leveldb(request: RunRequest, _executable: FoundProgram) -> Plan:
         read = partial(read_result, LEVELDB_NAME, LEVELDB, index, benchmark, measured)
         called = leveldb_arguments(workload, index, database=database)
         steps.append(Step((*called, *options), (index,), read))
-    return Plan(tuple(steps), unsettled(workload, _NO_SEED, _NO_SETTLE))
+    return Plan(tuple(steps), settle_warnings(workload, _NO_SEED, _NO_SETTLE))
 
 
 def _leveldb_phase(

@@ -33,9 +33,9 @@ from lsmtune.programs.program import (
     Step,
     StepOutput,
     exported,
-    incompressible,
     phase_measurement,
-    unsettled,
+    settle_warnings,
+    value_warnings,
 )
 from lsmtune.workloads.ekvsb import METHODS, elements, lines_of
 
@@ -121,7 +121,7 @@ def _plan(request: RunRequest, _executable: FoundProgram) -> Plan:
         files={WORKLOAD: partial(lines_of, workload, request.seed, NAME)},
         stdin=WORKLOAD,
     )
-    warnings = unsettled(workload, WITHIN, NO_SETTLE) + incompressible(workload, VALUES)
+    warnings = settle_warnings(workload, WITHIN, NO_SETTLE) + value_warnings(workload, VALUES)
     return Plan((step,), warnings)
 
 

@@ -211,13 +211,13 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def unsettled(workload: Workload, always: str, no_settle: str) -> tuple[str, ...]:
-    """The warnings of a program that settles nothing: `no_settle` where it is asked for."""
+def settle_warnings(workload: Workload, always: str, no_settle: str) -> tuple[str, ...]:
+    """What a program that settles nothing warns of: `no_settle` where a workload asks for it."""
     settles = any(phase.kind is PhaseKind.SETTLE for phase in workload.phases)
     return (always, no_settle) if settles else (always,)
 
 
-def incompressible(workload: Workload, values: str) -> tuple[str, ...]:
+def value_warnings(workload: Workload, values: str) -> tuple[str, ...]:
     """The warning of a program that writes `values`, which do not compress, where others would."""
     ratio = workload.compression_ratio
     ignored = f"{values}, which do not compress: compression_ratio {ratio:g} has no effect"

@@ -31,9 +31,9 @@ from lsmtune.programs.program import (
     StepOutput,
     exported,
     follow_totals,
-    incompressible,
     phase_measurement,
-    unsettled,
+    settle_warnings,
+    value_warnings,
 )
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_status, parse_ycsb_log
 from lsmtune.workloads.ycsb import scattered_inserts
@@ -234,7 +234,7 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             follow={} if rewrites else {STDOUT: partial(follow_totals, _progress)},
         )
         steps.append(step)
-    warnings = unsettled(workload, NO_SEED, NO_SETTLE) + incompressible(workload, VALUES)
+    warnings = settle_warnings(workload, NO_SEED, NO_SETTLE) + value_warnings(workload, VALUES)
     return Plan(tuple(steps), warnings)
 
 
