@@ -63,8 +63,8 @@ class Task:
 
 
 @dataclass
-class Summary:
-    """What the tasks of a file come to: counts, sizes, and an estimate of how many keys there are.
+class TaskCounts:
+    """The tasks of a file in figures: counts, sizes, and an estimate of how many keys there are.
 
     `puts_first` are the puts before the first task of another kind, on `keys_first` keys.
     """
@@ -198,9 +198,9 @@ class _Stream:
         return f"{self.source}: offset {self.before + self.at}"
 
 
-def summarise(tasks: Iterator[Task]) -> Summary:
+def count_tasks(tasks: Iterator[Task]) -> TaskCounts:
     """One pass over `tasks`."""
-    summary, keys = Summary(), DistinctCounter()
+    summary, keys = TaskCounts(), DistinctCounter()
     for task in tasks:
         key = task.key.encode()
         if task.method == "put" and summary.counts["put"] == summary.tasks:
@@ -225,7 +225,7 @@ def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
     database is loaded with as many records as there are keys. All other tasks become a mix on
     keys drawn uniformly. Raises InputError as `read_tasks` does, and for a file without tasks.
     """
-    summary = summarise(read_tasks(path))
+    summary = count_tasks(read_tasks(path))
     source = str(path)
     if not summary.tasks:
         raise InputError(source, why="has no tasks")
@@ -254,7 +254,7 @@ def _name_of(path: Path) -> str:
     return cleaned.lstrip(" ._-")[:NAME_LENGTH_MAX] or "tasks"
 
 
-def _phases(summary: Summary, sizes: Distribution | None) -> tuple[Phase, ...]:
+def _phases(summary: TaskCounts, sizes: Distribution | None) -> tuple[Phase, ...]:
     rest = summary.counts.copy()
     rest["put"] -= summary.puts_first
     operations = tuple((name, float(rest[name])) for name in METHODS.values() if rest[name])
@@ -294,7 +294,7 @@ def _table(counts: Counter[int], low: int, high: int, source: str, what: str) ->
     return Distribution.of("table", sizes=tuple(sorted(together.items())))
 
 
-def _lost(summary: Summary) -> tuple[str, ...]:
+def _lost(summary: TaskCounts) -> tuple[str, ...]:
     lines = [
         "lost: the keys themselves and their order; keys are drawn uniformly, and so are misses of "
         "keys that had not been put"
