@@ -25,7 +25,7 @@ from lsmtune.model.workload import (
 )
 
 
-def by_name(parameters: Sequence[Setting]) -> Mapping[str, Setting]:
+def settings_by_name(parameters: Sequence[Setting]) -> Mapping[str, Setting]:
     """`parameters` by their names, in this order."""
     return {parameter.name: parameter for parameter in parameters}
 
@@ -116,7 +116,7 @@ def aged(workload: Workload, writes_each: int) -> Workload:
     return replace(workload, phases=(load, *others[:place], *phases, *others[place:]))
 
 
-WORKLOAD_PARAMETERS = by_name(
+WORKLOAD_PARAMETERS = settings_by_name(
     (
         Setting(
             "num",

@@ -42,9 +42,9 @@ from lsmtune.workloads.parameter import (
     Given,
     WorkloadFamily,
     aged,
-    by_name,
     compression_parameter,
     not_beside_duration,
+    settings_by_name,
 )
 
 _WIKI = "RocksDB wiki, Trace, Replay, Analyzer, and Workload Generation: command for ZippyDB"
@@ -281,7 +281,7 @@ def _family(published: Production) -> WorkloadFamily:
     return WorkloadFamily(
         name=published.name,
         description=published.description,
-        parameters=by_name(
+        parameters=settings_by_name(
             (
                 Setting("num", "keys of the database", _COUNT, whole(1)),
                 Setting(

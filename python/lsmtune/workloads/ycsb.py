@@ -30,7 +30,7 @@ from lsmtune.model.workload import (
 )
 from lsmtune.units import whole_number
 from lsmtune.workloads.distributions import largest_size, mean_size
-from lsmtune.workloads.parameter import AGING, Given, WorkloadFamily, aged, by_name
+from lsmtune.workloads.parameter import AGING, Given, WorkloadFamily, aged, settings_by_name
 from lsmtune.workloads.ycsb_properties import (
     ALIASES,
     ALSO,
@@ -386,7 +386,7 @@ def properties_text(name: str, parameters: Mapping[str, Any], source: str) -> st
 CONTEST_NAME = "contest"
 RUNS = ("a", "b", "d")
 _COUNT = 2_000_000
-_CONTEST_PARAMETERS = by_name(
+_CONTEST_PARAMETERS = settings_by_name(
     (
         replace(RECORDS, default=_COUNT),
         replace(OPERATIONS, default=_COUNT, description="operations of each run, over all threads"),

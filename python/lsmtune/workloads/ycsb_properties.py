@@ -20,8 +20,8 @@ from lsmtune.workloads.parameter import (
     DURABILITY,
     PAGE_CACHE,
     Given,
-    by_name,
     compression_parameter,
+    settings_by_name,
 )
 
 # Neither program has a default that can be run; this is that of YCSB-cpp's own workload files.
@@ -85,7 +85,7 @@ PROPORTIONS = {
     ),
 }
 _SCAN_LENGTH = whole(1, 10_000_000)
-YCSB_PARAMETERS: Mapping[str, Setting] = by_name(
+YCSB_PARAMETERS: Mapping[str, Setting] = settings_by_name(
     (
         RECORDS,
         OPERATIONS,
