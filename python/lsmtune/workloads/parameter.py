@@ -92,28 +92,19 @@ def aged(workload: Workload, writes_each: int) -> Workload:
     """
     if not writes_each:
         return workload
-    load, *others = workload.phases
-    place = next(n for n, phase in enumerate(others) if phase.kind is PhaseKind.MEASURE)
-    run = others[place].mix
-    if load.mix is None or run is None:
+    phases = workload.phases
+    place = next(n for n, phase in enumerate(phases) if phase.kind is PhaseKind.MEASURE)
+    load, run = phases[0].mix, phases[place].mix
+    if load is None or run is None:
         raise ValueError(f"{workload.name} has no mix to age for")
+    plain = Phase("age", PhaseKind.WARMUP, threads=phases[place].threads)
+    writes = replace(load, operations=(("put", 1.0),), records=run.records)
+    warmups = [replace(plain, mix=writes, operations=writes_each * run.records)]
     reads = tuple((name, share) for name, share in run.operations if name in ("get", "scan"))
-    mixes = [
-        ("age", replace(load.mix, operations=(("put", 1.0),), records=run.records), writes_each),
-        ("warm", replace(run, operations=reads, insert_from=None, value_sizes=None), 1),
-    ]
-    phases = (
-        Phase(
-            name,
-            PhaseKind.WARMUP,
-            mix=mix,
-            operations=each * run.records,
-            threads=others[place].threads,
-        )
-        for name, mix, each in mixes
-        if mix.operations
-    )
-    return replace(workload, phases=(load, *others[:place], *phases, *others[place:]))
+    if reads:
+        mix = replace(run, operations=reads, insert_from=None, value_sizes=None)
+        warmups.append(replace(plain, name="warm", mix=mix, operations=run.records))
+    return replace(workload, phases=(*phases[:place], *warmups, *phases[place:]))
 
 
 WORKLOAD_PARAMETERS = settings_by_name(
