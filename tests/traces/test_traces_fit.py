@@ -48,10 +48,10 @@ def in_ranges(rng: np.random.Generator, count: int, b: float) -> Whole:
 def fitted(keys: Whole, request: FitRequest | None = None, **more: Any) -> TraceFit:
     counted = more if "reused" in more else {**more, "reused": reuse(keys)}
 
-    def ask(ranges: int, _number: dict[str, object] | None) -> Any:
+    def inspect(ranges: int, _number: dict[str, object] | None) -> Any:
         return trace_summary(said(keys, ranges=ranges, **counted))
 
-    return fit_trace(ask, request or FitRequest(records=RECORDS))
+    return fit_trace(inspect, request or FitRequest(records=RECORDS))
 
 
 def keys_of(fit: TraceFit) -> Distribution:
@@ -107,11 +107,11 @@ def test_alike_keys_are_alike_in_as_many_ranges_as_are_asked_for() -> None:
     summary = trace_summary(said(keys, numbers=False))
     asked: list[int] = []
 
-    def ask(ranges: int, _number: dict[str, object] | None) -> Any:
+    def inspect(ranges: int, _number: dict[str, object] | None) -> Any:
         asked.append(ranges)
         return summary
 
-    fit = fit_trace(ask, FitRequest(ranges=30))
+    fit = fit_trace(inspect, FitRequest(ranges=30))
     assert asked == [4096]  # the hundred parts do not depend on it: no second pass
     assert keys_of(fit).name == "uniform"
     (ranges,) = [part for part in fit.parts if part.name == "ranges"]

@@ -61,8 +61,8 @@ _VALUE_BYTES_UNKNOWN = 100
 # Mean key sizes of groups that differ by more are not those of one distribution.
 _SIZES_DIFFER = 0.05
 
-# Inspects the trace: (ranges, how a key's number is read).
-Ask = Callable[[int, dict[str, object] | None], TraceSummary]
+# Inspects the trace, given how many ranges are told apart and how a key's number is read.
+Inspect = Callable[[int, dict[str, object] | None], TraceSummary]
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ class Components:
     written: WrittenFit
 
 
-def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
-    """The workload that is like the trace which `ask` inspects, once or twice.
+def fit_trace(inspect: Inspect, request: FitRequest) -> TraceFit:
+    """The workload that is like the trace which `inspect` reads, once or twice.
 
     Raises InputError for a trace without operations on keys, with fewer than a thousand, with keys
     or values larger than a workload has, or without the rate that is asked for.
     """
-    first = ask(RANGES_MAX, None)
+    first = inspect(RANGES_MAX, None)
     if first.operations < _FEWEST_OPERATIONS:
         raise InputError(
             first.path,
@@ -138,7 +138,7 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
     summary = first
     if numbers:
         count = request.ranges or count_ranges(first.ranges_by_number)
-        summary = ask(count, DB_BENCH_NUMBER)
+        summary = inspect(count, DB_BENCH_NUMBER)
     records, assumptions = _records(summary, request, numbers)
     ranges = _range_accesses(summary, request, numbers)
     try:
@@ -166,19 +166,18 @@ def fit_trace(ask: Ask, request: FitRequest) -> TraceFit:
         records,
         fit_written(summary, operations, keys),
     )
-    parts = (
-        mix,
-        components.key_sizes.part,
-        *([] if components.values is None else [components.values.part]),
-        *keys.parts,
-        *([] if components.written.part is None else [components.written.part]),
-        components.rate.part,
-    )
+    parts = [mix, components.key_sizes.part]
+    if components.values is not None:
+        parts.append(components.values.part)
+    parts += keys.parts
+    if components.written.part is not None:
+        parts.append(components.written.part)
+    parts.append(components.rate.part)
     assumptions += _assumptions(summary, request, components)
     warnings = (*assumptions, *(warning for part in parts for warning in part.warnings))
     db_bench = _mixgraph_flags(summary, components) if numbers else {}
     workload = _build_workload(summary, request, components)
-    return TraceFit(summary, workload, parts, warnings, db_bench)
+    return TraceFit(summary, workload, tuple(parts), warnings, db_bench)
 
 
 def _refuse_larger(path: str, what: str, sizes: Histogram, most: int) -> None:
