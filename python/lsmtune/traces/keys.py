@@ -89,7 +89,7 @@ def _residual(logs: Array, ranges: int) -> float:
 
 # --- reads of written keys
 
-LIMIT = 0.03
+WRITTEN_LIMIT = 0.03
 # So near to it, independence is as good, and simpler.
 _NEAR = 0.01
 _WRITES = ("put", "merge", "delete")
@@ -125,7 +125,8 @@ def fit_written(summary: TraceSummary, operations: Mapping[str, float], keys: Ke
         f"written before, {100 * modelled:.1f} % of the model's"
     )
     distance = ("share_difference", abs(modelled - observed))
-    return WrittenFit(by_key, fitted_part("reads_of_written", words, distance, LIMIT, warning))
+    part = fitted_part("reads_of_written", words, distance, WRITTEN_LIMIT, warning)
+    return WrittenFit(by_key, part)
 
 
 # --- hotness of keys

@@ -21,9 +21,8 @@ from lsmtune.stats.fitting import (
     relative_error,
     total_variation,
 )
-from lsmtune.traces.summary import Histogram, TraceSummary
+from lsmtune.traces.summary import Histogram, Rows, TraceSummary
 
-Curve = tuple[tuple[float, float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class FittedPart:
     distances: tuple[tuple[str, float], ...]
     limit: float
     warnings: tuple[str, ...] = ()
-    curve: Curve = field(default=(), repr=False)
+    curve: Rows = field(default=(), repr=False)
 
     @property
     def fits(self) -> bool:
@@ -54,7 +53,7 @@ def fitted_part(
     distance: tuple[str, float],
     limit: float,
     warning: str = "",
-    curve: Curve = (),
+    curve: Rows = (),
 ) -> FittedPart:
     """A part with one distance; `warning` is said where that is above `limit`."""
     warnings = (warning,) if distance[1] > limit else ()
@@ -233,7 +232,7 @@ def fit_rate(summary: TraceSummary) -> RateFit:
     times_s, rates = window_rates(summary)
 
     def part(model: str, unexplained: float, modelled: Array | None = None) -> FittedPart:
-        curve: Curve = ()
+        curve: Rows = ()
         if modelled is not None:
             curve = tuple(zip(times_s.tolist(), rates.tolist(), modelled.tolist(), strict=True))
         distance = ("unexplained_share", unexplained)
