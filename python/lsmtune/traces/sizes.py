@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -97,15 +98,16 @@ def fit_sizes(name: str, histogram: Histogram, *, model: bool = True) -> SizeFit
         return SizeFit(Distribution.of("constant", size=size), part, None)
     pareto = _likely_pareto(sizes, counts) if model else None
     best = _table(sizes, counts)
-    distance = ks_distance(sizes, counts, *best[1:])
+    distance = ks_distance(sizes, counts, best.sizes, best.weights)
     if model and len(sizes) >= _FEWEST_FOR_MODELS:
-        candidates = _models(sizes, counts, pareto)
-        distances = [ks_distance(sizes, counts, *candidate[1:]) for candidate in candidates]
+        models = _models(sizes, counts, pareto)
+        distances = [ks_distance(sizes, counts, each.sizes, each.weights) for each in models]
         near = min(distances)
         if near <= KS_LIMIT:
             chosen = next(i for i, d in enumerate(distances) if d <= near + _ABOUT)
-            best, distance = candidates[chosen], distances[chosen]
-    return SizeFit(best[0], _size_part(name, sizes, counts, best, distance, pareto), pareto)
+            best, distance = models[chosen], distances[chosen]
+    part = _size_part(name, sizes, counts, best, distance, pareto)
+    return SizeFit(best.distribution, part, pareto)
 
 
 def _likely_pareto(sizes: Array, counts: Array) -> Pareto | None:
@@ -126,11 +128,16 @@ def _likely_pareto(sizes: Array, counts: Array) -> Pareto | None:
     return max(tried, key=lambda fit: fit.log_likelihood, default=None)
 
 
-Candidate = tuple[Distribution, Array, Array]
+class _Model(NamedTuple):
+    """A distribution of the driver, the sizes that it draws, and how often it draws each."""
+
+    distribution: Distribution
+    sizes: Array
+    weights: Array
 
 
-def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidate]:
-    """Distributions of the driver, the simplest first: what they draw, and how often."""
+def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[_Model]:
+    """Distributions with parameters, the simplest first."""
     low, high = int(sizes.min()), int(sizes.max())
     # A tail of single sizes far out is no reason to list every whole number up to it.
     support = np.unique(np.round(np.linspace(low, high, min(high - low + 1, 200_000))))
@@ -139,24 +146,25 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     mean = float(np.average(sizes, weights=counts))
     variance = np.average((sizes - mean) ** 2, weights=counts)
     sd = max(float(np.sqrt(variance)), 1e-6)
-    of = Distribution.of("normal", mean=rounded(mean), sd=rounded(sd), low=low, high=high)
+    normal = Distribution.of("normal", mean=rounded(mean), sd=rounded(sd), low=low, high=high)
     within = np.diff(scipy.special.ndtr((edges + 0.5 - mean) / sd))
-    models = [(uniform, support, np.diff(edges)), (of, support, within)]
+    models = [_Model(uniform, support, np.diff(edges)), _Model(normal, support, within)]
     if pareto is not None:
         shares = np.diff(pareto.cdf(edges))
         # The driver rounds down, and the model up: the same whole sizes, with theta one more.
         theta, k, sigma = pareto.theta + 1.0, rounded(pareto.k), rounded(pareto.sigma)
-        of = Distribution.of("pareto", theta=theta, k=k, sigma=sigma, low=low, high=high)
-        models.append((of, support, shares))
-    return [candidate for candidate in models if candidate[2].sum() > 0]
+        law = Distribution.of("pareto", theta=theta, k=k, sigma=sigma, low=low, high=high)
+        models.append(_Model(law, support, shares))
+    return [model for model in models if model.weights.sum() > 0]
 
 
-def _table(sizes: Array, counts: Array) -> Candidate:
+def _table(sizes: Array, counts: Array) -> _Model:
     """The sizes themselves, or groups of neighbours, each by its mean size."""
     means, weights = (sizes, counts) if len(sizes) <= TABLE_ROWS else _grouped(sizes, counts)
     rows = tuple((round(size), int(weight)) for size, weight in zip(means, weights, strict=True))
-    table = Distribution.of("table", sizes=rows)
-    return table, np.array([float(size) for size, _ in rows]), np.array([w for _, w in rows], float)
+    drawn = np.array([float(size) for size, _ in rows])
+    often = np.array([float(weight) for _, weight in rows])
+    return _Model(Distribution.of("table", sizes=rows), drawn, often)
 
 
 def _grouped(sizes: Array, counts: Array) -> tuple[Array, Array]:
@@ -173,28 +181,28 @@ def _grouped(sizes: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def _size_part(
-    name: str, sizes: Array, counts: Array, best: Candidate, distance: float, pareto: Pareto | None
+    name: str, sizes: Array, counts: Array, best: _Model, distance: float, pareto: Pareto | None
 ) -> FittedPart:
-    of, drawn, shares = best
+    is_table = best.distribution.name == "table"
     mean = float(np.average(sizes, weights=counts))
-    modelled = float(np.average(drawn, weights=shares))
+    modelled = float(np.average(best.sizes, weights=best.weights))
     warnings = []
-    if of.name == "table" and pareto is not None and len(sizes) > TABLE_ROWS:
+    if is_table and pareto is not None and len(sizes) > TABLE_ROWS:
         warnings.append(
             f"{name}: no model of the driver is within {KS_LIMIT:g} of the trace; "
-            f"the sizes themselves are used, in {len(drawn)} groups"
+            f"the sizes themselves are used, in {len(best.sizes)} groups"
         )
     qq = zip(
         _QUANTILES,
         quantiles(sizes, counts, _QUANTILES).tolist(),
-        quantiles(drawn, shares, _QUANTILES).tolist(),
+        quantiles(best.sizes, best.weights, _QUANTILES).tolist(),
         strict=True,
     )
     distances = (("ks_distance", distance), ("mean_relative_error", relative_error(modelled, mean)))
-    given = dict(of.parameters)
-    words = f"{of.name}: " + ", ".join(f"{key} {value}" for key, value in given.items())
-    if of.name == "table":
-        words = f"table of {len(drawn)} sizes"
+    words = f"table of {len(best.sizes)} sizes"
+    if not is_table:
+        given = ", ".join(f"{key} {value}" for key, value in best.distribution.parameters)
+        words = f"{best.distribution.name}: {given}"
     return FittedPart(name, words, distances, KS_LIMIT, tuple(warnings), tuple(qq))
 
 
