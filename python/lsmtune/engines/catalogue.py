@@ -20,12 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError
 
-from lsmtune.engines.library import (
-    ENGINE_KINDS,
-    PLUGIN_ENGINES,
-    listed_options,
-    version_key,
-)
+from lsmtune.engines.library import ENGINE_KINDS, PLUGIN_ENGINES, listed_options, version_key
 from lsmtune.errors import InputError, by_name, check_name, is_utf8, nearest_name
 from lsmtune.model.codec import adapter
 from lsmtune.model.config import OptionValue

@@ -25,13 +25,7 @@ from typing import IO
 
 import psutil
 
-from lsmtune.engines.library import (
-    ENGINE_KINDS,
-    Library,
-    detect_engine,
-    file_sha256,
-    logs_folder,
-)
+from lsmtune.engines.library import ENGINE_KINDS, Library, detect_engine, file_sha256, logs_folder
 from lsmtune.engines.steps import (
     Accept,
     Progress,
@@ -87,11 +81,10 @@ def extract_library(jar: Path, folder: Path, source: str, machine: str | None = 
         with _Jar(FileIO(jar)) as file, zipfile.ZipFile(file) as archive:
             libraries = [n for n in archive.namelist() if n.endswith(".so")]
             if wanted is None or wanted not in libraries:
+                found = ", ".join(libraries) or str(jar)
                 why = f"holds no RocksDB library for {machine}"
-                allowed = wanted or "a machine among " + ", ".join(_MEMBERS)
-                raise InputError(
-                    source, found=", ".join(libraries) or str(jar), why=why, allowed=allowed
-                )
+                allowed = wanted or f"a machine among {', '.join(_MEMBERS)}"
+                raise InputError(source, found=found, why=why, allowed=allowed)
             # zipfile unpacks no more than this, whatever follows.
             size = archive.getinfo(wanted).file_size
             if size > LIBRARY_BYTES_MAX:

@@ -162,9 +162,7 @@ def _narrowed(info: OptionInfo, own: _Narrowed | None) -> OptionInfo:
 
 
 def _settled(
-    info: OptionInfo,
-    chosen: Mapping[str, OptionInfo],
-    unsearched: Mapping[str, OptionValue | None],
+    info: OptionInfo, chosen: Mapping[str, OptionInfo], unsearched: Mapping[str, OptionValue | None]
 ) -> OptionInfo | None:
     """`info` with the conditions that a search decides; None when one of them can never hold."""
     undecided: dict[str, tuple[OptionValue, ...]] = {}

@@ -31,10 +31,7 @@ PROCESS_BYTES, THREAD_BYTES = 13 << 20, 1 << 20
 
 
 def scaled(
-    engine: str,
-    options: Mapping[str, OptionValue],
-    scale: float,
-    version: str | None = None,
+    engine: str, options: Mapping[str, OptionValue], scale: float, version: str | None = None
 ) -> dict[str, OptionValue]:
     """`options` for `scale` times the data they were meant for, 0 < scale <= 1.
 

@@ -16,11 +16,7 @@ _DIRECT: Mapping[str, Mapping[str, OptionValue]] = {
 
 
 def with_page_cache(
-    config: Config,
-    engine_name: str,
-    page_cache: PageCache,
-    source: str,
-    field: str = "page_cache",
+    config: Config, engine_name: str, page_cache: PageCache, source: str, field: str = "page_cache"
 ) -> Config:
     """`config` with the options that `page_cache` stands for, which a result then carries too.
 

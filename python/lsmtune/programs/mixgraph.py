@@ -182,10 +182,9 @@ def _rate_flags(phase: Phase) -> dict[str, str]:
     if not isinstance(wave, SineRate):  # every other one is refused by `check_performable`
         return {}
     if phase.threads > 1:
+        found = f"{phase.threads} threads"
         why = "each thread would set up the sine's limits anew under the others"
-        raise cannot(
-            ROCKSDB_NAME, field, found=f"{phase.threads} threads", why=why, allowed="1 thread"
-        )
+        raise cannot(ROCKSDB_NAME, field, found=found, why=why, allowed="1 thread")
     if wave.amplitude_ops_s < 1:
         why = "it divides by the amplitude in whole operations per second"
         raise cannot(ROCKSDB_NAME, field, found=wave.amplitude_ops_s, why=why, allowed="1 or more")

@@ -129,11 +129,8 @@ def fit_trace(inspect: Inspect, request: FitRequest) -> TraceFit:
     """
     first = inspect(RANGES_MAX, None)
     if first.operations < _FEWEST_OPERATIONS:
-        raise InputError(
-            first.path,
-            found=f"{first.operations} operations",
-            allowed=f"at least {_FEWEST_OPERATIONS}: fewer say too little of a workload",
-        )
+        allowed = f"at least {_FEWEST_OPERATIONS}: fewer say too little of a workload"
+        raise InputError(first.path, found=f"{first.operations} operations", allowed=allowed)
     numbers = has_db_bench_numbers(first)
     summary = first
     if numbers:

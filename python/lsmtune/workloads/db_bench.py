@@ -33,13 +33,8 @@ _EACH_KEY_ONCE = "each of its phases meets every key once"
 
 def _build(name: str, loaded: bool, passes: Passes, given: Given, source: str) -> Workload:
     if passes and given["num"] % given["threads"]:
-        raise InputError(
-            source,
-            "threads",
-            found=given["threads"],
-            allowed=f"a divisor of num, {given['num']}",
-            why="the threads share the keys evenly",
-        )
+        why, allowed = "the threads share the keys evenly", f"a divisor of num, {given['num']}"
+        raise InputError(source, "threads", found=given["threads"], why=why, allowed=allowed)
     return Workload(
         name=name,
         phases=_phases(name, loaded, passes, given),

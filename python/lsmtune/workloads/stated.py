@@ -61,13 +61,9 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
             raise InputError(source, key, why=why)
         known = (*family.parameters, *family.also, *family.ignored)
         if key not in known:
-            raise InputError(
-                source,
-                key,
-                why="unknown workload parameter",
-                allowed=", ".join(family.parameters),
-                nearest=nearest_name(key, known),
-            )
+            why, allowed = "unknown workload parameter", ", ".join(family.parameters)
+            nearest = nearest_name(key, known)
+            raise InputError(source, key, why=why, allowed=allowed, nearest=nearest)
     prepared = family.prepare(parameters, source)
     return dict(read_settings(family.parameters.values(), prepared, source))
 

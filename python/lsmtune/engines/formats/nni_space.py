@@ -196,12 +196,7 @@ def _rounded(builder: SpaceBuilder, path: Place, values: list[Number], log: bool
             builder.note(path, f"{bound}, is a value by clipping: special")
     builder.note(path, "NNI draws its ends about half as often as the values between; not here")
     return Numbers(
-        plain(first),
-        plain(last),
-        integer=integer,
-        log=log,
-        step=plain(q),
-        specials=tuple(specials),
+        plain(first), plain(last), integer=integer, log=log, step=plain(q), specials=tuple(specials)
     )
 
 
