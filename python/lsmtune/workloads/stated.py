@@ -172,14 +172,15 @@ def state_workload(
             del engine[_SYNC]
     # Files are there to be changed by later ones and by flags, also where they have a property by
     # its other name, as exported ones have; one flag does not silently change another.
+    names = {key: ALIASES.get(key, key) for key in (*own, *parameters)}
     flags = [*parameters, *(key for key, each in own.items() if each.source == SETTING)]
-    changed = {ALIASES.get(key, key) for key in flags}
-    last = {ALIASES.get(key, key): each.source for key, each in own.items()}
+    changed = {names[key] for key in flags}
+    last_source = {names[key]: each.source for key, each in own.items()}
     own = {
         key: each
         for key, each in own.items()
         if each.source == SETTING
-        or (each.source == last[ALIASES.get(key, key)] and ALIASES.get(key, key) not in changed)
+        or (each.source == last_source[names[key]] and names[key] not in changed)
     }
     for key, value in parameters.items():
         if key in own and own[key].source == SETTING and own[key].value != str(value):
@@ -192,8 +193,8 @@ def state_workload(
         workload = family.build({**complete, **files}, source)
     except InputError as error:
         # With the place of the property that it is of, and the name that it has there.
-        names = (error.field, *(alias for alias, of in ALIASES.items() if of == error.field))
-        stated = [each for each in names if each in own and each not in parameters]
+        aliases = (alias for alias, name in ALIASES.items() if name == error.field)
+        stated = [key for key in (error.field, *aliases) if key in own and key not in parameters]
         if error.field in parameters or not stated:
             raise
         raise error.but(source=own[stated[0]].where, field=stated[0]) from None
