@@ -193,18 +193,15 @@ def command_plan(spec: CommandSpec, environment: Mapping[str, str], request: Run
             arguments.append(_filled(element, values, f"command[{index}]"))
         elif all(_has_all(text, values) for text in element):
             arguments += [filled(text, values) for text in element]
-    texts = spec.environment.items()
-    added = {name: filled(text, values) for name, text in texts if _has_all(text, values)}
+    directory.mkdir()
     file, parameters = spec.parameters_file, dict(request.config.options)
     if file is not None:
         text = json.dumps(parameters, indent=2) + "\n"
         if file.template is not None:
             text = _filled(file.template, values, f"the template of {file.name}")
-    directory.mkdir()
-    if file is not None:
         path = directory / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     results = request.directory / RESULTS
     results.touch()
     # What `lsmtune.trial` reads: only ever added to, as the program may have an older one.
@@ -217,6 +214,8 @@ def command_plan(spec: CommandSpec, environment: Mapping[str, str], request: Run
         "metrics": list(spec.metrics),
     }
     (request.directory / PARAMETERS).write_text(json.dumps(trial, indent=2) + "\n")
+    texts = spec.environment.items()
+    added = {name: filled(text, values) for name, text in texts if _has_all(text, values)}
     own = {f"LSMTUNE_{name.upper()}": value for name, value in run_values.items()}
     own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
     own["LSMTUNE_RESULTS"] = str(results)
