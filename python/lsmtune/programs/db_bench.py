@@ -42,7 +42,7 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    exported,
+    options_for,
     phase_measurement,
     settle_warnings,
 )
@@ -233,7 +233,7 @@ def rocksdb_differences(workload: Workload) -> tuple[str, ...]:
 def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     """One process for each phase and the settle phase behind it."""
     workload = request.workload
-    text = exported(
+    text = options_for(
         ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, executable.version
     )
     cache = _cache_flags(request.config.options, executable.flags)
@@ -444,7 +444,7 @@ def leveldb_arguments(workload: Workload, index: int, *, database: str) -> tuple
 def _plan_leveldb(request: RunRequest, _executable: FoundProgram) -> Plan:
     """One process for each phase."""
     workload, database = request.workload, str(request.directory / DATABASE)
-    options = shlex.split(exported(LEVELDB_NAME, "db_bench", "leveldb", request.config.options))
+    options = shlex.split(options_for(LEVELDB_NAME, "db_bench", "leveldb", request.config.options))
     steps = []
     for index, phase in performing(workload):
         benchmark = _benchmark_of(LEVELDB_NAME, phase, _LEVELDB_BENCHMARKS, first=index == 0)

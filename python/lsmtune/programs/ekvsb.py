@@ -32,7 +32,7 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    exported,
+    options_for,
     phase_measurement,
     settle_warnings,
     value_warnings,
@@ -113,7 +113,7 @@ _US_PER_S = 1e6
 
 def _plan(request: RunRequest, _executable: FoundProgram) -> Plan:
     workload = request.workload
-    options = shlex.split(exported(NAME, NAME, "rocksdb", request.config.options))
+    options = shlex.split(options_for(NAME, NAME, "rocksdb", request.config.options))
     step = Step(
         arguments=("run", "rocksdb", str(request.directory / DATABASE), *options),
         phases=tuple(index for index, _ in performing(workload)),

@@ -79,14 +79,14 @@ def phase_measurement(
     )
 
 
-def exported(
+def options_for(
     program: str,
     format_name: str,
     engine_name: str,
     options: Mapping[str, OptionValue],
     version: str | None = None,
 ) -> str:
-    """`options` in the exporter's format. Raises InputError, naming `program` and the option."""
+    """`options` in a format of `program`. Raises InputError that names it and the option."""
     try:
         return export(format_name, engine_name, options, version=version, label="of a run")
     except InputError as error:

@@ -29,8 +29,8 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    exported,
     follow_totals,
+    options_for,
     phase_measurement,
     settle_warnings,
     value_warnings,
@@ -242,14 +242,14 @@ def _engine_files(request: RunRequest, executable: FoundProgram) -> dict[str, st
     """The properties of the engine; an OPTIONS file for options that have no property."""
     engine, config = request.engine.name, request.config
     try:
-        text = exported(NAME, "properties", engine, config.options)
+        text = options_for(NAME, "properties", engine, config.options)
     except InputError:
         # With an options file YCSB-cpp does not look at `rocksdb.sync`.
         if engine != "rocksdb" or request.workload.durability is Durability.SYNC:
             raise
         # The file's value of this counts, and its default is no.
         options: dict[str, OptionValue] = {**config.options, "create_if_missing": True}
-        file = exported(NAME, "rocksdb-options", engine, options, executable.version)
+        file = options_for(NAME, "rocksdb-options", engine, options, executable.version)
         return {OPTIONS: file, ENGINE_FILE: f"rocksdb.optionsfile={OPTIONS}\n"}
     own = tuple(f"{engine}.{name}=" for name in _OWN)
     kept = [line for line in text.splitlines() if not line.startswith(own)]
