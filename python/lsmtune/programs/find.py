@@ -59,27 +59,29 @@ def find_program(
         executable = identify(path, program)
         if executable is None or executable.name != program.name:
             what = "no program that lsmtune knows" if executable is None else executable.name
-            raise InputError(
-                source, field, found=str(path), why=f"is {what}", allowed=f"a {program.name}"
-            )
+            why, allowed = f"is {what}", f"a {program.name}"
+            raise InputError(source, field, found=str(path), why=why, allowed=allowed)
         if not serves(executable, engine_name):
             why = f"was built without {engine_name}"
             raise InputError(source, field, found=str(path), why=why, allowed="a build with it")
         return executable
     names = [name.format(engine=engine_name) for name in program.executables]
-    others: list[str] = []
+    misses: list[str] = []
     for candidate in _candidates(names, environment):
         try:
             executable = identify(candidate, program)
         except InputError as error:
-            others.append(str(error))
+            misses.append(str(error))
             continue
-        is_it = executable is not None and executable.name == program.name
-        if executable is not None and is_it and serves(executable, engine_name):
+        if executable is None:
+            misses.append(f"{candidate} is another program")
+        elif executable.name != program.name:
+            misses.append(f"{candidate} is {executable.name}")
+        elif not serves(executable, engine_name):
+            misses.append(f"{candidate} is built without {engine_name}")
+        else:
             return executable
-        what = "another program" if executable is None else executable.name
-        others.append(f"{candidate} is {f'built without {engine_name}' if is_it else what}")
-    why = f"not on PATH: looked for {', '.join(names)}" + "".join(f"; {line}" for line in others)
+    why = "; ".join([f"not on PATH: looked for {', '.join(names)}", *misses])
     raise InputError(f"--runner {program.name}", why=why, allowed="--program PATH of one")
 
 
