@@ -229,19 +229,18 @@ def _prior(
             raise builder.document.error((*path, "params", name), found=value, allowed=allowed)
     if kind == "uniform":
         return None
-    if kind == "beta" and log:
-        builder.note(path, "left out: here a beta spans the range itself, not its logarithm")
-        return None
     if kind == "beta":
+        if log:
+            builder.note(path, "left out: here a beta spans the range itself, not its logarithm")
+            return None
         return {"distribution": "beta", "alpha": settings["alpha"], "beta": settings["beta"]}
     mean, sd = settings["mu"], settings["sigma"]
     if not log:
         return {"distribution": "normal", "mean": mean, "sd": sd}
     sd_of_log = abs(math.log(low + sd))
     if mean <= 0 or sd_of_log == 0:
-        builder.note(
-            path, "left out: on a log scale mu has to be above 0, in MLOS's optimizers too"
-        )
+        text = "left out: on a log scale mu has to be above 0, in MLOS's optimizers too"
+        builder.note(path, text)
         return None
     prior = {"mean": float(f"{math.log(mean):.6g}"), "sd": float(f"{sd_of_log:.6g}")}
     return {"distribution": "lognormal", **prior}

@@ -326,10 +326,8 @@ def _add_benchmark(
     reading: _Reading, place: tuple[str, ...], programs: Programs, engine: str
 ) -> None:
     """Workload and options that the program gives to db_bench, whose part lsmtune takes."""
-    reading.note(
-        place,
-        f"left out: lsmtune itself measures {engine}; to run the program, give --command",
-    )
+    text = f"left out: lsmtune itself measures {engine}; to run the program, give --command"
+    reading.note(place, text)
     workload, options, notes = programs.benchmark(engine)
     study = reading.study
     if not workload:
@@ -356,9 +354,11 @@ def _add_command(reading: _Reading, place: tuple[str, ...], command: str, folder
         words = shlex.split(command)
     reading.study["runner"] = {"command": words}
     reading.note(place, "starts in the study file's folder: keep the file beside this one")
-    text = "in the program, lsmtune.trial.parameters() takes the place of nni.get_next_parameter(),"
-    text += " and lsmtune.trial.report and .result those of report_intermediate_ and"
-    reading.note(place, f"{text} report_final_result")
+    text = (
+        "in the program, lsmtune.trial.parameters() takes the place of nni.get_next_parameter(), "
+        "and lsmtune.trial.report and .result those of report_intermediate_ and report_final_result"
+    )
+    reading.note(place, text)
 
 
 def _add_sampler_and_objective(reading: _Reading) -> None:

@@ -156,11 +156,11 @@ class SpaceBuilder:
         self, path: Place, option: KnownOption, numbers: Numbers, when: When = None
     ) -> None:
         """The parameter `option` with a range of numbers, or a constant where it is one."""
-        if option.type == "bool" and (numbers.low, numbers.high) != (0, 1):
-            self.note(path, f"left out: {option.name} is true or false")
-            return
         if option.type == "bool":
-            self.add_choices(path, replace(option, spelling=None), [False, True], when)
+            if (numbers.low, numbers.high) == (0, 1):
+                self.add_choices(path, replace(option, spelling=None), [False, True], when)
+            else:
+                self.note(path, f"left out: {option.name} is true or false")
             return
         if option.type == "int" and not numbers.integer:
             numbers = self._whole(path, numbers)
