@@ -197,7 +197,7 @@ def snappy_place(library: Path) -> Path | None:
 
 
 def snappy_beside(library: Path) -> Path | None:
-    """That file, if it is there."""
+    """The file at `snappy_place`, if it is there."""
     place = snappy_place(library)
     return place if place is not None and place.is_file() else None
 

@@ -212,7 +212,7 @@ def doubts(
 
 
 def _memory_clause(parts: Mapping[str, int], limit_bytes: int) -> str:
-    """That it may come to use more than `limit_bytes`; empty where it does not."""
+    """Says that memory may exceed `limit_bytes`; empty where it keeps within it."""
     total_bytes = sum(parts.values())
     if total_bytes <= limit_bytes:
         return ""

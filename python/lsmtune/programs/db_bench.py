@@ -324,7 +324,7 @@ def _rocksdb_phase(
 
 
 def _rocksdb_blind_to(workload: Workload, index: int) -> frozenset[str]:
-    """Of a mix, any latency of several types together; CPU time where the process settles, too."""
+    """A latency of all types of a mix together; CPU time where the process also settles."""
     mix = workload.phases[index].mix
     latencies = LATENCIES if mix is not None and len(mix.operations) > 1 else frozenset[str]()
     return latencies | {"cpu_us_per_operation"} if settles_after(workload, index) else latencies

@@ -328,12 +328,12 @@ def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
 
 
 def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
-    """The same of a phase that lsmtune's driver, or another program, performed; untold is None.
+    """What `summarise` gives, of a phase that lsmtune's driver or another program performed.
 
-    Operations that failed end a run, so that there are no errors. `min` is in no measurement.
-    Writes, and reads of which it is not told whether they found their keys, are unknowns; the
-    lookups of updates count as reads. A phase tells the mean of the operations' own times, so that
-    their sum is known where it is told of all of them, and percentiles from a histogram.
+    Operations that failed end a run, so that there are no errors, and `min` is in no measurement.
+    Unknowns are writes, and reads that do not say whether they found their keys; the lookups of
+    updates count as reads. Elapsed time is the sum of the operations' own times, by their mean;
+    None where it is not known of all of them.
     """
     exists, absents = phase.keys_found or 0, phase.keys_missing or 0
     by_type = phase.latencies.values()

@@ -97,15 +97,14 @@ _WRITES = ("put", "merge", "delete")
 
 @dataclass(frozen=True)
 class WrittenFit:
-    """In which share of the draws the key decides the operation; None: operation and key are
-    drawn independently."""
+    """The share `by_key` of the draws in which the key decides the operation; None: in none."""
 
     by_key: float | None = None
     part: FittedPart | None = None
 
 
 def fit_written(summary: TraceSummary, operations: Mapping[str, float], keys: KeyFit) -> WrittenFit:
-    """By the share of the trace's gets that meet a key which the trace has written before."""
+    """Fitted to the share of the trace's gets of a key that the trace has written before."""
     writes = sum(operations.get(name, 0.0) for name in _WRITES)
     observed = summary.gets_of_written.share
     if observed is None or not 0.0 < writes < 1.0 or keys.distribution.name == "sequential":

@@ -97,7 +97,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Of what share of the keys the figures of keys are; `text` says how they were chosen."""
+    """The share of the keys that figures of keys are taken of; `text` says how they were chosen."""
 
     method: str
     keys_kept: int

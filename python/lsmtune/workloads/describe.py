@@ -146,7 +146,7 @@ def show_document(stated: Stated, family: WorkloadFamily | None) -> dict[str, An
 
 
 def show_lines(stated: Stated, family: WorkloadFamily | None) -> list[str]:
-    """The same for people."""
+    """The lines for people; `family` is None for a file."""
     workload = stated.workload
     head = workload.name if family is None else f"{workload.name}: {family.description}"
     lines = [head, "", f"data: {data_line(workload)}"]

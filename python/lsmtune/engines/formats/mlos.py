@@ -60,7 +60,7 @@ _DISTRIBUTIONS = {"uniform": (), "normal": ("mu", "sigma"), "beta": ("alpha", "b
 
 
 def recognises(text: str) -> bool:
-    """Whether it is a JSON object of groups with `params`."""
+    """Whether `text` is a JSON object of groups with `params`."""
     return any(
         isinstance(group, dict) and isinstance(group.get("params"), dict)
         for group in peek_json(text, "params").values()

@@ -242,7 +242,7 @@ class _Reading:
 
 
 def recognises(text: str) -> bool:
-    """Whether it has the top-level fields of an experiment in YAML."""
+    """Whether `text` has the top-level fields of an experiment in YAML."""
     names = {line.partition(":")[0] for line in text.splitlines() if ":" in line}
     return len(names & set(_SIGNS)) >= 2 and "space" not in names
 

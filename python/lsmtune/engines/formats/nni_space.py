@@ -55,7 +55,7 @@ _TYPES = ("choice", *_WORDS)
 
 
 def recognises(text: str) -> bool:
-    """Whether it is a JSON object with an object that has `_type`."""
+    """Whether `text` is a JSON object with an object that has `_type`."""
     values = peek_json(text, "_type").values()
     return any(isinstance(value, dict) and "_type" in value for value in values)
 
