@@ -121,7 +121,7 @@ def rocksdb_benchmark(workload: Workload, index: int) -> str:
     if phase.mix is None:
         return _benchmark_of(ROCKSDB_NAME, phase, _ROCKSDB_BENCHMARKS, first=index == 0)
     mix = phase.mix
-    if mix.records != 0 or {name for name, _ in mix.operations} != {"insert"}:
+    if mix.records != 0 or mix.names != {"insert"}:
         return _MIXGRAPH
     if index != 0 or mix.first != 0 or mix.insert_from not in (None, 0):
         why = "mixgraph inserts nothing, and fillseq fills only an empty database, from 0 on"

@@ -68,7 +68,7 @@ def _mix(mix: Mix) -> str:
     total = sum(weight for _, weight in mix.operations)
     shares = ", ".join(f"{100 * weight / total:.4g} % {name}" for name, weight in mix.operations)
     parts = [shares]
-    if any(name not in ("insert", "delete_oldest") for name, _ in mix.operations):
+    if mix.names - {"insert", "delete_oldest"}:
         parts.append(f"keys {_distribution(mix.keys)} of {mix.records:,}")
     if mix.operation_by_key is not None:
         parts.append(f"the key decides the operation in {100 * mix.operation_by_key:.4g} %")

@@ -401,10 +401,14 @@ def _check(workload: Workload, source: str) -> None:
     for phase in workload.phases:
         if phase.kind is PhaseKind.SETTLE:
             continue
-        names = () if phase.mix is None else tuple(name for name, _ in phase.mix.operations)
-        strange = [n for n in names if n not in _AS_TASKS and n not in ("insert", "delete_oldest")]
-        if phase.replay is not None or (phase.operation or "fillseq") not in _LOOPS:
-            strange = [phase.operation or "replay"]
+        strange: list[str] = []
+        if phase.mix is not None:
+            known = {*_AS_TASKS, "insert", "delete_oldest"}
+            strange = [name for name, _ in phase.mix.operations if name not in known]
+        elif phase.operation is not None and phase.operation not in _LOOPS:
+            strange = [phase.operation]
+        elif phase.replay is not None:
+            strange = ["replay"]
         if strange:
             why = f"phase {phase.name}: ekvsb has no task for it"
             raise InputError(source, "", found=strange[0], why=why, allowed=_EKVSB_EXPORT_ALLOWED)
