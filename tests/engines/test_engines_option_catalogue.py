@@ -27,7 +27,7 @@ from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.expression import make_expression
 
 CATALOGUE = option_catalogue("rocksdb")
-WRITTEN = catalogue()[0]
+WRITTEN = catalogue().options
 VERSIONS = ("7.8.3", "10.2.1", "10.10.1")
 SECTION = {"db": DB_SECTION, "column_family": CF_SECTION, "table": TABLE_SECTION}
 

@@ -65,7 +65,7 @@ def test_only_a_whole_dump_leaves_defaults_out() -> None:
 
 def test_a_default_that_changed_between_versions_is_kept() -> None:
     option = "level_compaction_dynamic_level_bytes"
-    assert len(set(catalogue()[0][option].defaults.values())) == 2
+    assert len(set(catalogue().options[option].defaults.values())) == 2
     for value in ("true", "false"):
         found = read(family=f"comparator=leveldb.BytewiseComparator\n{option}={value}")
         assert option in found.options
@@ -74,7 +74,7 @@ def test_a_default_that_changed_between_versions_is_kept() -> None:
 @pytest.mark.parametrize("version", ["7.8.3", "10.2.1", "10.10.1"])
 def test_the_defaults_of_a_version_say_only_what_another_has_otherwise(version: str) -> None:
     sections: dict[str, list[str]] = {"DBOptions": [], "CFOptions": [], "TableOptions": []}
-    for option in catalogue()[0].values():
+    for option in catalogue().options.values():
         default = option.defaults.get(version)
         if default is not None:
             sections[option.section.split("/")[0]].append(f"{option.name}={default}")

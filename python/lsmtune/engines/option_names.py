@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
+from typing import NamedTuple
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError, nearest_name
@@ -80,19 +81,26 @@ class CatalogueOption:
         return tuple(dict.fromkeys([*split_structure(self.default), *self.parts]))
 
 
-@functools.cache
-def catalogue() -> tuple[Mapping[str, CatalogueOption], str]:
+class Catalogue(NamedTuple):
     """Option name -> option, and the newest version in the catalogue."""
+
+    options: Mapping[str, CatalogueOption]
+    newest: str
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """The options that RocksDB itself wrote."""
     data = resources.files("lsmtune.engines") / "catalogues" / "rocksdb.json"
     document = json.loads(data.read_text(encoding="utf-8"))
     options = {name: CatalogueOption(name, **entry) for name, entry in document["options"].items()}
-    return options, document["versions"][-1]
+    return Catalogue(options, document["versions"][-1])
 
 
 @functools.cache
 def written_options() -> Mapping[str, CatalogueOption]:
     """Every option that can be written: those of `catalogue`, and those of the option catalogue."""
-    options = dict(catalogue()[0])
+    options = dict(catalogue().options)
     for name, info in option_catalogue("rocksdb").items():
         head, _, part = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
         known = options.get(head) or CatalogueOption(head, _SECTIONS[info.scope], {})

@@ -356,7 +356,7 @@ def write(request: ExportRequest) -> Exported:
 
 def options_text(options: Mapping[str, str], version: str | None) -> str:
     """An OPTIONS file of `options`, by dotted name, for the engine's `version`."""
-    lines = ["", "[Version]", f"  rocksdb_version={version or catalogue()[1]}"]
+    lines = ["", "[Version]", f"  rocksdb_version={version or catalogue().newest}"]
     lines += ["  options_file_version=1.1"]
     # RocksDB refuses a file without each of these sections, even an empty one, in this order.
     for section, title in (
