@@ -181,14 +181,16 @@ def follow_totals(read: Callable[[str], tuple[float, int] | None]) -> Follow:
 class Step:
     """One process of a run, in a folder of its own, from which paths are named.
 
-    `arguments` follow the program; `phases` are the places of those that it performs. `files` are
-    written into the folder before it starts, piece by piece; `stdin` is one of them. `follow` has
-    the files there, STDOUT among them, whose lines are read while it runs, and what makes the
-    Follow of each. `read` understands what it left, and raises InputError where it cannot.
-
-    A runner puts the program before the arguments and says the rest: the `folder`, the run's own
-    where empty; the folder to `start_in`, if another; the `environment`; and `refusal`, what it
-    means where this was printed to stderr, None unless the command line was refused.
+    Args:
+        arguments: What follows the program, which a runner puts before them.
+        phases: The places in the workload of the phases that it performs.
+        read: Understands what it left. Raises InputError where it cannot.
+        files: Are written into its folder before it starts, piece by piece.
+        stdin: The one of `files` that it reads.
+        follow: The files, STDOUT among them, that are read while it runs; what makes each Follow.
+        folder: Its folder in the run's, or that itself where empty; from here on said by a runner.
+        start_in: The folder to start in, where it is another.
+        refusal: The error that stderr stands for, None unless the command line was refused.
     """
 
     arguments: tuple[str, ...]

@@ -162,11 +162,13 @@ class Figure:
 class WorkloadFamily:
     """Workloads of one name that differ in parameters.
 
-    `build` takes every parameter, typed, and the source that errors name. `no_effect` maps the
-    parameters that the family refuses to the reason; `ignored` those that it accepts and has no
-    use for, which the user is told. `prepare` turns what was given, names of `also` included, into
-    the names of `parameters`, and raises InputError for what cannot stand together. `sizes` are the
-    parameters that grow with the workload: first the one that says how many keys there are.
+    Args:
+        build: Takes every parameter, typed, and the source that errors name.
+        no_effect: The parameters that the family refuses, and why.
+        ignored: Those that it accepts and has no use for, and why, which the user is told.
+        also: Other names, which `prepare` turns into those of `parameters`.
+        prepare: Takes what was given. Raises InputError for what cannot stand together.
+        sizes: What grows with the workload; first the parameter that says how many keys there are.
     """
 
     name: str
