@@ -27,7 +27,7 @@ from lsmtune.programs.db_bench_output import (
     leveldb_pace,
     read_result,
 )
-from lsmtune.programs.mixgraph import ROCKSDB_NAME, mixgraph_differences, mixgraph_flags
+from lsmtune.programs.mixgraph import mixgraph_differences, mixgraph_flags
 from lsmtune.programs.output import (
     cannot,
     check_performable,
@@ -46,6 +46,7 @@ from lsmtune.programs.program import (
     phase_measurement,
     settle_warnings,
 )
+from lsmtune.programs.registry import LEVELDB_NAME, ROCKSDB_NAME
 
 # The operation type, in lsmtune's words, that a benchmark's latencies are those of.
 TIMED_TYPE: Mapping[str, str] = {
@@ -351,7 +352,6 @@ ROCKSDB_PROGRAM = Program(
 # thread, `--reads` of reads; keys are 16 decimal digits, with `--key_prefix` (from 1.23) more; it
 # waits for no compactions and can leave out no log. Options go by flags.
 
-LEVELDB_NAME = "leveldb-db_bench"
 _LEVELDB_BENCHMARKS = (
     *("fillseq", "fillrandom", "overwrite", "deleterandom", "readseq", "readrandom"),
     *("readmissing", "readhot", "readwhilewriting", "seekrandom"),

@@ -16,10 +16,8 @@ from lsmtune.machine.files import temporary_folder
 from lsmtune.model.text import is_file
 from lsmtune.programs.output import flag_name, gflags_known, nearest_flag
 from lsmtune.programs.program import FoundProgram, Observed, Program
-from lsmtune.programs.registry import PROGRAMS
+from lsmtune.programs.registry import PROGRAMS, ROCKSDB_NAME, YCSB_CPP_NAME
 
-ROCKSDB_DB_BENCH = "rocksdb-db_bench"
-YCSB_CPP = "ycsb-cpp"
 _VERSION = re.compile(r"db_bench version (?P<version>[0-9.]+)")
 
 
@@ -107,7 +105,7 @@ def identify(path: Path, asked: Program | None = None) -> FoundProgram | None:
     if name is None:
         return None
     executable = FoundProgram(name, path)
-    if name == ROCKSDB_DB_BENCH:
+    if name == ROCKSDB_NAME:
         match = _VERSION.search(_answer(path, ["--version"]))
         version = None if match is None else match["version"]
         return replace(executable, version=version, flags=gflags_known(answer))
@@ -119,7 +117,7 @@ def serves(executable: FoundProgram, engine_name: str) -> bool:
 
     It holds the names of their properties, such as `rocksdb.dbname`; asking would need a database.
     """
-    if executable.name != YCSB_CPP:
+    if executable.name != YCSB_CPP_NAME:
         return True
     with executable.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         return content.find(f"{engine_name}.dbname".encode()) >= 0

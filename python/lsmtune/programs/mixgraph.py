@@ -23,8 +23,8 @@ from typing import Any
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, SineRate, Workload
 from lsmtune.programs.output import cannot
+from lsmtune.programs.registry import ROCKSDB_NAME
 
-ROCKSDB_NAME = "rocksdb-db_bench"
 RATIOS: Mapping[str, str] = {
     "get": "mix_get_ratio",
     "put": "mix_put_ratio",

@@ -35,10 +35,10 @@ from lsmtune.programs.program import (
     settle_warnings,
     value_warnings,
 )
+from lsmtune.programs.registry import YCSB_CPP_NAME as NAME
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_status, parse_ycsb_log
 from lsmtune.workloads.ycsb import scattered_inserts
 
-NAME = "ycsb-cpp"
 _PROPORTIONS = {
     "get": "readproportion",
     "update": "updateproportion",
