@@ -34,7 +34,6 @@ _LEAST_VALUE = 10
 _MOST_VALUE = 1 << 20
 _RANGE_MAX = 1000  # QueryDecider: shares in thousandths
 _SHARE_TOLERANCE = 0.01  # a larger change of a share is said
-_FULL_TURN = 2 * math.pi
 _INTERVAL_MS_LEAST, _INTERVAL_MS_MOST = 100, 5000  # 5000 in the published commands
 _INTERVALS = 100
 _LIMIT_LEAST_OPS_S = 1000
@@ -192,8 +191,8 @@ def _rate_flags(phase: Phase) -> dict[str, str]:
         "sine_mix_rate": "true",
         "sine_mix_rate_interval_milliseconds": str(_interval_ms(wave)),
         "sine_a": repr(float(wave.amplitude_ops_s)),
-        "sine_b": repr(_FULL_TURN / wave.period_s),
-        "sine_c": repr(_FULL_TURN * wave.offset_s / wave.period_s),
+        "sine_b": repr(math.tau / wave.period_s),
+        "sine_c": repr(math.tau * wave.offset_s / wave.period_s),
         "sine_d": repr(float(wave.mean_ops_s)),
     }
 

@@ -135,13 +135,14 @@ _COUNT = 500_000  # keys and operations, unless told otherwise
 # defaults; values at least 10 bytes (db_bench_tool.cc).
 _VALUES = {"low": 10, "high": 1024}
 _SCANS = {"low": 1, "high": 10_000}
-# The wave is A sin(B t + C) + D; db_bench keeps t in seconds.
-_FULL_TURN = 2 * math.pi
 
 
 @dataclass(frozen=True)
 class Production:
-    """A published workload. `wave` is A, B, C and D of the rate, where one is published."""
+    """A published workload. `wave`, where one is published, is A, B, C and D of its rate.
+
+    The rate is A sin(B t + C) + D operations per second, with t in seconds.
+    """
 
     name: str
     description: str
@@ -258,8 +259,8 @@ def _rate(published: Production, given: Given) -> SineRate | None:
     if published.wave is None or given["arrival"] != SINE:
         return None
     amplitude, turn_s, phase, mean = published.wave
-    period_s = given["period_s"] or _FULL_TURN / turn_s
-    return SineRate(mean, amplitude, period_s, (phase % _FULL_TURN) / _FULL_TURN * period_s)
+    period_s = given["period_s"] or math.tau / turn_s
+    return SineRate(mean, amplitude, period_s, (phase % math.tau) / math.tau * period_s)
 
 
 _ARRIVAL = Setting(
@@ -274,7 +275,7 @@ def _family(published: Production) -> WorkloadFamily:
     arrival: tuple[Setting, ...] = ()
     if published.wave is not None:
         about = "length of the rate's wave; the published one when not set"
-        period_s = round(_FULL_TURN / published.wave[1])
+        period_s = round(math.tau / published.wave[1])
         allowed = f"a duration above 0; the published one is {period_s} s"
         arrival = (_ARRIVAL, Setting("period_s", about, None, duration(allowed)))
     no_wave = dict.fromkeys(("arrival", "period_s"), "no rate of it is published in numbers")
