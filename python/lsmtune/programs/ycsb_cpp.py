@@ -37,7 +37,8 @@ from lsmtune.programs.program import (
 )
 from lsmtune.programs.registry import YCSB_CPP_NAME as NAME
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_status, parse_ycsb_log
-from lsmtune.workloads.ycsb import scattered_inserts
+from lsmtune.workloads.ycsb import KEY_PREFIX, scattered_inserts
+from lsmtune.workloads.ycsb_properties import ZIPFIAN_THETA
 
 _PROPORTIONS = {
     "get": "readproportion",
@@ -46,8 +47,6 @@ _PROPORTIONS = {
     "scan": "scanproportion",
     "read_modify_write": "readmodifywriteproportion",
 }
-_THETA = 0.99  # zipfian_generator.h, kZipfianConst
-_PREFIX = "user"
 _FIELD_LENGTHS = {
     "constant": ("constant", "size"),
     "uniform": ("uniform", "high"),
@@ -60,7 +59,7 @@ def check(workload: Workload, engine_name: str) -> None:
     """Raises InputError for the first thing in `workload` that YCSB-cpp cannot perform."""
     can_sync = (Durability.SYNC,) if engine_name != "leveldb" else ()
     check_performable(NAME, workload, (Durability.WAL, *can_sync), ycsb=True)
-    if workload.keys is None or workload.keys.prefix != _PREFIX:
+    if workload.keys is None or workload.keys.prefix != KEY_PREFIX:
         raise cannot(NAME, "keys", why="its keys are YCSB's, `user` and a number", allowed="ycsb-a")
     for _, phase in performing(workload):
         properties(workload, phase)
@@ -115,7 +114,8 @@ def _operations(phase: Phase, mix: Mix) -> dict[str, str]:
     scans: dict[str, str] = {}
     if (lengths := mix.scan_lengths) is not None:
         bounds = dict(lengths.parameters)
-        if lengths.name not in ("uniform", "zipfian") or bounds.get("theta", _THETA) != _THETA:
+        theta = bounds.get("theta", ZIPFIAN_THETA)
+        if lengths.name not in ("uniform", "zipfian") or theta != ZIPFIAN_THETA:
             raise _cannot(phase, "scanlengthdistribution", lengths.name, "uniform, zipfian")
         scans = {
             "minscanlength": str(bounds["low"]),
@@ -135,8 +135,8 @@ def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
     name, given = mix.keys.name, dict(mix.keys.parameters)
     if name == "uniform":
         return {"requestdistribution": "uniform"}
-    theta = given.get("theta", _THETA)
-    if name == "latest" and theta == _THETA:
+    theta = given.get("theta", ZIPFIAN_THETA)
+    if name == "latest" and theta == ZIPFIAN_THETA:
         return {"requestdistribution": "latest"}
     if name != "scrambled_zipfian":
         stated = f"{name} with theta {theta}" if name == "latest" else name
@@ -145,7 +145,7 @@ def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
     items = given.get("items", mix.records)
     if items != expected:
         raise _cannot(phase, "requestdistribution: items", items, str(expected))
-    constant = {} if theta == _THETA else {"zipfian_const": repr(theta)}
+    constant = {} if theta == ZIPFIAN_THETA else {"zipfian_const": repr(theta)}
     return {"requestdistribution": "zipfian", **constant}
 
 

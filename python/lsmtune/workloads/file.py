@@ -34,6 +34,7 @@ from lsmtune.model.workload import (
 )
 from lsmtune.workloads.distributions import largest_size, mean_size, smallest_size
 from lsmtune.workloads.stated import ENGINE_PREFIXES, WORKLOAD_NAMES, Stated, state_workload
+from lsmtune.workloads.ycsb import HASH_DIGITS
 from lsmtune.workloads.ycsb import NAME as YCSB
 
 WORKLOAD_FILE = FileKind("workload", "`lsmtune workload export` writes one")
@@ -78,7 +79,6 @@ def parse_workload_file(text: str, path: Path) -> Workload:
 
 # --- What follows from other fields, and what may not stand beside them. Errors have no source yet.
 
-_HASH_DIGITS = 19  # of the largest 64-bit hash in a key of YCSB
 _FILLS = frozenset({"fillseq", "filluniquerandom"})
 _CHANGE_NUMBERS = frozenset({"insert", "delete_oldest"})
 # Operations that choose a key among those that exist.
@@ -302,7 +302,7 @@ def _key_bytes(stated: Workload, given: bool) -> int:
             why = "has no effect: keys have their own length"
             raise FieldError("key_bytes", found=stated.key_bytes, why=why)
         ordered = stated.keys.order is KeyOrder.ORDERED
-        digits = len(str(stated.num)) if ordered else _HASH_DIGITS
+        digits = len(str(stated.num)) if ordered else HASH_DIGITS
         return len(stated.keys.prefix.encode()) + max(digits, stated.keys.zero_padding)
     sizes = stated.key_sizes
     if sizes is not None and smallest_size(sizes) < KEY_BYTES_MIN:

@@ -45,13 +45,13 @@ from lsmtune.workloads.ycsb_properties import (
     THREADS,
     WORKLOAD_CLASSES,
     YCSB_PARAMETERS,
+    ZIPFIAN_THETA,
 )
 
 NAME = "ycsb"
 KEY_PREFIX = "user"
 # Digits of a hash of 64 bits, most often: 93 % of all have 19 or 20.
-_HASH_DIGITS = 19
-_SCAN_THETA = 0.99
+HASH_DIGITS = 19
 _UNIFORM = Distribution("uniform")
 # Both programs expect up to twice the inserts; CoreWorkload.java, "fudge factor".
 _EXPECTED_TWICE = 2
@@ -124,7 +124,7 @@ def ycsb_data(name: str, phases: tuple[Phase, ...], given: Given, source: str) -
     """The workload of `phases` on the keys and records that `given` describes."""
     row = row_sizes(given, source)
     hashed = given["insertorder"] == KeyOrder.HASHED.value
-    digits = _HASH_DIGITS if hashed else len(str(given["recordcount"]))
+    digits = HASH_DIGITS if hashed else len(str(given["recordcount"]))
     return Workload(
         name=name,
         phases=phases,
@@ -192,7 +192,7 @@ def _between(given: Given, kind: str, least: str, most: str, source: str) -> Dis
     if low > high:
         raise InputError(source, least, found=low, allowed=f"at most {most}, {high}")
     if given[kind] == "zipfian":
-        return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
+        return Distribution.of("zipfian", low=low, high=high, theta=ZIPFIAN_THETA)
     return Distribution.of("uniform", low=low, high=high)
 
 
@@ -264,7 +264,7 @@ def _requests(given: Given, loaded: int, source: str) -> Distribution:
             theta = given["zipfian_const"]
             return Distribution.of("scrambled_zipfian", theta=theta, items=items)
         case "latest":
-            return Distribution.of("latest", theta=_SCAN_THETA)
+            return Distribution.of("latest", theta=ZIPFIAN_THETA)
         case "hotspot":
             data, operations = given["hotspotdatafraction"], given["hotspotopnfraction"]
             return Distribution.of("hotspot", hot_data=data, hot_operations=operations)

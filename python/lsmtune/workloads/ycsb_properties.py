@@ -27,7 +27,7 @@ from lsmtune.workloads.parameter import (
 # Neither program has a default that can be run; this is that of YCSB-cpp's own workload files.
 _COUNT_DEFAULT = 100_000
 HISTOGRAM = "fieldlengthhistogram"  # the property that names a file
-_THETA = 0.99  # ZipfianGenerator.java, ZIPFIAN_CONSTANT; zipfian_generator.h, kZipfianConst
+ZIPFIAN_THETA = 0.99  # ZipfianGenerator.java, ZIPFIAN_CONSTANT; zipfian_generator.h, kZipfianConst
 
 
 def _limit(unit: str) -> Domain:
@@ -119,7 +119,7 @@ YCSB_PARAMETERS: Mapping[str, Setting] = settings_by_name(
         Setting(
             "zipfian_const",
             "exponent of zipfian requests; a property of YCSB-cpp",
-            _THETA,
+            ZIPFIAN_THETA,
             KEY_DISTRIBUTIONS["zipfian"]["theta"],
         ),
         Setting(
