@@ -11,6 +11,7 @@ from functools import partial
 from lsmtune.driver.runner import DATABASE
 from lsmtune.engines.formats.base import ExportRequest
 from lsmtune.engines.formats.db_bench import flags_of
+from lsmtune.engines.formats.spelling import INT_MAX
 from lsmtune.engines.option_names import BLOCK_CACHE, NO_BLOCK_CACHE
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
@@ -365,7 +366,6 @@ LEVELDB_FLAGS = (
 _COUNTED_BY_NUM = _WRITES | {"deleterandom"}
 _IN_ORDER = frozenset({"fillseq", "readseq"})
 _KEY_DIGITS = 16
-_INT_MAX = 2**31 - 1
 _NO_SEED = "LevelDB's db_bench has no seed: it draws the same keys in every run"
 _NO_SETTLE = "LevelDB's db_bench cannot wait for compactions: reads start from a tree that is busy"
 
@@ -378,8 +378,8 @@ def check_leveldb(workload: Workload, _engine_name: str) -> None:
     if workload.key_bytes < _KEY_DIGITS:
         allowed = f"{_KEY_DIGITS} or more"
         raise cannot(LEVELDB_NAME, "key_bytes", found=workload.key_bytes, allowed=allowed)
-    if workload.num > _INT_MAX:
-        raise cannot(LEVELDB_NAME, "num", found=workload.num, allowed=f"at most {_INT_MAX}")
+    if workload.num > INT_MAX:
+        raise cannot(LEVELDB_NAME, "num", found=workload.num, allowed=f"at most {INT_MAX}")
     refuse_leading_settle(LEVELDB_NAME, workload)
     for index, phase in performing(workload):
         _check_leveldb_phase(workload, index, phase)
@@ -401,8 +401,8 @@ def _check_leveldb_phase(workload: Workload, index: int, phase: Phase) -> None:
         field = f"{phase.name}: seek_nexts"
         raise cannot(LEVELDB_NAME, field, found=phase.seek_nexts, allowed="0")
     field, whole = f"{phase.name}: operations", _leveldb_operations(workload, phase)
-    if whole > _INT_MAX:
-        raise cannot(LEVELDB_NAME, field, found=whole, allowed=f"at most {_INT_MAX}")
+    if whole > INT_MAX:
+        raise cannot(LEVELDB_NAME, field, found=whole, allowed=f"at most {INT_MAX}")
     each, rest = divmod(whole, phase.threads)
     if rest:
         allowed = f"a multiple of its {phase.threads} threads"

@@ -35,6 +35,8 @@ from lsmtune.engines.formats.spelling import (
     COMPACTION_PRIORITY,
     COMPACTION_STYLE,
     COMPRESSION_IN_DB_BENCH,
+    INT_MAX,
+    LONG_MAX,
     RIBBON,
     KnownOption,
     Spelling,
@@ -67,12 +69,11 @@ _UNIVERSAL_NUMBERS = (
     "max_merge_width",
     "max_size_amplification_percent",
 )
-_INT_MAX = 2**31 - 1
 # Of a flag, by its type.
 _BOUNDS = {
-    "int32": (-_INT_MAX - 1, _INT_MAX),
+    "int32": (-INT_MAX - 1, INT_MAX),
     "uint32": (0, 2**32 - 1),
-    "int64": (-(2**63), 2**63 - 1),
+    "int64": (-LONG_MAX - 1, LONG_MAX),
     "uint64": (0, 2**64 - 1),
 }
 _AS_A_FLAG = " as a flag of db_bench"
@@ -108,14 +109,14 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
     "compaction_options_universal.incremental": boolean("universal_incremental"),
     # To most of these 0 is "unsaid" there, and one of them says so with -1.
     **{
-        f"compaction_options_universal.{n}": number(f"universal_{n}", 1, _INT_MAX, _AS_A_FLAG)
+        f"compaction_options_universal.{n}": number(f"universal_{n}", 1, INT_MAX, _AS_A_FLAG)
         for n in _UNIVERSAL_NUMBERS
     },
     "compaction_options_universal.compression_size_percent": number(
-        "universal_compression_size_percent", -1, _INT_MAX, _AS_A_FLAG
+        "universal_compression_size_percent", -1, INT_MAX, _AS_A_FLAG
     ),
     **{
-        f"compression_opts.{n}": number(f"compression_{n}", -(2**31), _INT_MAX, _AS_A_FLAG)
+        f"compression_opts.{n}": number(f"compression_{n}", *_BOUNDS["int32"], _AS_A_FLAG)
         for n in _COMPRESSION_NUMBERS
     },
     "compression_opts.max_dict_buffer_bytes": number(
@@ -130,7 +131,7 @@ _IDLE_FLAGS = ("delete_obsolete_files_period_micros", "metadata_block_size")
 
 def _leveldb_number(flag: str) -> Spelling:
     """LevelDB's db_bench reads every number with `%d` and checks nothing."""
-    return number(flag, 0, _INT_MAX, " as a flag of LevelDB's db_bench")
+    return number(flag, 0, INT_MAX, " as a flag of LevelDB's db_bench")
 
 
 def _leveldb_filter(flag: str) -> Spelling:
@@ -252,7 +253,7 @@ _UNSAID: Mapping[str, Mapping[str, range]] = {
         **{f"compaction_options_universal.{n}": range(1) for n in _UNIVERSAL_NUMBERS},
         "rate_limiter_bytes_per_sec": range(_BOUNDS["int64"][0], 1),
     },
-    "leveldb": {"cache_size": range(-_INT_MAX - 1, 0)},
+    "leveldb": {"cache_size": range(-INT_MAX - 1, 0)},
 }
 
 

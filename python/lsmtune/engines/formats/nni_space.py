@@ -33,11 +33,11 @@ from lsmtune.engines.formats.space_builder import (
     is_number,
 )
 from lsmtune.engines.formats.spelling import KnownOption
+from lsmtune.space.range import INTEGER_MAX
 
 # Beyond so many standard deviations from the mean a normal distribution is cut off: 6 draws in
 # 100,000 lie there.
 TRUNCATED_SD = 4
-_INTEGER_MAX = 2**53
 
 # A `_type` of numbers: the words of its `_value` in order.
 _WORDS: Mapping[str, tuple[str, ...]] = {
@@ -141,7 +141,7 @@ def _numbers(builder: SpaceBuilder, path: Place, kind: str, values: list[Any]) -
     words, log, place = _WORDS[kind], "log" in kind, (*path, "_value")
     error = builder.document.error
     if len(values) != len(words) or not all(
-        is_number(value) and abs(value) <= _INTEGER_MAX for value in values
+        is_number(value) and abs(value) <= INTEGER_MAX for value in values
     ):
         allowed = f"[{', '.join(words)}] of finite numbers"
         raise error(place, found=_json(values), allowed=allowed)
@@ -209,7 +209,7 @@ def _distribution(builder: SpaceBuilder, path: Place, values: list[Number], log:
             low, high = math.exp(low), math.exp(high)
         except OverflowError:
             high = math.inf
-        if high > _INTEGER_MAX:
+        if high > INTEGER_MAX:
             allowed = "mu and sigma of the logarithm, whose values stay below 2^53"
             place = (*path, "_value")
             raise builder.document.error(place, found=_json(values), allowed=allowed)

@@ -36,6 +36,8 @@ from lsmtune.engines.formats.spelling import (
     BLOOM,
     COMPACTION_PRIORITY,
     COMPRESSION_IN_YCSB,
+    INT_MAX,
+    LONG_MAX,
     Spelling,
     bloom_bits,
     boolean,
@@ -49,16 +51,13 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.text import read_text
 
-_INT_MAX = 2**31 - 1
-_LONG_MAX = 2**63 - 1
-
 
 def _number(name: str, low: int, high: int, without: int | None = None) -> Spelling:
     return number(name, low, high, " in a .properties file", without=without)
 
 
 def _filter_bits(name: str) -> Spelling:
-    plain = _number(name, 0, _INT_MAX)
+    plain = _number(name, 0, INT_MAX)
     return replace(plain, read=lambda text: max(0, int(plain.read(text))))
 
 
@@ -95,26 +94,26 @@ _ROCKSDB_NUMBERS = (
 # By engine: option -> property.
 PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
     "leveldb": {
-        "write_buffer_size": _number("write_buffer_size", 1, _LONG_MAX),
-        "max_file_size": _number("max_file_size", 1, _LONG_MAX),
-        "cache_size": _number("cache_size", 1, _LONG_MAX),
-        "max_open_files": _number("max_open_files", 1, _INT_MAX),
-        "block_size": _number("block_size", 1, _INT_MAX),
-        "block_restart_interval": _number("block_restart_interval", 1, _INT_MAX),
+        "write_buffer_size": _number("write_buffer_size", 1, LONG_MAX),
+        "max_file_size": _number("max_file_size", 1, LONG_MAX),
+        "cache_size": _number("cache_size", 1, LONG_MAX),
+        "max_open_files": _number("max_open_files", 1, INT_MAX),
+        "block_size": _number("block_size", 1, INT_MAX),
+        "block_restart_interval": _number("block_restart_interval", 1, INT_MAX),
         "filter_bits": _filter_bits("filter_bits"),
         "compression": word("compression", {"none": "no", "no": "no", "snappy": "snappy"}),
     },
     "rocksdb": {
-        **{name: _number(name, 1, _INT_MAX) for name in _ROCKSDB_NUMBERS},
+        **{name: _number(name, 1, INT_MAX) for name in _ROCKSDB_NUMBERS},
         "use_direct_reads": _truth("use_direct_reads"),
         "allow_mmap_writes": _truth("allow_mmap_writes"),
         "allow_mmap_reads": _truth("allow_mmap_reads"),
         "use_direct_io_for_flush_and_compaction": _truth("use_direct_io_for_flush_compaction"),
         # 0 is the engine's default there, as it is not in RocksDB.
-        "max_open_files": _number("max_open_files", -1, _INT_MAX, without=0),
+        "max_open_files": _number("max_open_files", -1, INT_MAX, without=0),
         "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
         "compression": word("compression", COMPRESSION_IN_YCSB),
-        BLOCK_CACHE: _number("cache_size", 1, _LONG_MAX),
+        BLOCK_CACHE: _number("cache_size", 1, LONG_MAX),
         FILTER_POLICY: _bloom_bits("bloom_bits"),
     },
 }

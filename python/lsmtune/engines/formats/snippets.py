@@ -18,7 +18,7 @@ from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.differences import Difference
 from lsmtune.engines.formats.base import Exported, ExportFormat, ExportRequest, LeftOut, spelled
 from lsmtune.engines.formats.rocksdb_options import options_text, sayable, stated_in, structure
-from lsmtune.engines.formats.spelling import Spelling, number, word
+from lsmtune.engines.formats.spelling import INT_MAX, LONG_MAX, Spelling, number, word
 from lsmtune.engines.option_names import (
     BLOCK_CACHE,
     CF_SECTION,
@@ -214,7 +214,7 @@ def _by_file(request: ExportRequest, template: Template) -> Exported:
             del options[name]
         elif name == BLOCK_CACHE:
             try:
-                cache = number(BLOCK_CACHE, 0, 2**63 - 1).say(BLOCK_CACHE, value)
+                cache = number(BLOCK_CACHE, 0, LONG_MAX).say(BLOCK_CACHE, value)
             except InputError as error:
                 left_out.append(LeftOut.of(value, error))
                 del options[name]
@@ -243,7 +243,6 @@ _LEVELDB_PYTHON = Template("""\
 OPTIONS = {
 $lines}
 """)
-_INT_MAX, _SIZE_MAX = 2**31 - 1, 2**63 - 1
 
 
 def _of_leveldb(
@@ -255,8 +254,8 @@ def _of_leveldb(
     switches = ("create_if_missing", "error_if_exists", "paranoid_checks")
     yes, no = truths
     return {
-        **{name: number(names.get(name, name), 0, _SIZE_MAX) for name in sizes},
-        **{name: number(names.get(name, name), 0, _INT_MAX) for name in counts},
+        **{name: number(names.get(name, name), 0, LONG_MAX) for name in sizes},
+        **{name: number(names.get(name, name), 0, INT_MAX) for name in counts},
         **{n: word(n, {text: yes if t else no for text, t in TRUTHS.items()}) for n in switches},
         "compression": word("compression", compressions),
     }

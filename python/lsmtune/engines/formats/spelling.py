@@ -21,6 +21,7 @@ from lsmtune.model.files import FLOAT
 from lsmtune.units import is_digits, option_value
 
 SOURCE = "export"  # of errors in what is to be written
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1  # of C's `int`, and of 64 bits
 
 COMPRESSION_IN_DB_BENCH = {
     "kNoCompression": "none",
