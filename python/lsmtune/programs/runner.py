@@ -125,14 +125,10 @@ class _Run:
         stdout, stderr = folder / STDOUT, folder / ENGINE_LOG
         follows = [make() for make in step.follow.values()]
         spent_s, started_us = self.elapsed_s, round(time.time() * _PER_S)
+        start_in, followed = step.start_in or folder, [folder / name for name in step.follow]
+        stdin = None if step.stdin is None else folder / step.stdin
         process = CommandProcess(
-            step.arguments,
-            step.environment,
-            step.start_in or folder,
-            stdout,
-            stderr,
-            [folder / name for name in step.follow],
-            folder / step.stdin if step.stdin is not None else None,
+            step.arguments, step.environment, start_in, stdout, stderr, followed, stdin
         )
 
         def take(line: tuple[int, bytes]) -> bool:
