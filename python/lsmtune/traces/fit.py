@@ -197,7 +197,7 @@ def _records(summary: TraceSummary, request: FitRequest, numbers: bool) -> tuple
     numbered = int(summary.key_space.max) + 1 if numbers else 0
     if numbered >= least:
         return numbered, [f"records: {numbered}, by the largest number of a key; --records says it"]
-    # Also of numbers: a key of two column families is two.
+    # Numbered keys, too, may be more than their numbers: one of two column families is two.
     return distinct, [
         f"records: {distinct}, the keys that the trace asks for; a database holds more: "
         "--records says how many"

@@ -38,10 +38,10 @@ from lsmtune.traces.sizes import FittedPart, fitted_part, rounded
 from lsmtune.traces.summary import KeyRange, TraceSummary
 
 RANGES_FEWEST, RANGES_MOST = 4, 128
-# How much closer more ranges have to come, for the keys to fall into so many: where the true number
-# has been passed, others come closer only by chance.
-_CLOSER = 1.1
-# Below this the logarithm of a part's accesses is noise: more ranges would follow it.
+# The fewest ranges are taken that come as near as the nearest, within this factor: more than the
+# true number come nearer only by chance.
+_NEARLY = 1.1
+# Of fewer accesses of a part the logarithm is noise, which more ranges would follow.
 _PARTS_ACCESSES = 20
 
 
@@ -68,7 +68,7 @@ def count_ranges(parts: Sequence[KeyRange]) -> int:
     logs = np.log(accesses + 1.0)
     numbers: list[int] = [1, *range(RANGES_FEWEST, RANGES_MOST + 1)]
     residuals = np.array([_residual(logs, number) for number in numbers])
-    fewest: int = int(np.argmax(residuals <= _CLOSER * residuals.min()))
+    fewest: int = int(np.argmax(residuals <= _NEARLY * residuals.min()))
     return numbers[fewest]
 
 
@@ -90,7 +90,7 @@ def _residual(logs: Array, ranges: int) -> float:
 # --- reads of written keys
 
 WRITTEN_LIMIT = 0.03
-# So near to it, independence is as good, and simpler.
+# Where independent draws come so near to the share of the trace, they are taken: they are simpler.
 _NEAR = 0.01
 _WRITES = ("put", "merge", "delete")
 
