@@ -145,7 +145,7 @@ def check_arguments(
     """Raises InputError for an argument with a flag that the program is known not to have."""
     known = executable.flags or program.known_flags
     for argument in arguments:
-        # A truth of gflags, which alone list their flags, is false by `--noname`.
+        # Only programs with gflags list their flags, and there `--noname` makes a truth false.
         name = flag_name(argument).removeprefix("no" if executable.flags else "")
         if argument.startswith("--") and known and not {name, flag_name(argument)} & set(known):
             why, nearest = f"unknown flag of {program.name}", nearest_flag(argument, known)

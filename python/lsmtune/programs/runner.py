@@ -100,7 +100,7 @@ class _Run:
     engine: EngineIdentity
     phases: list[PhaseMeasurement] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
-    phase: str = ""  # in which they passed
+    phase: str = ""  # of which the intervals are
     reported: dict[str, float] = field(default_factory=dict)
     intermediate: list[IntermediateReport] = field(default_factory=list)
     warnings: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ _VARIABLES: Mapping[str, tuple[str, int]] = {
     "level0_slowdown_writes_trigger": ("LEVEL0_SLOWDOWN_WRITES_TRIGGER", 1),
     "level0_stop_writes_trigger": ("LEVEL0_STOP_WRITES_TRIGGER", 1),
 }
-# Of universal compaction alone, where nothing but the variable is heard.
+# Options of universal compaction alone, which are taken from the variable and from no flag.
 _UNIVERSAL_VARIABLES: Mapping[str, str] = {
     f"{_UNIVERSAL}.min_merge_width": "UNIVERSAL_MIN_MERGE_WIDTH",
     f"{_UNIVERSAL}.max_merge_width": "UNIVERSAL_MAX_MERGE_WIDTH",
@@ -61,7 +61,7 @@ _SET_BY_IT = (
     "max_write_buffer_number",
 )
 _PIN_L0 = f"{TABLE_OPTION}.pin_l0_filter_and_index_blocks_in_cache"
-# By style, behind all flags.
+# What it puts behind all flags, by style, so that no flag changes it.
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "leveled": {"num_levels": "8", "level_compaction_dynamic_level_bytes": "true", _PIN_L0: "true"},
     "universal": {"num_levels": "40", _PIN_L0: "true"},

@@ -69,7 +69,7 @@ _UNIVERSAL_NUMBERS = (
     "max_merge_width",
     "max_size_amplification_percent",
 )
-# Of a flag, by its type.
+# The bounds of a flag's value, by the type of the flag.
 _BOUNDS = {
     "int32": (-INT_MAX - 1, INT_MAX),
     "uint32": (0, 2**32 - 1),

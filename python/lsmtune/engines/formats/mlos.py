@@ -44,7 +44,7 @@ _FIELDS = {
     "float": (*_COMMON, *_NUMERIC),
     "categorical": (*_COMMON, "values", "values_weights"),
 }
-# What a field may hold: whether a value will do, and what is allowed.
+# Of a field: whether it may hold a value, and what is allowed.
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "default": (lambda value: isinstance(value, str | int | float | bool), "one value"),
     "values": (lambda values: isinstance(values, list) and bool(values), "a list of values"),

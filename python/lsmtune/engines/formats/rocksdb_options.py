@@ -89,7 +89,7 @@ _FILTERS_WITHOUT_BITS = frozenset({"rocksdb.BuiltinBloomFilter", "rocksdb.Builti
 # RocksDB up to 6.14 wrote this 32-bit option together with the four bytes behind it
 # (table/block_based/block_based_table_factory.cc).
 _WRITTEN_TOO_WIDE = f"{TABLE_OPTION}.read_amp_bytes_per_bit"
-# What the engine itself has for these, or nothing.
+# Texts of an object that is not there, or is the engine's own.
 _NOTHING = frozenset({"", "nullptr", "{}", "None", "leveldb.BytewiseComparator"})
 
 
