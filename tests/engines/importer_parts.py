@@ -8,11 +8,13 @@ import pytest
 
 from lsmtune.engines.formats import chosen_format
 from lsmtune.engines.formats.base import (
+    TO_IMPORT,
     Imported,
     ImportedConfig,
     ImportedStudy,
     ImportRequest,
 )
+from lsmtune.model.text import read_text
 
 HERE = Path(__file__).parent
 GOOD = HERE / "importers_good"
@@ -23,6 +25,13 @@ DATA = HERE.parents[2] / "shared" / "data"
 def import_text(request: ImportRequest, format_name: str | None = None) -> Imported:
     """What the file of `request` says; its format is found out unless `format_name` gives it."""
     return chosen_format(request.text, request.path, format_name).read(request)
+
+
+def import_file(
+    path: Path, format_name: str | None = None, *, engine: str | None = None
+) -> Imported:
+    """As `import_text`, of the file at `path`."""
+    return import_text(ImportRequest(read_text(path, TO_IMPORT), path, engine), format_name)
 
 
 def collected(name: str) -> Path:

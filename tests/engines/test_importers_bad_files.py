@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 import pytest
-from importer_parts import BAD, GOOD
+from importer_parts import BAD, GOOD, import_file
 
-from lsmtune.engines.formats import IMPORTERS, import_file, read_config
+from lsmtune.engines.formats import IMPORTERS, read_config
 from lsmtune.engines.formats.base import ImportedConfig, yaml_document
 from lsmtune.errors import ExitStatus, InputError
 from lsmtune.model.text import FILE_BYTES_MAX

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from importer_parts import collected, notes_of, study
+from importer_parts import collected, import_file, notes_of, study
 
-from lsmtune.engines.formats import import_file
 from lsmtune.engines.formats.base import ImportedStudy
 from lsmtune.space.prior import Prior
 from lsmtune.space.range import Range

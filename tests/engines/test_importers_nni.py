@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from importer_parts import collected, import_text, notes_of, study
+from importer_parts import collected, import_file, import_text, notes_of, study
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.formats import import_file, nni_config
+from lsmtune.engines.formats import nni_config
 from lsmtune.engines.formats.base import ImportedStudy, ImportRequest
 from lsmtune.engines.formats.nni_config import programs_of
 from lsmtune.errors import InputError

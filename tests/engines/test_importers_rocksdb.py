@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from importer_parts import GOOD, collected, config, notes_of
+from importer_parts import GOOD, collected, config, import_file, notes_of
 
-from lsmtune.engines.formats import export, import_file, read_config
+from lsmtune.engines.formats import export, read_config
 from lsmtune.engines.formats.base import ImportedConfig
 from lsmtune.engines.option_names import catalogue
 from lsmtune.model.config import OptionValue

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.formats import export, import_file, read_config
+from lsmtune.engines.formats import IMPORTERS, export, read_config
+from lsmtune.engines.formats.base import ImportRequest
 from lsmtune.errors import InputError
 from lsmtune.testing.exporters import ExporterSuite
 from lsmtune.testing.importers import ImporterSuite
@@ -58,10 +59,9 @@ def test_a_file_gives_the_options_of_its_default_column_family(tmp_path: Path) -
         ("[rocksdb.defaultcf]\ncompaction-pri = 9", "compaction-pri: found 9; allowed: 0, 1, 2"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_one_line(tmp_path: Path, text: str, line: str) -> None:
-    (tmp_path / "tikv.toml").write_text(text)
+def test_what_is_wrong_in_a_file_is_one_line(text: str, line: str) -> None:
     with pytest.raises(InputError, match=line):
-        import_file(tmp_path / "tikv.toml", "tikv")
+        IMPORTERS["tikv"].read(ImportRequest(text, Path("tikv.toml")))
 
 
 def test_a_configuration_is_said_in_tikvs_words() -> None:

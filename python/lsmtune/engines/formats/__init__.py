@@ -29,7 +29,6 @@ from lsmtune.engines.formats.base import (
     Exported,
     ExportFormat,
     ExportRequest,
-    Imported,
     ImportedConfig,
     ImportFormat,
     ImportRequest,
@@ -56,23 +55,13 @@ EXPORTERS: plugins.Plugins[ExportFormat] = plugins.Plugins(
 )
 
 
-def import_file(
-    path: Path, format_name: str | None = None, *, engine: str | None = None
-) -> Imported:
-    """What the file at `path` says; its format is found out unless `format_name` gives it.
-
-    Raises InputError for a file that cannot be read, or is in no known format.
-    """
-    text = read_text(path, TO_IMPORT)
-    return chosen_format(text, path, format_name).read(ImportRequest(text, path, engine))
-
-
 def read_config(path: Path, engine: str | None = None) -> ImportedConfig:
-    """The configuration that the option file at `path` holds.
+    """The configuration that the option file at `path` holds; its format is found out.
 
     Raises InputError for a file that is none, or of another engine than `engine`.
     """
-    imported = import_file(path, engine=engine)
+    text = read_text(path, TO_IMPORT)
+    imported = chosen_format(text, path).read(ImportRequest(text, path, engine))
     if not isinstance(imported, ImportedConfig):
         allowed = "an option file: OPTIONS, LOG, .properties or flags of db_bench"
         raise InputError(str(path), why="holds a space and no configuration", allowed=allowed)
