@@ -462,15 +462,16 @@ def _leveldb_phase(
     latency = result.histograms[0].latency() if result.histograms else None
     # A histogram counts what was done, which is less where a scan came to the end of the keys.
     operations = _leveldb_operations(workload, phase) if latency is None else latency.count
-    pace = leveldb_pace(result.micros_per_operation, operations, phase.threads)
+    micros = result.micros_per_operation
+    elapsed_s, throughput_ops_s = leveldb_pace(micros, operations, phase.threads)
     keys_found = result.keys_found if phase.threads == 1 else None
     return phase_measurement(
         phase,
         output,
         alone=True,
         operations=operations,
-        elapsed_s=pace[0],
-        throughput_ops_s=pace[1],
+        elapsed_s=elapsed_s,
+        throughput_ops_s=throughput_ops_s,
         latencies={} if latency is None else {timed: latency},
         keys_found=keys_found,
         keys_missing=None if keys_found is None else operations - keys_found,
