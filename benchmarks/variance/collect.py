@@ -94,7 +94,11 @@ def run(case: str, way: Way, engine: EngineIdentity, seed: int, measure_s: float
                 pauses[arm].append(message)
 
         started_s = time.monotonic()
-        measured = run_pair(runner, requests[0], requests[1], way.method, on_message=on_message)
+        measured: Sequence[Measurement]
+        if way.method is PairMethod.WHOLE:
+            measured = [runner.run(request) for request in requests]
+        else:
+            measured = run_pair(runner, requests[0], requests[1], way.method, on_message=on_message)
         wall_s = time.monotonic() - started_s
     first, second = (_side(*side) for side in zip(measured, pauses, strict=True))
     a, b = (second, first) if way.swapped else (first, second)

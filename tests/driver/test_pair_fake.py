@@ -193,11 +193,9 @@ def test_a_driver_that_says_paused_and_goes_on_is_believed_in_nothing_but_its_st
 
 
 def test_a_driver_without_slices_runs_whole(runner: NativeRunner, make: Make) -> None:
-    """The requests have none of their own, and PairMethod.WHOLE wants none."""
-    first, second = make("first"), make("second")
-    measured = run_pair(runner, first, second, PairMethod.WHOLE)
-    assert outcomes(measured) == [Outcome.OK, Outcome.OK]
-    assert [arm for _, _, arm in turns_of(first, second)] == [0, 1]
+    request = replace(make("alone"), slices=0)
+    assert runner.run(request).outcome is Outcome.OK
+    assert len(turns_of(request)) == 1
 
 
 def test_one_run_with_slices_goes_on_by_itself(runner: NativeRunner, make: Make) -> None:
@@ -225,7 +223,6 @@ def test_cancel_ends_both_frozen_or_not(runner: NativeRunner, make: Make) -> Non
 @pytest.mark.parametrize(
     "method",
     [
-        PairMethod.WHOLE,
         PairMethod.SLICES,
         pytest.param(
             PairMethod.DUET,

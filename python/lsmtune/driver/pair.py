@@ -1,4 +1,4 @@
-"""Two runs that are compared: one after the other, taking turns in slices, or both at once."""
+"""Two runs that share the machine: they take turns in slices, or run at once (a duet)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Turnstile:
         return self._ran
 
 
-# --- two runs that are compared: one after the other, taking turns in slices, or both at once
+# --- two runs that share the machine: in slices, or at once (a duet)
 #
 # Taking turns is cooperative. A driver that was asked for slices stops its own process at the
 # places that `Turnstile` speaks of, background threads included, and is continued when it is its
@@ -100,11 +100,11 @@ def run_pair(
 ) -> tuple[Measurement, Measurement]:
     """Performs `first` and `second` and returns their Measurements in this order.
 
-    `first` begins, and in a duet it has the first half of the cores that this process may use.
-    Runs that take turns have the slices of their requests, SLICES_DEFAULT where these name none.
-    Both runs need a directory, and where they are alive at once, the memory and the disk that
-    their limits name, each. However one of them ends, the other goes on alone, unless the one was
-    disturbed: then there is no pair any more.
+    `method` is SLICES or DUET: whole runs are two runs of a Runner. `first` begins, and in a duet
+    it has the first half of the cores that this process may use. Runs that take turns have the
+    slices of their requests, SLICES_DEFAULT where these name none. Each needs a directory, and the
+    memory and the disk that its limits name. However one of them ends, the other goes on alone,
+    unless the one was disturbed: then there is no pair any more.
 
     `on_message` is called in this thread with the index of the run, 0 or 1, and each message; what
     it raises ends both and is raised again. Setting `cancel` ends both as `cancelled`. Raises what
@@ -115,23 +115,15 @@ def run_pair(
     if not isinstance(runner, NativeRunner):
         return runner.run_pair(first, second, method, on_message=on_message, cancel=cancel)
     requests = _requests(first, second, method)
-    listeners = [None if on_message is None else partial(on_message, arm) for arm in (0, 1)]
-    if method is PairMethod.WHOLE:
-        measured = [
-            runner.run(request, listener, cancel)
-            for request, listener in zip(requests, listeners, strict=True)
-        ]
-    else:
-        with ExitStack() as stack:
-            arms = [
-                stack.enter_context(NativeRun(runner, request, listener, cancel))
-                for request, listener in zip(requests, listeners, strict=True)
-            ]
-            clock = AwakeClock(clock)
-            wall_end_s = clock() + sum(r.limits.deadline_s for r in requests) + WALL_SLACK_S
-            turnstile = Turnstile() if method is PairMethod.SLICES else None
-            measured = _run_at_once(arms, turnstile, cancel, clock, wall_end_s)
-    one, other = measured
+    with ExitStack() as stack:
+        arms: list[NativeRun] = []
+        for number, request in enumerate(requests):
+            listener = None if on_message is None else partial(on_message, number)
+            arms.append(stack.enter_context(NativeRun(runner, request, listener, cancel)))
+        clock = AwakeClock(clock)
+        wall_end_s = clock() + sum(r.limits.deadline_s for r in requests) + WALL_SLACK_S
+        turnstile = Turnstile() if method is PairMethod.SLICES else None
+        one, other = _run_at_once(arms, turnstile, cancel, clock, wall_end_s)
     return one, other
 
 
@@ -170,11 +162,8 @@ def _requests(first: RunRequest, second: RunRequest, method: PairMethod) -> list
         if obstacle:
             raise LsmtuneError(f"runs cannot take turns in slices: {obstacle}")
         return [replace(r, slices=r.slices or SLICES_DEFAULT) for r in requests]
-    requests = [replace(request, slices=0) for request in requests]
-    if method is PairMethod.DUET:
-        shares = halves(usable_cores())
-        return [replace(r, cpus=share) for r, share in zip(requests, shares, strict=True)]
-    return requests
+    shares = halves(usable_cores())
+    return [replace(r, slices=0, cpus=share) for r, share in zip(requests, shares, strict=True)]
 
 
 def _run_at_once(
