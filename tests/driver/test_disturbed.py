@@ -91,10 +91,10 @@ class Child:
     def exited(self) -> bool:
         return False
 
-    def stop_seen(self) -> int | None:
+    def stop_or_continue(self) -> int | None:
         return None
 
-    def is_disturbance(self, _seen: int) -> bool:
+    def is_disturbance(self, _change: int) -> bool:
         return True
 
     def ask_to_stop(self) -> None:

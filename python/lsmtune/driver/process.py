@@ -127,35 +127,37 @@ class ProcessGroup(Closing):
         """Process id; also that of its group."""
         return self._popen.pid
 
+    def _state_change(self, kinds: int) -> os.waitid_result | None:
+        """The child's last change of state of these `kinds` (waitid(2)); None for none, or reaped.
+
+        It leaves the child a zombie that has ended, so that its id cannot be another's yet.
+        """
+        if self._popen.returncode is not None:
+            return None
+        return os.waitid(os.P_PID, self._popen.pid, kinds | os.WNOHANG | os.WNOWAIT)
+
     def exited(self) -> bool:
-        """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return self._popen.returncode is not None or (
-            os.waitid(os.P_PID, self._popen.pid, flags) is not None
-        )
+        """Whether the child has ended, reaped or not."""
+        return self._popen.returncode is not None or self._state_change(os.WEXITED) is not None
 
     def killed(self) -> bool:
         """Whether a signal ended the child."""
         if self._popen.returncode is not None:
             return self._popen.returncode < 0
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        ended = os.waitid(os.P_PID, self._popen.pid, flags)
+        ended = self._state_change(os.WEXITED)
         return ended is not None and ended.si_code != os.CLD_EXITED
 
-    def stop_seen(self) -> int | None:
+    def stop_or_continue(self) -> int | None:
         """`CLD_STOPPED` while the child is stopped, `CLD_CONTINUED` once it was continued.
 
         None where neither was done, by `kill(2)` or its terminal, and when the child has ended.
         """
-        if self._popen.returncode is not None:
-            return None
-        flags = os.WEXITED | os.WSTOPPED | os.WCONTINUED | os.WNOHANG | os.WNOWAIT
-        seen = os.waitid(os.P_PID, self._popen.pid, flags)
+        last = self._state_change(os.WEXITED | os.WSTOPPED | os.WCONTINUED)
         known = (os.CLD_STOPPED, os.CLD_CONTINUED)
-        return seen.si_code if seen is not None and seen.si_code in known else None
+        return last.si_code if last is not None and last.si_code in known else None
 
-    def is_disturbance(self, _seen: int) -> bool:
-        """Whether what `stop_seen` told was done by a stranger: nobody here stops the child."""
+    def is_disturbance(self, _change: int) -> bool:
+        """Whether a stranger did what `stop_or_continue` returned: nobody here stops the child."""
         return True
 
     def signal(self, number: int) -> None:
@@ -379,11 +381,11 @@ class ChildProcess(WatchedProcess[bytes]):
 
         A continuation that is sent before would be lost, and the child never wake up.
         """
-        return self.stop_seen() == os.CLD_STOPPED
+        return self.stop_or_continue() == os.CLD_STOPPED
 
-    def is_disturbance(self, seen: int) -> bool:
-        """Whether what `stop_seen` told was done by a stranger, not by the child or `resume`."""
-        return seen == os.CLD_CONTINUED or not self.stops_itself
+    def is_disturbance(self, change: int) -> bool:
+        """Whether a stranger stopped or continued it, and not the child itself or `resume`."""
+        return change == os.CLD_CONTINUED or not self.stops_itself
 
     def resume(self) -> None:
         """Continues a child that stopped itself. One that is gone is not an error here."""

@@ -89,7 +89,8 @@ class Watch(Generic[Line]):
     def step(self, timeout_s: float) -> Ending | None:
         """Takes what the child says within `timeout_s`; how it ended, once it has been reaped."""
         exited = self.child.exited()  # asked before reading: then nothing can come after
-        seen = self.child.stop_seen()  # what a child says of a stop of its own, it says before
+        # Asked before reading, too: a child says that it will stop itself before it does.
+        change = self.child.stop_or_continue()
         lines, more = self.child.lines(timeout_s)
         slept_s = self.suspended() - self._suspended_before_s
         if self._last_message_s is None and slept_s > SUSPENDED_S:
@@ -105,8 +106,8 @@ class Watch(Generic[Line]):
             killed = exit_status == -signal.SIGKILL
             return Ending(None, "", exit_status, oom_killed=killed and self._memory_ran_out())
         if self._last_message_s is None:
-            if seen is not None and self.child.is_disturbance(seen):
-                done = "stopped" if seen == os.CLD_STOPPED else "continued"
+            if change is not None and self.child.is_disturbance(change):
+                done = "stopped" if change == os.CLD_STOPPED else "continued"
                 return self.end(Outcome.DISTURBED, f"{done} by a signal from outside")
             passed = self._passed()
             return None if passed is None else self.end(*passed)
