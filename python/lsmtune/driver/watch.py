@@ -55,8 +55,8 @@ class Watch(Generic[Line]):
     `on_line` returns True for a last message; from then on the child has EXIT_GRACE_S seconds to
     exit, and no limit applies. What `on_line` raises is raised; the owner of `child` kills it.
     `clock` may stand still while the child is frozen or this process sleeps, and the deadline with
-    it; `spent_s` of it were over before. Without `watch_memory` somebody else holds the child to
-    its memory limit.
+    it; earlier processes of the run took `spent_s` of it. Without `watch_memory` somebody else
+    holds the child to its memory limit.
 
     A child that a stranger's signal stopped, or that was there while the machine slept, as
     `suspended` tells, has nothing more to say that could be believed: it ends as `disturbed`.
@@ -73,10 +73,10 @@ class Watch(Generic[Line]):
     spent_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._deadline = self.clock() + self.limits.deadline_s - self.spent_s
-        self._next_check = self._next_disk_check = self.clock()
+        self._deadline_s = self.clock() + self.limits.deadline_s - self.spent_s
+        self._next_check_s = self._next_disk_check_s = self.clock()
         self._last_message_s: float | None = None
-        self._cancelled_at: float | None = None
+        self._cancelled_s: float | None = None
         self._suspended_before_s = self.suspended()
         self._oom_kills_before = machine_oom_kills()
 
@@ -101,7 +101,7 @@ class Watch(Generic[Line]):
                 self._last_message_s = self.clock()
         if exited and not lines and not more:
             exit_status = self.child.reap()
-            if self._cancelled_at is not None and self._last_message_s is None:
+            if self._cancelled_s is not None and self._last_message_s is None:
                 return Ending(Outcome.CANCELLED, "cancelled", exit_status)
             killed = exit_status == -signal.SIGKILL
             return Ending(None, "", exit_status, oom_killed=killed and self._memory_ran_out())
@@ -126,17 +126,17 @@ class Watch(Generic[Line]):
     def _passed(self) -> tuple[Outcome, str] | None:
         """The limit that is passed, or the grace after a cancellation; looked at once a tick."""
         now = self.clock()
-        if now < self._next_check:
+        if now < self._next_check_s:
             return None
-        self._next_check = now + TICK_S
+        self._next_check_s = now + TICK_S
         limits = self.limits
-        if self.cancel is not None and self.cancel.is_set() and self._cancelled_at is None:
-            self._cancelled_at = now
+        if self.cancel is not None and self.cancel.is_set() and self._cancelled_s is None:
+            self._cancelled_s = now
             self.child.ask_to_stop()
-        if now >= self._deadline:
+        if now >= self._deadline_s:
             deadline = format_duration(limits.deadline_s)
             return Outcome.TIMEOUT, f"not done at its deadline of {deadline}"
-        if self._cancelled_at is not None and now - self._cancelled_at >= CANCEL_GRACE_S:
+        if self._cancelled_s is not None and now - self._cancelled_s >= CANCEL_GRACE_S:
             return Outcome.CANCELLED, "cancelled; killed because it did not stop"
         if self.watch_memory:
             used = self.child.resident_bytes(limits.memory_bytes)
@@ -144,9 +144,9 @@ class Watch(Generic[Line]):
                 limit = format_bytes(limits.memory_bytes)
                 why = f"resident memory of {format_bytes(used)} is over the limit of {limit}"
                 return Outcome.OUT_OF_MEMORY, why
-        if now >= self._next_disk_check:
+        if now >= self._next_disk_check_s:
             used = disk_bytes(self.directory)
-            self._next_disk_check = self.clock() + DISK_TICK_S
+            self._next_disk_check_s = self.clock() + DISK_TICK_S
             if used > limits.disk_bytes:
                 limit = format_bytes(limits.disk_bytes)
                 why = f"{format_bytes(used)} in the run's folder are over the limit of {limit}"
