@@ -203,7 +203,7 @@ class Conversation(Closing):
             # Whatever the driver goes on to do, nothing it says can be used.
             self._child.reap()
             why = f"the driver broke the protocol {self._collector.where}: {error}"
-            return self.ended(died(Outcome.CRASHED, why, self._child.log_tail()))
+            return self._over(died(Outcome.CRASHED, why, self._child.log_tail()))
         if self._disturbance:
             return self.end(Outcome.DISTURBED, self._disturbance)
         if ending is not None:
@@ -255,10 +255,10 @@ class Conversation(Closing):
                 f"the disk failed {collector.where}: {judgement.error.message}; this run is not "
                 "stored, what was stored is kept: repeat the command when the disk works again"
             )
-        return self.ended(judgement)
+        return self._over(judgement)
 
-    def ended(self, judgement: Judgement) -> Judgement:
-        """It is over; for those who keep more of it than its `judgement`."""
+    def _over(self, judgement: Judgement) -> Judgement:
+        """Notes that the driver is gone; a subclass that keeps more of the run extends this."""
         self._state = _State.OVER
         return judgement
 

@@ -96,7 +96,7 @@ class NativeRun(Conversation):
         """Number of the phase that began last; -1 before the first."""
         return self._collector.phase
 
-    def ended(self, judgement: Judgement) -> Judgement:
+    def _over(self, judgement: Judgement) -> Judgement:
         """Puts `measurement` together."""
         warnings, asked_bytes = [], self._request.limits.memory_bytes
         if self.group_refused:
@@ -113,7 +113,7 @@ class NativeRun(Conversation):
             memory_limited_by="watch" if self.group is None else "cgroup",
         )
         self.measurement = with_lost_reads(measurement, self._request.workload)
-        return super().ended(judgement)
+        return super()._over(judgement)
 
 
 @dataclass(eq=False)
