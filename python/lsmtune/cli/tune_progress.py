@@ -240,7 +240,7 @@ class TuneProgress(RunProgress, TuneObserver):
             differs=differs,
             # A run of a pair is charged half of what both took.
             wall_s=stored.wall_s if stored.pair is None else stored.measurement.elapsed_s,
-            why="" if stored.measurement.error is None else stored.measurement.error.message,
+            why=stored.measurement.message,
         )
         if stored.role is not Role.TRIAL:
             self._release()

@@ -102,6 +102,11 @@ class Judgement:
     error: RunError | None = None
     warnings: tuple[str, ...] = ()
 
+    @property
+    def message(self) -> str:
+        """Why it is not `ok`; empty where it is, and where nothing said why."""
+        return self.error.message if self.error else ""
+
 
 def judge(
     last: Finished | Failed | None,

@@ -187,8 +187,7 @@ class NativeRunner:
                     killed = True
         if killed:
             return KilledRun(acknowledged)
-        message = _message(judgement)
-        return KilledRun(acknowledged, judgement.outcome, message)
+        return KilledRun(acknowledged, judgement.outcome, judgement.message)
 
     def check_after_crash(
         self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
@@ -215,7 +214,7 @@ class NativeRunner:
                 allowed=error.allowed or "",
                 why="" if error.allowed else error.message,
             )
-        message = _message(judgement) or f"all {acknowledged} reported keys are there"
+        message = judgement.message or f"all {acknowledged} reported keys are there"
         return CrashCheck(judgement.outcome, message, collector.verified)
 
 
@@ -232,7 +231,7 @@ def probe(driver: Path, engine_name: str, library: Path | None, directory: Path)
     judgement = converse(driver, document, directory, PROBE_LIMITS, collector)
     probed = collector.probed
     if judgement.outcome is not Outcome.OK or probed is None:
-        why = _message(judgement) or "the driver said nothing about it"
+        why = judgement.message or "the driver said nothing about it"
         source = asked.library or asked.name
         if judgement.outcome is Outcome.INVALID:
             raise InputError(source, why=why)
@@ -270,7 +269,3 @@ class CrashCheck:
     outcome: Outcome
     message: str
     verified: Verified | None = None
-
-
-def _message(judgement: Judgement) -> str:
-    return judgement.error.message if judgement.error else ""

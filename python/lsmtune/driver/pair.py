@@ -181,7 +181,7 @@ def _run_at_once(
         over = [arm.measurement for arm in arms if arm.measurement is not None]
         disturbed = next((each for each in over if each.outcome is Outcome.DISTURBED), None)
         if disturbed is not None:
-            why = disturbed.error.message if disturbed.error else "disturbed"
+            why = disturbed.message or "disturbed"
             why = f"ended, as the other run of its pair was {why}"
             _end(alive, Outcome.DISTURBED, why)
             break

@@ -33,4 +33,4 @@ def disturbance_of(measurement: Measurement) -> str:
     """What disturbed a run; empty where nothing did."""
     if measurement.outcome is not Outcome.DISTURBED:
         return ""
-    return measurement.error.message if measurement.error else "disturbed"
+    return measurement.message or "disturbed"

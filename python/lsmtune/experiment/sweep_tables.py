@@ -254,8 +254,8 @@ def summarise(
     failures = []
     for run in done:
         if run.measurement.outcome is not Outcome.OK:
-            why = run.measurement.error.message if run.measurement.error else ""
-            failures.append(Failure(run.arm, run.round, run.measurement.outcome.value, why))
+            outcome, why = run.measurement.outcome.value, run.measurement.message
+            failures.append(Failure(run.arm, run.round, outcome, why))
     return SweepResult(
         name=sweep.name,
         engine=engine,

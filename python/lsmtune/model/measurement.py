@@ -251,6 +251,11 @@ class Measurement:
         return [phase for phase in self.phases if phase.kind == "measure"]
 
     @property
+    def message(self) -> str:
+        """Why the run did not end `ok`; empty where it did, and where nothing said why."""
+        return self.error.message if self.error else ""
+
+    @property
     def ended(self) -> str:
         """How the run ended, and why where that is known: `crashed: killed by signal 9`."""
         return f"{self.outcome.value}: {self.error.message}" if self.error else self.outcome.value

@@ -107,8 +107,7 @@ def recorded(
         return str(error)
     refused = f"; refused: {', '.join(sorted(set(history.refused)))}" if history.refused else ""
     if judgement.outcome is not Outcome.OK:
-        message = judgement.error.message if judgement.error else ""
-        return f"the load ended {judgement.outcome.value}: {message}{refused}"
+        return f"the load ended {judgement.outcome.value}: {judgement.message}{refused}"
     different = _different(history, directory / DATABASE)
     if different:
         return f"files changed in a way that was not noticed: {', '.join(different)}"

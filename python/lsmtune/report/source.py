@@ -330,7 +330,7 @@ def run_row(records: StudyRecords, stored: StoredMeasurement) -> Row:
         "options": dict(stored.config.options),
         "metrics": {name: metric_value(run, name, phase) for name in METRICS},
         "reported": dict(run.reported),
-        "error": run.error.message if run.error else "",
+        "error": run.message,
         "repeat": stored.repeat,
         "paired_by": run.paired_by,
         "memory_limited_by": run.memory_limited_by,
