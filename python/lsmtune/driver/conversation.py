@@ -149,9 +149,9 @@ class Conversation(Closing):
             self._child.close()
             raise
         self._running_time.stop()
+        watch_memory = self.group is None  # else the kernel holds the driver to its limit
         self._watch = Watch(
-            *(self._child, directory, limits, self._take, cancel, self._running_time),
-            watch_memory=self.group is None,
+            self._child, directory, limits, self._take, cancel, self._running_time, watch_memory
         )
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class Conversation(Closing):
         message = parse_message(line)
         step_s = message.interval_s if isinstance(message, IntervalPassed) else 0.0
         if step_s > GAP_S and self._awake.asleep_s:
-            # Its series goes on while it runs, whatever its engine does: it was frozen as well.
+            # While it runs it reports intervals on time, whatever its engine does.
             still = format_duration(round(step_s, 1))
             self._disturbance = f"frozen for {still}, as lsmtune was"
         if isinstance(message, Paused) and self._state is _State.FROZEN:
@@ -243,11 +243,12 @@ class Conversation(Closing):
     def _judge(self, ending: Ending) -> Judgement:
         self._running_time.stop()
         collector, group = self._collector, self.group
-        if group is not None:  # it counts for itself, and others meet their ends beside it
+        memory_limit_bytes = None
+        if group is not None:  # it counts its own kills; those of the machine may be of others
             ending = replace(ending, oom_killed=False)
+            memory_limit_bytes = group.limit_bytes if group.oom_kills() else None
         judgement = judge(
-            *(collector.last, ending, collector.where, self._child.log_tail()),
-            memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
+            collector.last, ending, collector.where, self._child.log_tail(), memory_limit_bytes
         )
         if judgement.error is not None and judgement.error.kind == _DISK_FAILED:
             # Not an outcome: the configuration did nothing, and the next one meets the same disk.
@@ -275,11 +276,15 @@ def converse(
 ) -> Judgement:
     """One conversation from its beginning to its end, with a driver that never stops itself.
 
-    `wrapper` is the beginning of the command that starts it. When it returns or raises, the process
-    and its whole group are gone. Raises what `Conversation.step` raises.
+    When it returns or raises, the process and its whole group are gone. Raises what
+    `Conversation.step` raises.
     """
     with Conversation(
-        *(driver, document, directory, limits, collector),
+        driver,
+        document,
+        directory,
+        limits,
+        collector,
         on_message=on_message,
         cancel=cancel,
         wrapper=wrapper,
