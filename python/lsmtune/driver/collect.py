@@ -150,7 +150,7 @@ def judge_death(ending: Ending, where: str, log_tail: str) -> Judgement:
     if ending.oom_killed:
         why = f"killed by the kernel, which killed for want of memory meanwhile, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    why = f"{_death(ending.exit_status)} {where}"
+    why = f"{_how_it_died(ending.exit_status)} {where}"
     if -ending.exit_status in _FROM_OUTSIDE:
         return died(Outcome.DISTURBED, f"{why}, by whom is not known", log_tail, KILLED)
     return died(Outcome.CRASHED, why, log_tail)
@@ -175,11 +175,11 @@ def _after_last(ending: Ending) -> tuple[str, ...]:
     if ending.outlived:
         return ("the driver did not exit after its last message and was killed",)
     if ending.exit_status < 0:
-        return (f"the driver was {_death(ending.exit_status)} after its last message",)
+        return (f"the driver was {_how_it_died(ending.exit_status)} after its last message",)
     return ()
 
 
-def _death(exit_status: int) -> str:
+def _how_it_died(exit_status: int) -> str:
     if exit_status >= 0:
         return f"exited with status {exit_status} before it had finished,"
     try:
@@ -279,10 +279,8 @@ class Collector:
             engine = replace(opened.engine, version=version, build=engine.build)
         verification = None
         if verified is not None:  # without what only a check says
-            verification = Verification(
-                *(verified.keys_checked, verified.keys_lost),
-                *(verified.keys_wrong, verified.reopen_s),
-            )
+            checked, lost, wrong = verified.keys_checked, verified.keys_lost, verified.keys_wrong
+            verification = Verification(checked, lost, wrong, verified.reopen_s)
         unfinished = [self._intervals[n] for n in sorted(self._intervals) if n not in self._phases]
         return Measurement(
             outcome=judgement.outcome,
