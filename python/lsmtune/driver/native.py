@@ -40,6 +40,8 @@ from lsmtune.units import format_bytes
 # that, and short beside a slice.
 PAUSE_TICK_S = 0.0002
 
+# How often a load that is killed says how far it is: what it did since then need not be there.
+KILL_INTERVAL_MS = 20
 PROBE_LIMITS = Limits(deadline_s=60.0, memory_bytes=4 << 30, disk_bytes=1 << 30)
 # A control group that holds a run to so many bytes; None where this machine allows none.
 MakeMemoryGroup = Callable[[int], MemoryGroup | None]
@@ -237,10 +239,6 @@ def probe(driver: Path, engine_name: str, library: Path | None, directory: Path)
             raise InputError(source, why=why)
         raise LsmtuneError(f"{source}: probing it as {asked.name} failed: {why}")
     return probed
-
-
-# How often the load says how far it is: what it did since it last said so need not be there.
-KILL_INTERVAL_MS = 20
 
 
 @dataclass(frozen=True)
