@@ -16,7 +16,7 @@ from lsmtune.errors import InterruptedByUserError
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPING = "stopping; the state is kept (Ctrl-C again to stop at once)"
 # After so long the code that dropped a KeyboardInterrupt has returned.
-_AGAIN_S = 0.05
+_DELAY_S = 0.05
 
 
 def obeyed() -> list[signal.Signals]:
@@ -37,21 +37,21 @@ def stop_on_interrupt(
     A KeyboardInterrupt that comes while C code calls back, or in a `__del__`, has no way up: Python
     drops it, and the second Ctrl-C did nothing. It is raised once more after that.
     """
-    stop, ignored = threading.Event(), sys.unraisablehook
-    latest = signal.SIGINT
+    stop, hook_before = threading.Event(), sys.unraisablehook
+    last_signal = signal.SIGINT
 
-    def again(dropped: sys.UnraisableHookArgs) -> None:
+    def raise_dropped(dropped: sys.UnraisableHookArgs) -> None:
         if issubclass(dropped.exc_type, KeyboardInterrupt):
             main = threading.main_thread().ident
-            threading.Timer(_AGAIN_S, lambda: signal.pthread_kill(main or 0, latest)).start()
+            threading.Timer(_DELAY_S, lambda: signal.pthread_kill(main or 0, last_signal)).start()
         else:
-            ignored(dropped)
+            hook_before(dropped)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal latest
+        nonlocal last_signal
         if stop.is_set():
             if second_raises:
-                latest = signal.Signals(number)
+                last_signal = signal.Signals(number)
                 signal.default_int_handler(number, frame)
             return
         stop.set()
@@ -59,13 +59,13 @@ def stop_on_interrupt(
         with suppress(OSError, RuntimeError):
             say(STOPPING)
 
-    before = {number: signal.signal(number, handle) for number in obeyed()}
-    sys.unraisablehook = again
+    handlers_before = {number: signal.signal(number, handle) for number in obeyed()}
+    sys.unraisablehook = raise_dropped
     try:
         yield stop
     finally:
-        sys.unraisablehook = ignored
-        for number, handler in before.items():
+        sys.unraisablehook = hook_before
+        for number, handler in handlers_before.items():
             signal.signal(number, handler)
 
 
