@@ -330,7 +330,7 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
         directory = new_folder(parent, PREFIX)
     with ExitStack() as stack:
         if alone:
-            stack.enter_context(folder_in_use(directory, refusable=False))
+            stack.enter_context(folder_in_use(directory, required=False))
         stack.callback(remove_owned, directory, RUN, owner)
         with explained(parent):
             claim(directory, RUN, owner)

@@ -70,16 +70,16 @@ def locked_folder(folder: Path) -> int:
 
 
 @contextmanager
-def folder_in_use(folder: Path, *, refusable: bool = True) -> Iterator[None]:
+def folder_in_use(folder: Path, *, required: bool = True) -> Iterator[None]:
     """Locks `folder`, so that nobody else takes it for a leftover; raises as `locked_folder`.
 
-    Not `refusable`: where folders cannot be locked, it is not, and nobody takes it for one either.
+    Not `required`: it goes on where folders cannot be locked, as nobody can take one there either.
     """
     descriptor: int | None = None
     try:
         descriptor = locked_folder(folder)
     except OSError:
-        if refusable:
+        if required:
             raise
     try:
         yield
@@ -105,7 +105,7 @@ def temporary_folder(purpose: str, parent: Path | None = None) -> Iterator[Path]
                 shutil.rmtree(left.parent, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as made:
         folder = Path(made)
-        with folder_in_use(folder, refusable=False):
+        with folder_in_use(folder, required=False):
             (folder / _TEMPORARY).touch()  # once it is locked
             yield folder
 
