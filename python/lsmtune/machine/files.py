@@ -117,21 +117,21 @@ def check_output(path: Path) -> None:
     """Raises InputError for a path that cannot be written, before there is something to write."""
     if path == STDOUT:
         return
-    if path.is_dir():
-        raise InputError(str(path), why="is a directory", allowed="a file to write")
     # A link is followed: its target is replaced, not the link.
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise InputError(str(path), why="is a link to itself", allowed="a file to write")
+    target, why = Path(os.path.realpath(path)), ""
     folder = target.parent if path.is_symlink() else path.parent
-    if not folder.is_dir():
+    if path.is_dir():
+        why = "is a directory"
+    elif target.is_symlink():
+        why = "is a link to itself"
+    elif not folder.is_dir():
         why = f"{folder} is no folder" if folder.exists() else f"no such folder: {folder}"
-        raise InputError(str(path), why=why, allowed="a file to write")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError(str(path), why="cannot be written", allowed="a file to write")
-    # A new file is put in the place of an old one, and not into a device.
-    if path.is_file() and not os.access(folder, os.W_OK | os.X_OK):
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        why = "cannot be written"
+    elif path.is_file() and not os.access(folder, os.W_OK | os.X_OK):
+        # A new file is put in the place of an old one, and not into a device.
         why = f"cannot be replaced: {folder} takes no new file"
+    if why:
         raise InputError(str(path), why=why, allowed="a file to write")
 
 
