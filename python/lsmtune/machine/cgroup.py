@@ -112,9 +112,9 @@ class _Version(NamedTuple):
     the limit in bytes; settings are made in their order.
     """
 
-    limit: str
+    limit_file: str
     settings: Sequence[tuple[str, str]]
-    kills: str
+    kills_file: str
 
 
 # Swap is no way around the limit: version 1 limits memory and swap together, and where swap is not
@@ -210,20 +210,20 @@ def memory_group(limit_bytes: int, root: Path = ROOT) -> MemoryGroup | None:
     The limit of the group is less where this process itself is limited to less. Groups that
     killed tuners left behind beside it are removed. Raises ValueError for a limit of nothing.
     """
-    made = _made(limit_bytes, root)
+    made = _new_group(limit_bytes, root)
     return made if isinstance(made, MemoryGroup) else None
 
 
 def memory_group_obstacle(root: Path = ROOT) -> str:
     """Why `memory_group` makes none here, in one clause; empty when it does. One is tried."""
-    made = _made(_PROBE_BYTES, root)
+    made = _new_group(_PROBE_BYTES, root)
     if not isinstance(made, MemoryGroup):
         return made
     made.remove()
     return ""
 
 
-def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
+def _new_group(limit_bytes: int, root: Path) -> MemoryGroup | str:
     """The new group, or why there is none."""
     if limit_bytes <= 0:
         raise ValueError(f"a memory limit is above 0, found {limit_bytes}")
@@ -255,16 +255,16 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
             break
         except (FileNotFoundError, BlockingIOError):  # another tuner found it before it was locked
             continue
-    group = MemoryGroup(path, limit_bytes, version.kills, lock)
+    group = MemoryGroup(path, limit_bytes, version.kills_file, lock)
     try:
-        _write(path / version.limit, str(limit_bytes))
+        _write(path / version.limit_file, str(limit_bytes))
         for setting, value in version.settings:
             with suppress(FileNotFoundError):
                 _write(path / setting, value.format(limit_bytes))
     except OSError as error:
         group.remove()
         return f"a control group in {parent} takes no memory limit: {reason(error)}"
-    if field_of(path / version.kills, "oom_kill") is None:
+    if field_of(path / version.kills_file, "oom_kill") is None:
         group.remove()
         return "this kernel does not count what it kills for want of memory"
     return group
@@ -272,27 +272,27 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
 
 def _parent(root: Path) -> tuple[Path, _Version] | str:
     """The group in which to make one; or why there is none."""
-    first = groups(root, "memory")
-    if first:
-        return first[0], _V1
-    second = groups(root)
-    if not second:
+    of_v1 = groups(root, "memory")
+    if of_v1:
+        return of_v1[0], _V1
+    of_v2 = groups(root)
+    if not of_v2:
         return "there are no control groups here"
-    for number, folder in enumerate(second):
+    for number, folder in enumerate(of_v2):
         if "memory" in (text_of(folder / "cgroup.subtree_control") or "").split():
-            if left := _binding(second[:number]):
-                return f"a run in a group in {folder} would escape {left}"
+            if escaped := _limit_in(of_v2[:number]):
+                return f"a run in a group in {folder} would escape {escaped}"
             # A process moves only where its mover may write to the group above both places.
             if os.access(folder / "cgroup.procs", os.W_OK):
                 return folder, _V2
             return f"no control group can be made in {folder}: permission denied"
-    return f"no group above this process gives memory limits to its children ({second[0]})"
+    return f"no group above this process gives memory limits to its children ({of_v2[0]})"
 
 
-def _binding(folders: Sequence[Path]) -> Path | None:
-    """The first file of these groups that limits processors or devices; a memory limit is not one.
+def _limit_in(folders: Sequence[Path]) -> Path | None:
+    """The first file of these groups that limits processors or devices; memory does not count.
 
-    That is carried over to the new group, and these cannot be.
+    Its limit is carried over to the new group, and these cannot be.
     """
     for folder in folders:
         quota = (text_of(folder / "cpu.max") or "max").split()
