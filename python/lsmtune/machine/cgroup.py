@@ -231,14 +231,7 @@ def _new_group(limit_bytes: int, root: Path) -> MemoryGroup | str:
     if isinstance(where, str):
         return where
     parent, version = where
-    for folder in parent.glob(f"{PREFIX}*"):  # of tuners that were killed
-        name = _NAME.fullmatch(folder.name)
-        if name is None or (root / "proc" / name[1]).exists():
-            continue
-        with suppress(OSError):  # of another user, whose tuner will do it, or removed meanwhile
-            # A tuner in a container has no process here, but its lock.
-            os.close(locked_folder(folder))
-            _removed(folder)
+    _remove_leftovers(parent, root)
     # Beside our own group its limit would no longer bind the run: it is carried over.
     own = memory_limit(root)
     limit_bytes = limit_bytes if own is None else min(limit_bytes, own.limit_bytes)
@@ -268,6 +261,18 @@ def _new_group(limit_bytes: int, root: Path) -> MemoryGroup | str:
         group.remove()
         return "this kernel does not count what it kills for want of memory"
     return group
+
+
+def _remove_leftovers(parent: Path, root: Path) -> None:
+    """Remove the groups in `parent` of tuners that were killed."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        name = _NAME.fullmatch(folder.name)
+        if name is None or (root / "proc" / name[1]).exists():
+            continue
+        with suppress(OSError):  # of another user, whose tuner will do it, or removed meanwhile
+            # A tuner in a container has no process here, but its lock.
+            os.close(locked_folder(folder))
+            _removed(folder)
 
 
 def _parent(root: Path) -> tuple[Path, _Version] | str:
