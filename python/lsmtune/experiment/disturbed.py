@@ -9,7 +9,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 
 T = TypeVar("T")
 
-# Who is disturbed as often one time after the other is so for a reason that stays.
+# What is disturbed so many times, one after the other, is so for a reason that stays.
 TRIES = 3
 
 
@@ -18,15 +18,15 @@ def tried_again(
 ) -> T:
     """What `attempt` comes to, the first of TRIES that was not disturbed, or the last.
 
-    `disturbance` says in one clause what disturbed one, empty for nothing; `warn` is told.
+    `disturbance` says in one clause what disturbed one, empty for nothing; `warn` tells the user.
     """
-    for left in reversed(range(TRIES)):
+    for _ in range(TRIES - 1):
         result = attempt()
         why = disturbance(result)
-        if not why or not left:
-            break
+        if not why:
+            return result
         warn(f"{why}: that is not held against it, and it is measured again")
-    return result
+    return attempt()
 
 
 def disturbance_of(measurement: Measurement) -> str:
