@@ -46,16 +46,18 @@ def refuse_other(
         with suppress(OSError):  # of a file that is not there; the run itself says so
             sha256 = library_sha256(Path(asked.library))
     now = encode(engine) | {_SHA256: sha256}
-    first = next(iter(known), place) if alone and place not in known else place
-    before = known.get(first)
+    place_before = place
+    if alone and known and place not in known:
+        place_before = next(iter(known))  # the one library that was measured
+    before = known.get(place_before)
     if before is not None and _differ(before, now):
         raise InputError(
             str(folder.path),
             "engine",
             why="measurements of two versions or builds of an engine cannot be compared",
-            found=_told(place, now),
-            allowed=f"{_told(first, before)}, with which this study began, or another folder "
-            "(--dir DIR)",
+            found=_described(place, now),
+            allowed=f"{_described(place_before, before)}, with which this study began, or "
+            "another folder (--dir DIR)",
         )
     if place not in known and answered is not None and engine.version is not None:
         folder.measurements.set_fact(_ENGINES, {**known, place: now})
@@ -72,7 +74,7 @@ def _differ(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return one.build is not other.build and Build.UNKNOWN not in (one.build, other.build)
 
 
-def _told(place: str, entry: Mapping[str, Any]) -> str:
+def _described(place: str, entry: Mapping[str, Any]) -> str:
     """A build in words."""
     engine, digest = decode(EngineIdentity, entry), entry[_SHA256]
     build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
