@@ -220,12 +220,23 @@ def _rows(
     confidence: float,
 ) -> tuple[TeamRow, ...]:
     rows = []
-    for team, interval in zip(scores.teams, rank_intervals(better), strict=True):
+    for team, rank in zip(scores.teams, rank_intervals(better), strict=True):
         values = scores.values[phase][team]
         mean = mean_interval(values, confidence)
-        means = (mean.mean, mean.low, mean.high, mean.median)
-        order = (by_mean.ranks[phase][team], by_median.ranks[phase][team])
-        rows.append(TeamRow(team, values, *means, *order, interval.low, interval.high))
+        rows.append(
+            TeamRow(
+                team=team,
+                values=values,
+                mean=mean.mean,
+                mean_low=mean.low,
+                mean_high=mean.high,
+                median=mean.median,
+                rank_by_mean=by_mean.ranks[phase][team],
+                rank_by_median=by_median.ranks[phase][team],
+                rank_low=rank.low,
+                rank_high=rank.high,
+            )
+        )
     return tuple(sorted(rows, key=lambda row: row.rank_by_mean))
 
 
@@ -254,21 +265,20 @@ def _totals(
 ) -> tuple[TotalRow, ...]:
     """One row for each team, in the order of the leaderboard."""
     by_phase = [rank_intervals(better) for better in betters]
+    in_total = rank_intervals(better_in_total(betters))
     rows = [
         TotalRow(
-            team,
-            total.low,
-            total.high,
-            sum(intervals[number].low for intervals in by_phase),
-            sum(intervals[number].high for intervals in by_phase),
-            by_mean.totals[team],
-            by_mean.sums[team],
-            by_median.totals[team],
-            by_median.sums[team],
+            team=team,
+            rank_low=in_total[number].low,
+            rank_high=in_total[number].high,
+            sum_low=sum(intervals[number].low for intervals in by_phase),
+            sum_high=sum(intervals[number].high for intervals in by_phase),
+            rank_by_mean=by_mean.totals[team],
+            sum_by_mean=by_mean.sums[team],
+            rank_by_median=by_median.totals[team],
+            sum_by_median=by_median.sums[team],
         )
-        for number, (team, total) in enumerate(
-            zip(scores.teams, rank_intervals(better_in_total(betters)), strict=True)
-        )
+        for number, team in enumerate(scores.teams)
     ]
     return tuple(sorted(rows, key=lambda row: (row.rank_low, row.rank_by_mean, row.rank_high)))
 
