@@ -24,7 +24,7 @@ from overhead import write
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
-from lsmtune.experiment.database_key import LEDGER, order_of
+from lsmtune.experiment.database_key import LEDGER, golden_plan
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -72,10 +72,10 @@ def load(layout: str, load_seed: int, fast: bool, directory: Path) -> Tree:
     workload = make_workload("ycsb-b", {"recordcount": records}, "benchmark")
     engine = find_library("rocksdb").identity
     asked = RunRequest(engine, config, workload, 1, directory, LIMITS, load_seed=load_seed)
-    order = order_of(asked)
-    if order is None:
+    plan = golden_plan(asked)
+    if plan is None:
         raise SystemExit("the workload does not begin with a load")
-    request = order.load_request(directory)
+    request = plan.load_request(directory)
     if not fast:
         plain = replace(request.workload, durability=workload.durability)
         request = replace(request, workload=plain, bulk_load=None)
@@ -83,13 +83,13 @@ def load(layout: str, load_seed: int, fast: bool, directory: Path) -> Tree:
     settled = loaded.phases[-1]
     parameters = {"recordcount": records, "operationcount": 100_000}
     reads = make_workload("ycsb-c", {**parameters, "requestdistribution": "uniform"}, "benchmark")
-    phases = (*order.load.phases, reads.phases[-1])
+    phases = (*plan.load.phases, reads.phases[-1])
     read = performed(
         replace(
             asked,
             config=Config({**config.options, "block_based_table_factory.block_cache": 8 * MIB}),
             workload=replace(reads, phases=phases),
-            prepared=Prepared(directory / LEDGER, len(order.load.phases)),
+            prepared=Prepared(directory / LEDGER, len(plan.load.phases)),
         )
     )
     return Tree(

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError
 from lsmtune.experiment import database_key
-from lsmtune.experiment.database_key import Order, layout_of, library_sha256, load_and_run, order_of
+from lsmtune.experiment.database_key import (
+    GoldenPlan,
+    golden_plan,
+    layout_of,
+    library_sha256,
+    load_and_run,
+)
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.request import SEED_MAX, BulkLoad, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
@@ -23,8 +29,8 @@ WARMUP = replace(READ, name="warmup", kind=PhaseKind.WARMUP)
 FILL = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100)
 
 
-def order(request: RunRequest) -> Order:
-    found = order_of(request)
+def plan_of(request: RunRequest) -> GoldenPlan:
+    found = golden_plan(request)
     assert found is not None
     return found
 
@@ -95,13 +101,13 @@ def test_compactions_wait_for_a_load_only_where_the_tree_becomes_the_same(
     make_request: Requests, tmp_path: Path, options: dict[str, OptionValue], holds: bool
 ) -> None:
     asked = make_request(**options)
-    load = order(asked).load_request(tmp_path)
+    load = plan_of(asked).load_request(tmp_path)
     assert load.bulk_load is not None
     assert load.bulk_load.threads >= 1
     assert load.bulk_load.hold_compactions is holds
     other = replace(make_request(), engine=EngineIdentity("leveldb", library=asked.engine.library))
-    assert order(other).load_request(tmp_path).bulk_load == BulkLoad(1, hold_compactions=False)
-    assert order(asked).run_request(own_pages=False).bulk_load is None
+    assert plan_of(other).load_request(tmp_path).bulk_load == BulkLoad(1, hold_compactions=False)
+    assert plan_of(asked).run_request(own_pages=False).bulk_load is None
 
 
 def test_the_key_is_stable(make_request: Requests) -> None:
@@ -111,7 +117,7 @@ def test_the_key_is_stable(make_request: Requests) -> None:
         make_request(write_buffer_size=1 << 20, max_background_jobs=4),
         engine=EngineIdentity("rocksdb", version="10.2.1"),
     )
-    document = order(request).key
+    document = plan_of(request).key
     assert document.pop("lsmtune_version")
     assert document.pop("protocol_version")
     load_seed = document.pop("load_seed")
@@ -169,19 +175,19 @@ OTHER: dict[str, Change] = {
 @pytest.mark.parametrize("change", SAME.values(), ids=SAME)
 def test_what_the_database_does_not_depend_on(make_request: Requests, change: Change) -> None:
     request = make_request(write_buffer_size=1 << 20)
-    assert order(change(request)).key == order(request).key
+    assert plan_of(change(request)).key == plan_of(request).key
 
 
 @pytest.mark.parametrize("change", OTHER.values(), ids=OTHER)
 def test_what_the_database_depends_on(make_request: Requests, change: Change) -> None:
     request = make_request(write_buffer_size=1 << 20)
-    assert order(change(request)).digest != order(request).digest
+    assert plan_of(change(request)).digest != plan_of(request).digest
 
 
 def test_only_options_of_the_layout_count(make_request: Requests) -> None:
-    plain = order(make_request()).key
-    assert order(make_request(max_background_jobs=4)).key == plain
-    assert order(make_request(write_buffer_size=1 << 20)).key != plain
+    plain = plan_of(make_request()).key
+    assert plan_of(make_request(max_background_jobs=4)).key == plain
+    assert plan_of(make_request(write_buffer_size=1 << 20)).key != plain
 
 
 def test_a_library_is_what_its_bytes_are(make_request: Requests, tmp_path: Path) -> None:
@@ -192,9 +198,9 @@ def test_a_library_is_what_its_bytes_are(make_request: Requests, tmp_path: Path)
 
     def digest(library: Path) -> str:
         engine = EngineIdentity("rocksdb", library=str(library))
-        return order(replace(request, engine=engine)).digest
+        return plan_of(replace(request, engine=engine)).digest
 
-    assert digest(moved) == order(request).digest != digest(changed)
+    assert digest(moved) == plan_of(request).digest != digest(changed)
 
 
 def test_a_library_is_read_again_only_when_it_changed(
@@ -216,10 +222,10 @@ def test_a_library_is_read_again_only_when_it_changed(
 
 
 def test_runs_that_leave_the_seed_open_share_one(make_request: Requests) -> None:
-    first, second = order(make_request()), order(make_request(max_background_jobs=4))
+    first, second = plan_of(make_request()), plan_of(make_request(max_background_jobs=4))
     assert first.request.seed != second.request.seed
     assert first.load_seed == second.load_seed
-    assert order(make_request(load_seed=5)).load_seed == 5
+    assert plan_of(make_request(load_seed=5)).load_seed == 5
 
 
 @pytest.mark.parametrize(
@@ -227,7 +233,7 @@ def test_runs_that_leave_the_seed_open_share_one(make_request: Requests) -> None
     [EngineIdentity("memory"), EngineIdentity("rocksdb"), EngineIdentity("rocksdb", library="/no")],
 )
 def test_engines_without_files_or_identity(make_request: Requests, engine: EngineIdentity) -> None:
-    assert order_of(replace(make_request(), engine=engine)) is None
+    assert golden_plan(replace(make_request(), engine=engine)) is None
 
 
 def test_a_request_with_a_database_of_its_own_is_left_alone(make_request: Requests) -> None:
@@ -237,16 +243,16 @@ def test_a_request_with_a_database_of_its_own_is_left_alone(make_request: Reques
         replace(request, prepared=Prepared(ledger, 2)),
         replace(request, save_ledger=ledger),
     ):
-        assert order_of(own) is None
+        assert golden_plan(own) is None
 
 
 # --- mixes
 
 
 def digest(make_request: Requests, workload: Workload) -> str:
-    order = order_of(replace(make_request(), workload=workload))
-    assert order is not None
-    return order.digest
+    plan = golden_plan(replace(make_request(), workload=workload))
+    assert plan is not None
+    return plan.digest
 
 
 @pytest.mark.parametrize(
@@ -280,7 +286,7 @@ def test_workloads_that_load_alike_share_a_database(make_request: Requests) -> N
 
 def test_several_databases_are_not_copied(make_request: Requests) -> None:
     workload = make_workload("ycsb-a", {"databases": 2}, "test")
-    assert order_of(replace(make_request(), workload=workload)) is None
+    assert golden_plan(replace(make_request(), workload=workload)) is None
 
 
 def test_the_load_that_is_killed_has_plain_keys_of_the_same_size() -> None:

@@ -159,7 +159,7 @@ def _sha256_of(path: Path, _size: int, _time_ns: int) -> str:
 
 
 @dataclass(frozen=True)
-class Order:
+class GoldenPlan:
     """A request that can start from a copy of a golden database.
 
     `load` is the workload that makes the golden database, with the options of `layout`. `run` is
@@ -203,7 +203,7 @@ class Order:
         )
 
 
-def order_of(request: RunRequest) -> Order | None:
+def golden_plan(request: RunRequest) -> GoldenPlan | None:
     """What `request` needs of a golden database; None when there can be none for it.
 
     There can be none if the workload does not begin with a load, consists of nothing else, or has
@@ -246,7 +246,7 @@ def order_of(request: RunRequest) -> Order | None:
         "load_seed": load_seed,
         "verify_keys": request.verify_keys,
     }
-    return Order(request, load, run, layout, load_seed, key, _sha256(key).hex())
+    return GoldenPlan(request, load, run, layout, load_seed, key, _sha256(key).hex())
 
 
 def _sha256(document: object) -> bytes:
@@ -256,6 +256,6 @@ def _sha256(document: object) -> bytes:
 
 def same_database(first: RunRequest, second: RunRequest) -> bool:
     """Whether both can start from copies of one golden database, or neither can from any."""
-    orders = (order_of(request) for request in (first, second))
-    one, other = (None if order is None else order.digest for order in orders)
+    plans = (golden_plan(request) for request in (first, second))
+    one, other = (None if plan is None else plan.digest for plan in plans)
     return one == other

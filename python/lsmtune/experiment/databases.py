@@ -27,7 +27,7 @@ from lsmtune.experiment.database_files import (
     sync,
     take_fingerprint,
 )
-from lsmtune.experiment.database_key import LEDGER, Order, order_of
+from lsmtune.experiment.database_key import LEDGER, GoldenPlan, golden_plan
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, claim, explained, new_folder, remove_owned, why_kept
 from lsmtune.experiment.observer import Observer
@@ -193,15 +193,15 @@ class DatabaseCache:
         else of the cache is needed from then on. The workload has a settle phase more when the
         load did not end with one. `load_seed` is kept where it was set.
 
-        The request comes back unchanged when there can be no golden database for it (`order_of`),
-        and when loading one failed or was cancelled: then the run fails in its own words, or does
+        The request comes back unchanged where `golden_plan` says that there can be none for it, and
+        when loading one failed or was cancelled: then the run fails in its own words, or does
         without. Raises LsmtuneError for what the user can mend (the disk, the folder, the driver).
         """
-        order = order_of(request)
-        if order is None:
+        plan = golden_plan(request)
+        if plan is None:
             return request
         with explained(self.directory):
-            return self._prepare(order, cancel) or request
+            return self._prepare(plan, cancel) or request
 
     def warn_once(self, note: str) -> None:
         """Tell the observer, but of each thing only the first time, as each trial may have it."""
@@ -210,26 +210,26 @@ class DatabaseCache:
             self._warned.add(what)
             self.observer.warning(note)
 
-    def _prepare(self, order: Order, cancel: threading.Event | None) -> RunRequest | None:
+    def _prepare(self, plan: GoldenPlan, cancel: threading.Event | None) -> RunRequest | None:
         if not self._swept:
             claim(self.directory, "golden databases")
             sweep(self.directory)
             self._swept = True
-        path = self.directory / order.digest
+        path = self.directory / plan.digest
         golden = find_golden(path)
         damage = "" if golden is None else golden.damage()
         if golden is not None and not damage:
             age_s = self.wall_clock() - golden.facts.built_unix_s
-            if age_s <= age_max_s(order.layout, order.request.engine.name):
-                return self._copied(order, golden)
+            if age_s <= age_max_s(plan.layout, plan.request.engine.name):
+                return self._copied(plan, golden)
             damage = "compaction by age would rewrite it"
         remove_golden(path)
         if damage:
             self.warn_once(f"loaded again: {damage}")
-        return self._loaded(order, path, cancel)
+        return self._loaded(plan, path, cancel)
 
-    def _copied(self, order: Order, golden: Golden) -> RunRequest:
-        request = order.request
+    def _copied(self, plan: GoldenPlan, golden: Golden) -> RunRequest:
+        request = plan.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
         memory_bytes, here = request.limits.memory_bytes, memory_limit()
         if here is not None:  # the run has no more than this process
@@ -239,18 +239,18 @@ class DatabaseCache:
         self.warn_once(clone(golden.database, request.directory / DATABASE, link=link))
         shutil.copyfile(golden.ledger, request.directory / LEDGER)
         golden.note_use(self.wall_clock())
-        return order.run_request(own_pages=short)
+        return plan.run_request(own_pages=short)
 
     def _loaded(
-        self, order: Order, path: Path, cancel: threading.Event | None
+        self, plan: GoldenPlan, path: Path, cancel: threading.Event | None
     ) -> RunRequest | None:
         """Load the golden database at `path` and copy it; None where that does not succeed."""
-        limits, before = order.request.limits, self._failures.get(order.digest)
+        limits, before = plan.request.limits, self._failures.get(plan.digest)
         if before is not None and all(
             getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)
         ):
             return None  # another try would have no more to spend
-        self.observer.database_loading(order.load, order.layout)
+        self.observer.database_loading(plan.load, plan.layout)
 
         def attempt() -> tuple[Measurement, RunRequest | None]:
             # A name that was never used before: the driver of a tuner that was killed may write on
@@ -259,11 +259,11 @@ class DatabaseCache:
             try:
                 claim(building, GOLDEN, path.parent)
                 measurement = self.runner.run(
-                    order.load_request(building), self.observer.run_message, cancel
+                    plan.load_request(building), self.observer.run_message, cancel
                 )
                 kept = None
                 if measurement.outcome is Outcome.OK:
-                    kept = self._kept(order, path, building, measurement)
+                    kept = self._kept(plan, path, building, measurement)
                 return measurement, kept
             finally:
                 remove_owned(building, GOLDEN, path.parent)
@@ -277,21 +277,21 @@ class DatabaseCache:
             return kept
         self.warn_once(f"loading the database ended {measurement.ended}")
         if measurement.outcome not in (Outcome.CANCELLED, Outcome.DISTURBED):
-            self._failures[order.digest] = limits
+            self._failures[plan.digest] = limits
         return None
 
     def _kept(
-        self, order: Order, path: Path, building: Path, measurement: Measurement
+        self, plan: GoldenPlan, path: Path, building: Path, measurement: Measurement
     ) -> RunRequest:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
         disk_bytes = tidy_building(building)
         why = make_room(self.directory, disk_bytes, self.size_bytes)
         if why:
-            shutil.move(building / DATABASE, order.request.directory / DATABASE)
-            shutil.move(building / LEDGER, order.request.directory / LEDGER)
+            shutil.move(building / DATABASE, plan.request.directory / DATABASE)
+            shutil.move(building / LEDGER, plan.request.directory / LEDGER)
             self.warn_once(f"the loaded database was not kept: {why}")
-            return order.run_request(own_pages=True)
+            return plan.run_request(own_pages=True)
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
         facts = Facts(fingerprint, disk_bytes, self.wall_clock())
-        return self._copied(order, publish(building, path, order.key, facts))
+        return self._copied(plan, publish(building, path, plan.key, facts))
