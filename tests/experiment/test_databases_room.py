@@ -11,7 +11,7 @@ from database_parts import TABLE_BYTES, FakeRunner, Requests, contents
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.database_files import goldens_in, remove_golden
-from lsmtune.experiment.databases import DatabaseCache, make_room, sweep
+from lsmtune.experiment.databases import DatabaseCache, make_room, remove_unfinished
 from lsmtune.experiment.files import MARKER, claim
 from lsmtune.experiment.observer import Observer
 
@@ -130,7 +130,7 @@ def test_leftovers_are_swept_and_all_else_stays(tmp_path: Path, make_request: Re
     strange.mkdir()
     (strange / "thesis.tex").touch()
     (directory / "notes.txt").touch()
-    sweep(directory)
+    remove_unfinished(directory)
     assert {entry.name for entry in directory.iterdir()} == {
         MARKER,
         "notes.txt",

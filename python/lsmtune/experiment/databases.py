@@ -142,8 +142,8 @@ def make_room(directory: Path, new_bytes: int, size_bytes: int) -> str:
     return lacking()
 
 
-def sweep(directory: Path) -> None:
-    """Remove from `directory` what was never finished, or half removed.
+def remove_unfinished(directory: Path) -> None:
+    """Remove from the cache `directory` what was never finished, or half removed.
 
     Nothing is touched that is whole, or that is not ours. Raises OSError and LsmtuneError.
     """
@@ -184,7 +184,7 @@ class DatabaseCache:
     def __post_init__(self) -> None:
         self._warned: set[str] = set()
         self._failures: dict[str, Limits] = {}  # of loads: the limits that they had
-        self._swept = False
+        self._tidied = False
 
     def prepare(self, request: RunRequest, cancel: threading.Event | None = None) -> RunRequest:
         """`request` as a run on a copy of a golden database, which is loaded where there is none.
@@ -211,10 +211,10 @@ class DatabaseCache:
             self.observer.warning(note)
 
     def _prepare(self, plan: GoldenPlan, cancel: threading.Event | None) -> RunRequest | None:
-        if not self._swept:
+        if not self._tidied:
             claim(self.directory, "golden databases")
-            sweep(self.directory)
-            self._swept = True
+            remove_unfinished(self.directory)
+            self._tidied = True
         path = self.directory / plan.digest
         golden = find_golden(path)
         damage = "" if golden is None else golden.damage()
