@@ -204,7 +204,7 @@ class DatabaseCache:
             return self._prepare(plan, cancel) or request
 
     def warn_once(self, note: str) -> None:
-        """Tell the observer, but of each thing only the first time, as each trial may have it."""
+        """Warn of `note`, unless it is empty, or another one was alike up to its colon."""
         what = note.partition(":")[0]
         if what and what not in self._warned:
             self._warned.add(what)
@@ -221,14 +221,15 @@ class DatabaseCache:
         if golden is not None and not damage:
             age_s = self.wall_clock() - golden.facts.built_unix_s
             if age_s <= age_max_s(plan.layout, plan.request.engine.name):
-                return self._copied(plan, golden)
+                return self._copy(plan, golden)
             damage = "compaction by age would rewrite it"
         remove_golden(path)
         if damage:
             self.warn_once(f"loaded again: {damage}")
-        return self._loaded(plan, path, cancel)
+        return self._load(plan, path, cancel)
 
-    def _copied(self, plan: GoldenPlan, golden: Golden) -> RunRequest:
+    def _copy(self, plan: GoldenPlan, golden: Golden) -> RunRequest:
+        """Copy `golden` into the folder of the request; the run on that copy."""
         request = plan.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
         memory_bytes, here = request.limits.memory_bytes, memory_limit()
@@ -241,7 +242,7 @@ class DatabaseCache:
         golden.note_use(self.wall_clock())
         return plan.run_request(own_pages=short)
 
-    def _loaded(
+    def _load(
         self, plan: GoldenPlan, path: Path, cancel: threading.Event | None
     ) -> RunRequest | None:
         """Load the golden database at `path` and copy it; None where that does not succeed."""
@@ -263,7 +264,7 @@ class DatabaseCache:
                 )
                 kept = None
                 if measurement.outcome is Outcome.OK:
-                    kept = self._kept(plan, path, building, measurement)
+                    kept = self._keep(plan, path, building, measurement)
                 return measurement, kept
             finally:
                 remove_owned(building, GOLDEN, path.parent)
@@ -280,7 +281,7 @@ class DatabaseCache:
             self._failures[plan.digest] = limits
         return None
 
-    def _kept(
+    def _keep(
         self, plan: GoldenPlan, path: Path, building: Path, measurement: Measurement
     ) -> RunRequest:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
@@ -294,4 +295,4 @@ class DatabaseCache:
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
         facts = Facts(fingerprint, disk_bytes, self.wall_clock())
-        return self._copied(plan, publish(building, path, plan.key, facts))
+        return self._copy(plan, publish(building, path, plan.key, facts))
