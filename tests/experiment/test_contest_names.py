@@ -8,7 +8,7 @@ import pytest
 from contest_parts import log_text
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest import all_named, named
+from lsmtune.experiment.contest import entries_by_team, team_and_entry
 from lsmtune.experiment.contest_scores import log_files, scores_of_logs
 
 
@@ -26,7 +26,7 @@ def write(*names: str, text: str = "") -> None:
 
 def test_a_file_names_its_team() -> None:
     write("a.properties", "OPTIONS-000007", "odd=name.properties")
-    found = all_named(
+    found = entries_by_team(
         ["a.properties", "OPTIONS-000007", "odd=name.properties", "B b=a.properties", "default"]
     )
     assert list(found.items()) == [
@@ -36,13 +36,13 @@ def test_a_file_names_its_team() -> None:
         ("B b", "a.properties"),
         ("default", "default"),
     ]
-    assert named("fast=write_buffer_size=4MiB") == ("fast", "write_buffer_size=4MiB")
+    assert team_and_entry("fast=write_buffer_size=4MiB") == ("fast", "write_buffer_size=4MiB")
 
 
 def test_options_that_are_longer_than_a_file_name_may_be_are_options() -> None:
     """The operating system refused them as the name of a file, and that was the command's end."""
     options = ",".join(f"option_{number}=4MiB" for number in range(30))
-    assert named(f"a={options}") == ("a", options)
+    assert team_and_entry(f"a={options}") == ("a", options)
     with pytest.raises(InputError, match="no file matches"):
         log_files([f"a={'x' * 300}*"])
     with pytest.raises(InputError, match="cannot be read: File name too long"):
@@ -52,13 +52,13 @@ def test_options_that_are_longer_than_a_file_name_may_be_are_options() -> None:
 @pytest.mark.parametrize("text", ["=a.properties", "a\nb=x", f"{'n' * 81}=x", "bad\udcff=x"])
 def test_what_names_no_team_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="names no team"):
-        named(text)
+        team_and_entry(text)
 
 
 def test_two_teams_of_one_name_are_refused() -> None:
     write("x/a.properties", "y/a.properties")
     with pytest.raises(InputError, match=r"two teams are named a: .*NAME=FILE for each"):
-        all_named(["x/a.properties", "y/a.properties"])
+        entries_by_team(["x/a.properties", "y/a.properties"])
 
 
 def test_team_and_round_are_in_the_name_of_a_log() -> None:

@@ -216,9 +216,9 @@ def entries_of(texts: Sequence[str], engine: str | None) -> tuple[str, list[Entr
     different engines.
     """
     from lsmtune.cli.choices import resolve_named
-    from lsmtune.experiment.contest import FILE, Entry, all_named
+    from lsmtune.experiment.contest import FILE, Entry, entries_by_team
 
-    teams = all_named(texts)
+    teams = entries_by_team(texts)
     if len(teams) < TEAMS_MIN:
         why = f"a contest has {TEAMS_MIN} teams or more"
         raise InputError(FILE, found=" ".join(texts) or "nothing", why=why)

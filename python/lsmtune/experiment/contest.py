@@ -34,7 +34,7 @@ class Entry:
     config: Config
 
 
-def named(text: str) -> tuple[str, str]:
+def team_and_entry(text: str) -> tuple[str, str]:
     """A team's name and what it handed in, of `NAME=WHAT` or of WHAT alone.
 
     WHAT is a file, which names the team by its own name, or another name of a configuration. Raises
@@ -61,11 +61,11 @@ def team_name(name: str, text: str) -> str:
     return name
 
 
-def all_named(texts: Sequence[str]) -> dict[str, str]:
+def entries_by_team(texts: Sequence[str]) -> dict[str, str]:
     """What each team handed in, by name. Raises InputError for a name that two of `texts` have."""
     teams: dict[str, str] = {}
     for text in texts:
-        name, what = named(text)
+        name, what = team_and_entry(text)
         if name in teams:
             why = f"two teams are named {name}: {teams[name]} and {what}"
             raise InputError(FILE, found=text, why=why, allowed="NAME=FILE for each")

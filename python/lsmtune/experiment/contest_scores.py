@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest import FILE, named, team_name
+from lsmtune.experiment.contest import FILE, team_and_entry, team_name
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction, Objective, default_direction
 from lsmtune.model.measurement import Measurement, Outcome
@@ -128,7 +128,7 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     by_team: dict[str, list[tuple[Path, int | None]]] = {}
     for text in texts:
         # Without a name the files that are there have one, and no pattern.
-        name, what = named(text) if "=" in text else ("", text)
+        name, what = team_and_entry(text) if "=" in text else ("", text)
         path = Path(what)
         paths = [path]
         if not is_there(path) and any(sign in what for sign in "*?["):
