@@ -215,11 +215,12 @@ def disqualified_entries(
     entries: Sequence[Entry], rules: Rules, engine: EngineIdentity
 ) -> tuple[Disqualified, ...]:
     """The entries that break a rule. Raises InputError as `broken_rules` does."""
-    broken = {
-        entry.name: broken_rules(rules, entry.config, entry.source, engine.version)
-        for entry in entries
-    }
-    return tuple(Disqualified(team, tuple(rules)) for team, rules in broken.items() if rules)
+    disqualified = []
+    for entry in entries:
+        broken = broken_rules(rules, entry.config, entry.source, engine.version)
+        if broken:
+            disqualified.append(Disqualified(entry.name, tuple(broken)))
+    return tuple(disqualified)
 
 
 def broken_rules(
