@@ -61,12 +61,13 @@ def scores_of_runs(
     Only rounds that each of the former has finished count, so that a contest that was interrupted
     is one of fewer rounds. Raises InputError where a metric that is not above zero was observed.
     """
-    failed: list[Failed] = []
-    for team in teams:
-        of_team = sorted((run for run in runs if run.arm == team), key=lambda run: run.round)
-        whys = ((run.round + 1, _why_failed(run.measurement, phases, metric)) for run in of_team)
-        failed += [Failed(team, number, why) for number, why in whys if why][:1]
-    ranked = [team for team in teams if team not in {each.team for each in failed}]
+    first_failed: dict[str, Failed] = {}  # by team
+    for run in sorted(runs, key=lambda run: run.round):
+        why = _why_failed(run.measurement, phases, metric)
+        if why:
+            first_failed.setdefault(run.arm, Failed(run.arm, run.round + 1, why))
+    failed = tuple(first_failed[team] for team in teams if team in first_failed)
+    ranked = [team for team in teams if team not in first_failed]
     measured = {(run.round, run.arm): run.measurement for run in runs}
     rounds = [
         number
@@ -83,7 +84,7 @@ def scores_of_runs(
                 raise InputError(metric, why=why, found=value, allowed="above 0")
     from_one = tuple(number + 1 for number in rounds)
     scores = Scores(metric, tuple(phases), tuple(ranked), from_one, values)
-    return scores, tuple(failed)
+    return scores, failed
 
 
 def _why_failed(measurement: Measurement, phases: Sequence[str], metric: str) -> str:
