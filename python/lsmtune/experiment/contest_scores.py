@@ -128,8 +128,9 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     """
     by_team: dict[str, list[tuple[Path, int | None]]] = {}
     for text in texts:
-        # Without a name the files that are there have one, and no pattern.
         name, what = team_and_entry(text) if "=" in text else ("", text)
+        if what == text:
+            name = ""  # no NAME= was given: each file's own name says whose it is
         path = Path(what)
         paths = [path]
         if not is_there(path) and any(sign in what for sign in "*?["):
@@ -141,9 +142,7 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
                 raise InputError(FILE, found=text, why="no file matches")
         for path in paths:
             match = _ROUND.fullmatch(path.stem)
-            team = name
-            if what == text:  # no name was given
-                team = path.stem if match is None else match["team"]
+            team = name or (path.stem if match is None else match["team"])
             number = None if match is None else int(match["round"])
             by_team.setdefault(team_name(team, str(path)), []).append((path, number))
     return [file for team, paths in by_team.items() for file in _numbered(team, paths)]
