@@ -26,10 +26,10 @@ from lsmtune.machine.files import MARKER, file_lock, folder_in_use, is_owned
 from lsmtune.model.text import NotPlainError, open_plain
 
 MEASUREMENTS_DB, STUDY_DB = "measurements.db", "study.db"
-# What is left where the other one is damaged.
+# The other database of a study, and what it still has where one is damaged.
 _KEPT = {
-    MEASUREMENTS_DB: f"every run is still in {MEASUREMENTS_DB}",
-    STUDY_DB: f"{STUDY_DB} still has the trials, which Optuna can open",
+    STUDY_DB: (MEASUREMENTS_DB, f"every run is still in {MEASUREMENTS_DB}"),
+    MEASUREMENTS_DB: (STUDY_DB, f"{STUDY_DB} still has the trials, which Optuna can open"),
 }
 _HOW_CHARACTERS = 160
 _DAMAGED = frozenset(
@@ -125,8 +125,8 @@ def damaged(path: Path, how: str) -> LsmtuneError:
     # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
     if (refused := _refused(path, writing=False)) is not None:
         return disk_trouble(refused, path)
-    other = {STUDY_DB: MEASUREMENTS_DB, MEASUREMENTS_DB: STUDY_DB}.get(path.name)
-    kept = f"; {_KEPT[other]}" if other and path.with_name(other).is_file() else ""
+    other, kept = _KEPT.get(path.name, ("", ""))
+    kept = f"; {kept}" if other and path.with_name(other).is_file() else ""
     return LsmtuneError(
         f"{path}: damaged database ({how[:_HOW_CHARACTERS]}); nothing was changed: if it is so "
         f"again, put a copy back, or use another folder (--dir DIR){kept}"
