@@ -322,7 +322,7 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
     such directories is removed first. Raises InputError where a link leads to `parent`, or it is on
     another file system than its owner.
     """
-    alone, owner = owner is None, parent if owner is None else owner
+    alone, owner = owner is None, owner or parent
     check_within(parent, owner)
     if alone:
         _sweep_unlocked(parent)

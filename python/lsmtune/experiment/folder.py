@@ -29,11 +29,11 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment import files as scratch
 from lsmtune.experiment.files import (
     MEASUREMENTS_DB,
     STUDY_DB,
     check_database,
+    check_within,
     claim,
     damaged,
     explained,
@@ -41,7 +41,9 @@ from lsmtune.experiment.files import (
     marker_of,
     not_ours,
     readable,
+    run_directory,
     sqlite_uri,
+    sweep_leftovers,
 )
 from lsmtune.experiment.server import SERVER_FILE, Server, server_of, use_server
 from lsmtune.experiment.store import BUSY_TIMEOUT_S, MeasurementStore, is_empty
@@ -218,7 +220,7 @@ class StudyFolder:
             raise damaged(self._study_db, "it is empty or gone, and the study has begun")
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
-            scratch.check_within(self.runs_path, self.path)
+            check_within(self.runs_path, self.path)
             if text:
                 write_whole(self.path / "study.yaml", text)
         if directions:
@@ -376,11 +378,11 @@ class StudyFolder:
 
     def run_directory(self) -> AbstractContextManager[Path]:
         """A fresh marked directory for one run, removed on leaving the context."""
-        return scratch.run_directory(self.runs_path, self.path)
+        return run_directory(self.runs_path, self.path)
 
     def sweep_leftovers(self) -> None:
         """Remove what killed runs left behind."""
-        scratch.sweep_leftovers(self.runs_path, self.path)
+        sweep_leftovers(self.runs_path, self.path)
 
     def write_result(self, name: str, content: str | Mapping[str, object]) -> Path:
         """Write `result/<name>`, whole or not at all; a mapping is written as JSON."""
