@@ -108,13 +108,14 @@ Values = tuple[object, ...] | Mapping[str, object] | Sequence[Mapping[str, objec
 
 
 class ServerConnection:
-    """A connection with the methods of `sqlite3.Connection` that a store calls.
+    """A connection with the methods of `sqlite3.Connection` that a store calls, to one `schema`.
 
     Each statement is a transaction unless it is in a `with`.
     """
 
     def __init__(self, server: Server, *, read_only: bool) -> None:
         """Raises InputError when the server does not answer, or does not let us in."""
+        self.schema = server.schema
         arguments = server.arguments(read_only=read_only)
         engine = sqlalchemy.create_engine(server.url, isolation_level="AUTOCOMMIT", **arguments)
         try:

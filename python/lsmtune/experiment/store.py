@@ -152,31 +152,27 @@ class MeasurementStore:
         self._total_s: float | None = None
         self._read_only = read_only
         self._connection: sqlite3.Connection | ServerConnection
-        if self._server is not None:
-            with explained(self._path):
+        with explained(self._path):
+            if self._server is not None:
                 self._connection = ServerConnection(self._server, read_only=read_only)
-                try:
-                    self._prepare_server(self._server.schema)
-                except BaseException:
-                    self.close()
-                    raise
-            return
-        with explained(path):
-            if not read_only and is_empty(path) and not is_empty(path.with_name(STUDY_DB)):
-                raise damaged(path, "it is empty or gone, and the study has begun")
-            self._connection = sqlite3.connect(
-                sqlite_uri(path, read_only=read_only), uri=True, timeout=BUSY_TIMEOUT_S
-            )
+            else:
+                if not read_only and is_empty(path) and not is_empty(path.with_name(STUDY_DB)):
+                    raise damaged(path, "it is empty or gone, and the study has begun")
+                uri = sqlite_uri(path, read_only=read_only)
+                self._connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)
             try:
-                self._prepare(read_only, self._connection)
+                if isinstance(self._connection, ServerConnection):
+                    self._prepare_server(self._connection)
+                else:
+                    self._prepare_file(self._connection)
             except BaseException:
                 self.close()
                 raise
 
-    def _prepare(self, read_only: bool, connection: sqlite3.Connection) -> None:
+    def _prepare_file(self, connection: sqlite3.Connection) -> None:
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         # A kill while the tables were made leaves a journal, which is rolled back by now.
-        is_new = is_empty(self._path) and not read_only
+        is_new = is_empty(self._path) and not self._read_only
         if version == 0 and not is_new:
             if is_empty(self._path) and is_empty(self._path.with_name(STUDY_DB)):
                 # Killed, or out of space, before the tables were there: nothing has begun.
@@ -185,7 +181,7 @@ class MeasurementStore:
         if not is_new:
             self._refuse_other(version)
         check_database(self._path, connection, () if is_new else ("runs", "facts"))
-        if read_only:
+        if self._read_only:
             connection.execute("PRAGMA query_only = ON")
             return
         connection.execute("PRAGMA synchronous = FULL")
@@ -193,20 +189,20 @@ class MeasurementStore:
             version_set = f"PRAGMA user_version = {VERSION};"
             connection.executescript(f"BEGIN IMMEDIATE;{_TABLES}{version_set}COMMIT;")
 
-    def _prepare_server(self, schema: str) -> None:
+    def _prepare_server(self, connection: ServerConnection) -> None:
         query = "SELECT 1 FROM information_schema.schemata WHERE schema_name = ?"
-        if self._first(query, schema) is None:
+        if self._first(query, connection.schema) is None:
             if self._read_only:
                 raise InputError(str(self._path), why="there are no measurements there yet")
             tables = _TABLES
             for name, theirs in _OF_SERVER.items():
                 tables = tables.replace(name, theirs)
-            with self._connection:
-                self._connection.execute(f"CREATE SCHEMA {schema};{tables}")
+            with connection:
+                connection.execute(f"CREATE SCHEMA {connection.schema};{tables}")
                 self._put_facts({_VERSION: VERSION})
         version = self.fact(_VERSION)
         if version is None:
-            raise damaged(self._path, f"its schema {schema} has no version")
+            raise damaged(self._path, f"its schema {connection.schema} has no version")
         self._refuse_other(int(version))
 
     def _refuse_other(self, version: int) -> None:
