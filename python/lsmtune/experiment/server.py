@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy.engine import URL, CursorResult
+from sqlalchemy.engine import CursorResult
 from sqlalchemy.pool import NullPool
 
 from lsmtune.errors import InputError, need_package
@@ -51,24 +51,16 @@ def parsed_url(text: str, source: str) -> str:
     except (sqlalchemy.exc.ArgumentError, ValueError):  # a port may be no number
         # What cannot be taken apart may hold a password.
         raise InputError(source, why="is no URL of a server", allowed=_ALLOWED) from None
+    passwords = [name for name in url.query if "password" in name]  # libpq has `sslpassword`, too
+    shown = url.difference_update_query(passwords).render_as_string(hide_password=True)
     if url.drivername not in _SCHEMES or not url.database:
-        raise InputError(source, found=_told(url), allowed=_ALLOWED)
-    if url.password is not None or _passwords(url):
+        raise InputError(source, found=shown, allowed=_ALLOWED)
+    if url.password is not None or passwords:
         why = "a password would be kept in the folder and shown"
         allowed = "a URL without one: PostgreSQL reads ~/.pgpass and PGPASSWORD"
-        raise InputError(source, found=_told(url), why=why, allowed=allowed)
-    need_package("psycopg", source, "", found=_told(url))
+        raise InputError(source, found=shown, why=why, allowed=allowed)
+    need_package("psycopg", source, "", found=shown)
     return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
-
-
-def _told(url: URL) -> str:
-    shown = url.difference_update_query(_passwords(url))
-    return shown.render_as_string(hide_password=True)
-
-
-def _passwords(url: URL) -> list[str]:
-    """The settings behind its `?` that hold one, `password` and `sslpassword` of libpq."""
-    return [name for name in url.query if "password" in name]
 
 
 def server_of(folder: Path) -> Server | None:
