@@ -208,17 +208,18 @@ class Measurer:
         if workloads is None:
             longer = self.length_of(arm.config)
             workloads = [longer_by(workload, longer) for workload in self.workloads]
-        for index, workload in list(enumerate(workloads))[len(stored) :]:
+        for index in range(len(stored), len(workloads)):
             if runs and runs[-1].measurement.outcome is not Outcome.OK:
                 break
             if self.stop.is_set():
                 return None
-            here = replace(slot, workload=index)
             run = self.measure(
-                *(arm, seed, here),
+                arm,
+                seed,
+                replace(slot, workload=index),
                 deadline_s=deadline_s,
                 until_s=until_s,
-                workload=workload,
+                workload=workloads[index],
                 config=config,
                 prune=prune,
             )

@@ -69,7 +69,7 @@ def perform(
     with StudyFolder.create_or_resume(folder, shared, purpose=ROUNDS) as opened:
         opened.sweep_leftovers()
         measurer = Measurer(
-            *(opened, runner, workloads, limits, observer, cancel, time.monotonic, databases)
+            opened, runner, workloads, limits, observer, cancel, time.monotonic, databases
         )
         alone = len({cell.engine.library for cell in cells}) == 1
         for cell in cells:

@@ -110,7 +110,9 @@ def _cell(sweep: Sweep, index: int, point: tuple[int, ...], engine: EngineIdenti
     why = "an engine's property has no effect in a sweep: state it under options"
     notes = (f"{option.where}: {name}: {why}" for name, option in stated.engine.items())
     return GridCell(
-        *(engine, config, name),
+        engine=engine,
+        config=config,
+        name=name,
         workload=stated.workload,
         told=told,
         point=point,

@@ -330,11 +330,8 @@ def minimised(
         if result.gain is None:
             return result
         finalist = Arm(verification.engine, result.config)
-        tested = survived(
-            *(result.gain, finalist, measurer),
-            study_seed=verification.seed,
-            plan=verification.survival,
-        )
+        seed, plan = verification.seed, verification.survival
+        tested = survived(result.gain, finalist, measurer, study_seed=seed, plan=plan)
     if tested is None:
         return replace(result, complete=False)
     if tested.verdict.outcome is not result.gain.outcome:

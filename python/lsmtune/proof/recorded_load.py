@@ -97,7 +97,7 @@ def recorded(
     wrapper = ["env", *(f"{name}={value}" for name, value in settings.items())]
     document = run_request(request, directory / DATABASE)
     judgement = converse(
-        *(driver, document, directory, request.limits, Collector(), stop), wrapper=wrapper
+        driver, document, directory, request.limits, Collector(), stop, wrapper=wrapper
     )
     if not log.is_file():
         return f"{library.name} was not loaded: the driver is static, or of another C library"
