@@ -53,7 +53,7 @@ def test_a_file_says_all_that_a_sweep_has(tmp_path: Path) -> None:
         7,
     )
     assert sweep.library == tmp_path / "lib" / "libleveldb.so"
-    assert [(w.name, w.told, dict(w.parameters)) for w in sweep.workloads] == [
+    assert [(w.name, w.title, dict(w.parameters)) for w in sweep.workloads] == [
         ("fillrandom", "fillrandom", {}),
         ("readrandom", "few reads", {"reads": 10}),
     ]
@@ -129,7 +129,8 @@ def test_rf5_is_the_study_of_record_sizes() -> None:
     assert len(cells) == 36
     sizes = {(c.workload.key_bytes, c.workload.value_bytes) for c in cells}
     assert sizes == {(key, value) for key in (16, 32, 64) for value in (100, 200, 400)}
-    assert {cell.told for cell in cells} == {"fillseq", "fillrandom", "readseq", "readrandom"}
+    workloads = {"fillseq", "fillrandom", "readseq", "readrandom"}
+    assert {cell.workload_title for cell in cells} == workloads
 
 
 def test_the_example_is_what_is_built_in() -> None:

@@ -150,7 +150,7 @@ def plan_document(
         "cells": [
             {
                 "cell": each.name,
-                "workload": each.told,
+                "workload": each.workload_title,
                 "num": each.workload.num,
                 "key_bytes": each.workload.key_bytes,
                 "value_bytes": each.workload.value_bytes,
@@ -173,7 +173,7 @@ def plan_view(
     stored = Counter(run.arm for run in runs)
     rows = [
         (
-            *(each.told, *each.values, f"{each.workload.num:,}"),
+            *(each.workload_title, *each.values, f"{each.workload.num:,}"),
             format_bytes(written_bytes([each])),
             f"{stored[each.name]} of {sweep.repeats}",
         )

@@ -99,7 +99,7 @@ class SweepWorkload:
     label: str = ""
 
     @property
-    def told(self) -> str:
+    def title(self) -> str:
         """What tells it apart from the others of its sweep."""
         return self.label or self.name
 

@@ -31,13 +31,13 @@ _SOURCE = "sweep"
 
 @dataclass(frozen=True, kw_only=True)
 class GridCell(Cell):
-    """A cell with its place in the grid, under the workload that the sweep tells as `told`.
+    """A cell with its place in the grid, under the workload that the sweep calls `workload_title`.
 
     `point` has the index of its value on each axis, `values` the texts of these values. `notes`
     say what of its workload has no effect, `parameters` are those that this was made with.
     """
 
-    told: str
+    workload_title: str
     point: tuple[int, ...]
     values: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def _check(sweep: Sweep) -> None:
     if not sweep.axes:
         allowed = "at least one axis with its values"
         raise InputError(*sweep.place("axes"), why="none given", allowed=allowed)
-    names = [workload.told for workload in sweep.workloads]
+    names = [workload.title for workload in sweep.workloads]
     for index, name in enumerate(names):
         if name in names[:index]:
             raise InputError(*sweep.place(f"workloads[{index}]"), found=name, why="given twice")
@@ -102,8 +102,8 @@ def _cell(sweep: Sweep, index: int, point: tuple[int, ...], engine: EngineIdenti
     """The cell at `point` under the workload `index`."""
     chosen = list(zip(sweep.axes, point, strict=True))
     values = tuple(axis.texts[at] for axis, at in chosen)
-    told = sweep.workloads[index].told
-    name = ", ".join([told, *(f"{axis.name}={axis.texts[at]}" for axis, at in chosen)])
+    title = sweep.workloads[index].title
+    name = ", ".join([title, *(f"{axis.name}={axis.texts[at]}" for axis, at in chosen)])
     stated = _stated(sweep, index, chosen)
     config = _config(sweep, index, chosen, stated.workload)
     # Options come from the sweep alone.
@@ -114,7 +114,7 @@ def _cell(sweep: Sweep, index: int, point: tuple[int, ...], engine: EngineIdenti
         config=config,
         name=name,
         workload=stated.workload,
-        told=told,
+        workload_title=title,
         point=point,
         values=values,
         notes=(*stated.notes, *notes),
@@ -140,12 +140,12 @@ def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
 
 def _config(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]], workload: Workload) -> Config:
     options: dict[str, OptionValue] = dict(sweep.options)
-    told = [f"{name}={value}" for name, value in options.items()]
+    texts = [f"{name}={value}" for name, value in options.items()]
     for axis, at in chosen:
         if axis.kind is AxisKind.OPTION:
             options[axis.name] = axis.values[at]
-            told.append(f"{axis.name}={axis.texts[at]}")
-    config, engine = Config(options, ",".join(told) or "default"), sweep.engine.name
+            texts.append(f"{axis.name}={axis.texts[at]}")
+    config, engine = Config(options, ",".join(texts) or "default"), sweep.engine.name
     try:
         check_workload(workload, engine, _SOURCE)
         config = with_merge_operator(config, engine, workload, _SOURCE)
@@ -254,8 +254,8 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
     """
     last = {run.arm: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
     lines = []
-    for workload in dict.fromkeys(cell.told for cell in cells):
-        known = [c for c in cells if c.told == workload and c.name in last]
+    for workload in dict.fromkeys(cell.workload_title for cell in cells):
+        known = [c for c in cells if c.workload_title == workload and c.name in last]
         short = [cell for cell in known if length_warnings(last[cell.name])]
         if not short:
             continue

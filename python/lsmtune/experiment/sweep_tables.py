@@ -239,10 +239,11 @@ def summarise(
         outcomes[run.arm][run.measurement.outcome.value] += 1
         lines += [*run.measurement.warnings, *map(str, run.measurement.options_not_taken)]
     tables = []
-    for workload in dict.fromkeys(cell.told for cell in cells):
-        ours = [cell for cell in cells if cell.told == workload]
+    for workload in dict.fromkeys(cell.workload_title for cell in cells):
+        ours = [cell for cell in cells if cell.workload_title == workload]
+        of_workload = [row for row in rows if row.cell.workload_title == workload]
         for phase in ours[0].workload.measured_names:
-            of_phase = [row for row in rows if (row.cell.told, row.phase) == (workload, phase)]
+            of_phase = [row for row in of_workload if row.phase == phase]
             tables.append(_table(sweep.axes, workload, phase, ours, of_phase, outcomes))
     # The engine in its own words, where it said any; how it was built only the request knows.
     engine = cells[0].engine

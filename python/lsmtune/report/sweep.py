@@ -250,7 +250,7 @@ def runs_csv(result: SweepResult) -> str:
     axes = [axis.name for axis in result.axes]
     rows = (
         [
-            *(row.cell.told, row.phase, *row.cell.values),
+            *(row.cell.workload_title, row.phase, *row.cell.values),
             *(row.run.round, row.run.seed, row.run.measurement.outcome.value, row.run.wall_s),
             *(row.metrics.get(metric) for metric in METRICS),
         ]
