@@ -235,9 +235,13 @@ def summarise(
     rows = tuple(_rows(cells, done))
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     lines = [*warnings, *too_short(cells, done)]
+    failures = []
     for run in done:
-        outcomes[run.arm][run.measurement.outcome.value] += 1
-        lines += [*run.measurement.warnings, *map(str, run.measurement.options_not_taken)]
+        measurement, outcome = run.measurement, run.measurement.outcome
+        outcomes[run.arm][outcome.value] += 1
+        lines += [*measurement.warnings, *map(str, measurement.options_not_taken)]
+        if outcome is not Outcome.OK:
+            failures.append(Failure(run.arm, run.round, outcome.value, measurement.message))
     tables = []
     for workload in dict.fromkeys(cell.workload_title for cell in cells):
         ours = [cell for cell in cells if cell.workload_title == workload]
@@ -252,11 +256,6 @@ def summarise(
         build = engine.build if answers[0].build is Build.UNKNOWN else answers[0].build
         engine = EngineIdentity(answers[0].name, answers[0].version, engine.library, build)
     repeats = max([sweep.repeats, *(run.round + 1 for run in done)])
-    failures = []
-    for run in done:
-        if run.measurement.outcome is not Outcome.OK:
-            outcome, why = run.measurement.outcome.value, run.measurement.message
-            failures.append(Failure(run.arm, run.round, outcome, why))
     return SweepResult(
         name=sweep.name,
         engine=engine,
