@@ -7,6 +7,7 @@ import statistics
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
@@ -250,7 +251,7 @@ def written_bytes(cells: Iterable[GridCell]) -> int:
 def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> list[str]:
     """A line per workload with cells whose last good run may be too short, with the worst of them.
 
-    `runs` are in the order of the rounds. The worst cell is the one that wants the most keys.
+    `runs` are in the order of the rounds. The worst is the cell whose runs have to grow most.
     """
     last = {run.arm: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
     lines = []
@@ -259,14 +260,13 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
         short = [cell for cell in known if length_warnings(last[cell.name])]
         if not short:
             continue
-        factors = [factor_advised(last[each.name]) or 1.0 for each in short]
-        worst = max(range(len(short)), key=factors.__getitem__)
-        name, its = short[worst].name, short[worst].workload
-        wanted = scaled_num(its.num, factors[worst])
-        larger = size_advice(its, wanted, short[worst].parameters, "{}={}", ", ")
-        advice = f"; {larger} may do" if wanted > its.num else ""
+        factors = ((factor_advised(last[cell.name]) or 1.0, cell) for cell in short)
+        factor, worst = max(factors, key=itemgetter(0))
+        wanted = scaled_num(worst.workload.num, factor)
+        larger = size_advice(worst.workload, wanted, worst.parameters, "{}={}", ", ")
+        advice = f"; {larger} may do" if wanted > worst.workload.num else ""
         lines.append(
-            f"in {len(short)} of {len(known)} cells of {workload} the runs may be too short to "
-            f"say what is sustained ({name}: {length_warnings(last[name])[0]}{advice})"
+            f"in {len(short)} of {len(known)} cells of {workload} the runs may be too short to say "
+            f"what is sustained ({worst.name}: {length_warnings(last[worst.name])[0]}{advice})"
         )
     return lines
