@@ -33,7 +33,7 @@ from lsmtune.proof.minimise import (
     StepOverError,
     minimise,
     minimised,
-    told_apart,
+    without_same_values,
 )
 from lsmtune.proof.paired import ProofPlan
 from lsmtune.proof.standalone import Verification
@@ -430,13 +430,13 @@ def test_a_difference_to_the_default_that_is_none_goes(
     left_over: dict[str, OptionValue],
     same: tuple[str, ...],
 ) -> None:
-    found = told_apart(Config(baseline), Config(candidate, "winner"), ROCKSDB)
+    found = without_same_values(Config(baseline), Config(candidate, "winner"), ROCKSDB)
     assert found == (Config(left_over, "winner"), same)
 
 
 def test_the_default_is_that_of_the_engines_version() -> None:
     candidate = Config({"compaction_readahead_size": 2 << 20})
     new, old = ROCKSDB, EngineIdentity("rocksdb", "7.8.3")
-    assert told_apart(BASELINE, candidate, new)[1] == ("compaction_readahead_size",)
-    assert told_apart(BASELINE, candidate, old) == (candidate, ())
-    assert told_apart(BASELINE, candidate, EngineIdentity("rocksdb")) == (candidate, ())
+    assert without_same_values(BASELINE, candidate, new)[1] == ("compaction_readahead_size",)
+    assert without_same_values(BASELINE, candidate, old) == (candidate, ())
+    assert without_same_values(BASELINE, candidate, EngineIdentity("rocksdb")) == (candidate, ())

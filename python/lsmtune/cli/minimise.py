@@ -71,7 +71,7 @@ def _minimise(
     """Find the fewest options that keep a configuration's gain."""
     from lsmtune.cli.minimise_view import document, exported, format_for, view
     from lsmtune.machine.interrupts import interrupted
-    from lsmtune.proof.minimise import Minimisation, differing_options, told_apart
+    from lsmtune.proof.minimise import Minimisation, differing_options, without_same_values
 
     started_s = time.monotonic()
     err = check_outputs([("--output", output)], force=force, as_json=as_json)
@@ -80,7 +80,7 @@ def _minimise(
     asked = asked_of(compared, workload, proof, limits)
     by = native_runner(compared.engine, compared.library)
     before = asked.baseline.config
-    least, same = told_apart(before, asked.candidate.config, by.engine)
+    least, same = without_same_values(before, asked.candidate.config, by.engine)
     asked = replace(asked, baseline=Arm(by.engine, before), candidate=Arm(by.engine, least))
     _check_pairs(asked.plan, len(differing_options(before, least)))
     allowed = proof.allow_unsafe or ()

@@ -180,25 +180,25 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
     """What `check` means under `durability`; None when it was cancelled."""
     if check.outcome is Outcome.CANCELLED:
         return None
-    outcome, why, found = CrashOutcome.PASSED, "", check.verified
+    outcome, why, held = CrashOutcome.PASSED, "", check.verified
     if check.outcome is Outcome.CRASHED:
         outcome = CrashOutcome.FAILED
         why = f"the database cannot be opened and read after a crash: {check.message}"
-    elif found is None:
+    elif held is None:
         outcome = CrashOutcome.NOT_DONE
         why = f"looking at what was left ended {check.outcome.value}: {check.message}"
-    elif found.keys_wrong:
+    elif held.keys_wrong:
         outcome = CrashOutcome.FAILED
         # Any key of the load may be there: writes that had not returned may be done all the same.
-        many = "1 key" if found.keys_wrong == 1 else f"{found.keys_wrong:,} keys"
+        many = "1 key" if held.keys_wrong == 1 else f"{held.keys_wrong:,} keys"
         why = f"{many} with values that nobody wrote after a crash"
-    elif found.keys_lost:
-        why = f"lost {found.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
+    elif held.keys_lost:
+        why = f"lost {held.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
         if durability is Durability.NONE:
-            why += f" ({100 * found.keys_lost / acknowledged:.3g} %), which durability none allows"
+            why += f" ({100 * held.keys_lost / acknowledged:.3g} %), which durability none allows"
         else:
             outcome = CrashOutcome.FAILED
-    keys = (found.keys_checked, found.keys_lost, found.keys_wrong) if found else (0, 0, 0)
+    keys = (held.keys_checked, held.keys_lost, held.keys_wrong) if held else (0, 0, 0)
     return CrashTest(outcome, durability, acknowledged, *keys, why)
 
 
@@ -252,6 +252,6 @@ def kept_tests(
     return [(row["of"], decode(kind, row["found"])) for row in store.fact(fact) or []]
 
 
-def keep_test(store: MeasurementStore, fact: str, of: Mapping[str, object], found: object) -> None:
+def keep_test(store: MeasurementStore, fact: str, of: Mapping[str, object], test: object) -> None:
     """Keep a result beside those that are there."""
-    store.set_fact(fact, [*(store.fact(fact) or []), {"of": of, "found": encode(found)}])
+    store.set_fact(fact, [*(store.fact(fact) or []), {"of": of, "found": encode(test)}])

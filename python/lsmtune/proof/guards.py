@@ -309,11 +309,11 @@ def judged_by_guards(
         _result(guard, [broken.get(guard.text, {}) for broken in by_pair], pairs)
         for guard in guards
     )
-    told = [each for each in results if 0 < each.pairs < len(pairs)]
     notes = [
         f"{each.guard}: {each.pairs} of {len(pairs)} pairs observed it"
         + (f" in {each.where}" if each.where else "")
-        for each in told
+        for each in results
+        if 0 < each.pairs < len(pairs)
     ]
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
@@ -345,9 +345,9 @@ def _result(
     if not places:
         return GuardResult(guard.text, 0, 0)
     known: dict[_Place, tuple[bool, int, float]] = {}
-    for place, seen in places.items():
-        broken = sum(amount > 0 for amount in seen)
-        known[place] = (2 * broken > len(seen), broken, fmean(seen))
+    for place, of_place in places.items():
+        broken = sum(amount > 0 for amount in of_place)
+        known[place] = (2 * broken > len(of_place), broken, fmean(of_place))
     worst = max(known, key=lambda place: known[place])
     result = GuardResult(guard.text, len(places[worst]), known[worst][1])
     if len(set(known.values())) > 1:

@@ -246,8 +246,8 @@ class _Elimination:
         while True:
             loss, why = None, ""
             if dropped:
-                found = self._ask(self.candidate, self._current, Kind.LOSS, self._steps - 2)
-                loss, why = found.verdict, found.candidate_failure
+                comparison = self._ask(self.candidate, self._current, Kind.LOSS, self._steps - 2)
+                loss, why = comparison.verdict, comparison.candidate_failure
                 if not why and loss.outcome is VerdictOutcome.WORSE:
                     why = "the result was worse than the full candidate"
             if not why:
@@ -339,15 +339,16 @@ def minimised(
     return replace(result, survival=tested.survival)
 
 
-def told_apart(
+def without_same_values(
     baseline: Config, candidate: Config, engine: EngineIdentity
 ) -> tuple[Config, tuple[str, ...]]:
     """`candidate` without the differences to `baseline` that make none, and their options.
 
     An option that only one of the two sets makes none where it is set to the engine's default.
     """
-    found = differences(engine.name, candidate.options, baseline.options, known_defaults(engine))
-    differ = {each.option for each in found}
+    defaults = known_defaults(engine)
+    changes = differences(engine.name, candidate.options, baseline.options, defaults)
+    differ = {each.option for each in changes}
     same = tuple(name for name in differing_options(baseline, candidate) if name not in differ)
     for option in same:
         candidate = without(candidate, option, baseline)

@@ -287,15 +287,15 @@ class _Tester:
             check = self._runner.check_after_crash(request, 0, self._stop)
         if check.outcome is Outcome.CANCELLED:
             raise _Stopped
-        found = check.verified
-        if found is None:
+        verified = check.verified
+        if verified is None:
             if check.outcome is Outcome.CRASHED:
                 return Held(message=_said(check.message, directory))
             why = f"looking at what was left ended {check.outcome.value}: {check.message}"
             raise _NotDone(why)
-        if found.keys_scanned is None:
+        if verified.keys_scanned is None:
             raise _NotDone("the engine cannot scan the database for what is there")
-        return Held(found.keys_beyond or 0, found.keys_scanned, found.keys_wrong)
+        return Held(verified.keys_beyond or 0, verified.keys_scanned, verified.keys_wrong)
 
     def _broken(self, moment: Moment, held: Held) -> Breach | None:
         acknowledged, made = self._promises.acknowledged(moment.cut), self._promises.made(moment)

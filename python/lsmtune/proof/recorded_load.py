@@ -137,10 +137,10 @@ class Promises:
     def __init__(self, history: History) -> None:
         self._returned: list[tuple[int, int]] = []  # the record that says so, and how many writes
         self._opened = history.records
-        said: dict[int, bytes] = {}
+        unfinished: dict[int, bytes] = {}  # by pipe, the line that is not over
         for at, pipe, data in history.marks:
-            *lines, rest = (said.get(pipe, b"") + data).split(b"\n")
-            said[pipe] = rest
+            *lines, rest = (unfinished.get(pipe, b"") + data).split(b"\n")
+            unfinished[pipe] = rest
             for line in lines:
                 self._hear(at, line)
 
