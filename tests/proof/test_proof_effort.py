@@ -7,18 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from lsmtune.model.goal import Objective
+from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.verdict import PairValues, SampleSize, judge, sample_size_wanted
 from lsmtune.stats.noise import noise_of, pairs_needed
 from lsmtune.stats.sequential import evidence_of_more
+
+GOAL = Goal((Objective(),))
 
 
 def unproven(pairs: int, ratio: float, log_sd: float) -> Verdict:
     """A verdict on values whose ratios scatter by about `log_sd` around `ratio`."""
     logs = np.random.default_rng(5).normal(0.0, 1.0, pairs)
     logs = (logs - logs.mean()) / logs.std(ddof=1) * log_sd + math.log(ratio)
-    return judge(PairValues([1e5] * pairs, list(1e5 * np.exp(logs))), Objective(), 0.95)
+    return judge(PairValues([1e5] * pairs, list(1e5 * np.exp(logs))), GOAL, 0.95)
 
 
 def test_the_difference_that_was_seen() -> None:
@@ -84,7 +86,7 @@ def test_more_than_there_were() -> None:
 
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_to_know_the_noise(pairs: int) -> None:
-    verdict = judge(PairValues([1.0] * pairs, [1.0] * pairs), Objective(), 0.95)
+    verdict = judge(PairValues([1.0] * pairs, [1.0] * pairs), GOAL, 0.95)
     assert sample_size_wanted(verdict, None, None) == SampleSize(
         6, f"at least 6 pairs, {6 - pairs} more"
     )
@@ -99,7 +101,7 @@ def test_a_large_difference_needs_no_more_than_the_least() -> None:
 
 
 def test_what_cannot_be_told() -> None:
-    same = judge(PairValues([5.0] * 8, [5.0] * 8), Objective(), 0.95)
+    same = judge(PairValues([5.0] * 8, [5.0] * 8), GOAL, 0.95)
     assert sample_size_wanted(same, None, 10.0) == SampleSize()
-    zero = judge(PairValues([5.0] * 8, [0.0] * 8), Objective(), 0.95)
+    zero = judge(PairValues([5.0] * 8, [0.0] * 8), GOAL, 0.95)
     assert sample_size_wanted(zero, None, 10.0) == SampleSize()

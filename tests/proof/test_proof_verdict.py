@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.verdict import PairValues, judge, not_proven, sample_size_wanted
 from lsmtune.stats.sequential import sequential_ratio
 
-FASTER = Objective("throughput_ops_s", Direction.MAXIMIZE)
-SHORTER = Objective("latency_us_p99", Direction.MINIMIZE)
+FASTER = Goal((Objective("throughput_ops_s", Direction.MAXIMIZE),))
+SHORTER = Goal((Objective("latency_us_p99", Direction.MINIMIZE),))
 BASE = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8]
 LEAST = 6  # pairs, at a confidence of 0.95
 
@@ -20,7 +20,7 @@ def scaled(factor: float) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("objective", "factor", "outcome"),
+    ("goal", "factor", "outcome"),
     [
         (FASTER, 1.4, VerdictOutcome.BETTER),
         (FASTER, 0.7, VerdictOutcome.WORSE),
@@ -29,16 +29,16 @@ def scaled(factor: float) -> list[float]:
     ],
 )
 def test_an_interval_beyond_one_decides_in_the_objectives_direction(
-    objective: Objective, factor: float, outcome: VerdictOutcome
+    goal: Goal, factor: float, outcome: VerdictOutcome
 ) -> None:
-    verdict = judge(PairValues(BASE, scaled(factor)), objective, 0.95)
+    verdict = judge(PairValues(BASE, scaled(factor)), goal, 0.95)
     assert verdict.outcome is outcome
     assert verdict.why == ""
     expected = sequential_ratio(BASE, scaled(factor))
     assert (verdict.ratio, verdict.ratio_low, verdict.ratio_high) == (
         expected.ratio, expected.low, expected.high
     )  # fmt: skip
-    assert (verdict.pairs, verdict.metric) == (7, objective.metric)
+    assert (verdict.pairs, verdict.metric) == (7, goal.metric)
 
 
 def test_an_interval_that_includes_one_proves_nothing() -> None:

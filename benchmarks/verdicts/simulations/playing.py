@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from lsmtune.experiment.schedule import candidate_first
-from lsmtune.model.goal import Objective
+from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.verdict import PairValues, judge
 from lsmtune.stats.sequential import evidence_of_more
@@ -40,7 +40,7 @@ Rule = Callable[[Sequence[float], Sequence[float]], Look]
 
 def proof_rule(confidence: float, smallest_effect: float | None) -> Rule:
     """What lsmtune says of the values of baseline and candidate: `proof.verdict.judge`."""
-    goal = Objective("throughput_ops_s")
+    goal = Goal((Objective("throughput_ops_s"),))
 
     def look(baseline: Sequence[float], candidate: Sequence[float]) -> Look:
         values = PairValues(baseline, candidate)

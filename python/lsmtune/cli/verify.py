@@ -290,7 +290,7 @@ def _verify(
         from lsmtune.proof.verdict import not_proven
 
         why = f"refused, not run: {'; '.join(refused)}"
-        result = Survived(not_proven(asked.objective, asked.plan.confidence, why))
+        result = Survived(not_proven(asked.goal, asked.plan.confidence, why))
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _prove(timed, builds[1].runner, proof.directory, quiet=quiet)

@@ -19,8 +19,6 @@ from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration, format_share
 
-Judged = Objective | Goal
-
 
 @dataclass(frozen=True)
 class PairValues:
@@ -42,7 +40,7 @@ class PairValues:
 
 def judge(
     values: PairValues,
-    goal: Judged,
+    goal: Goal,
     confidence: float,
     *,
     smallest_effect: float | None = None,
@@ -100,7 +98,7 @@ def judge(
     )
 
 
-def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
+def not_proven(goal: Goal, confidence: float, why: str) -> Verdict:
     """The verdict when there was nothing to prove."""
     return judge(PairValues(disqualified=why), goal, confidence)
 
