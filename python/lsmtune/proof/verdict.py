@@ -77,24 +77,23 @@ def judge(
             outcome = VerdictOutcome.BETTER if better else VerdictOutcome.WORSE
     if values.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN
-    reasons = [values.disqualified, values.note]
-    reasons += [] if any(reasons) else [trouble]
-    if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
-        reasons = ["the interval includes 1"]
+    why = "; ".join(filter(None, [values.disqualified, values.note])) or trouble
+    if outcome is VerdictOutcome.NOT_PROVEN and not why:
+        why = "the interval includes 1"
     low, high = (None, None) if interval is None else interval.ends
     return Verdict(
         outcome=outcome,
         metric=goal.metric,
         direction=goal.direction.value,
         confidence=confidence,
-        pairs=len(values.baseline),
+        pairs=pairs,
         pairs_failed=values.failed,
         ratio=interval.ratio if interval else None,
         ratio_low=low,
         ratio_high=high,
         baseline_values=tuple(values.baseline),
         candidate_values=tuple(values.candidate),
-        why="; ".join(reason for reason in reasons if reason),
+        why=why,
     )
 
 
@@ -214,9 +213,8 @@ def sample_size_wanted(
 
     def more_than_now(pairs: int) -> str:
         more = pairs - verdict.pairs
-        return f"{more} more" + (
-            "" if pair_s is None else f" (about {format_duration(round(more * pair_s))})"
-        )
+        about = "" if pair_s is None else f" (about {format_duration(round(more * pair_s))})"
+        return f"{more} more{about}"
 
     at_least = SampleSize(least, f"at least {least} pairs, {more_than_now(least)}")
     if verdict.pairs < MINIMUM_PAIRS:
@@ -225,13 +223,13 @@ def sample_size_wanted(
         return SampleSize()
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
     log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
-    seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
+    effect = math.exp(abs(math.log(verdict.ratio))) - 1.0
     # How near the bound of the interval on the side of what was seen has to be; the other has room.
-    room = (1.0 + (smallest_effect or 0.0)) / (1.0 + seen) - 1.0
+    room = (1.0 + (smallest_effect or 0.0)) / (1.0 + effect) - 1.0
     ways: list[tuple[int, str]] = []
-    if log_sd > 0.0 and seen > 0.0:
-        differs = pairs_needed(seen, log_sd, verdict.confidence)
-        ways.append((differs, f"a difference of {format_share(seen)}"))
+    if log_sd > 0.0 and effect > 0.0:
+        differs = pairs_needed(effect, log_sd, verdict.confidence)
+        ways.append((differs, f"a difference of {format_share(effect)}"))
     if log_sd > 0.0 and smallest_effect is not None and room > 0.0:
         within = pairs_needed(room, log_sd, verdict.confidence, _POWER_OF_EACH_BOUND)
         ways.append((within, f"a difference below {format_share(smallest_effect)}"))
@@ -285,10 +283,10 @@ def judged_by_length(
     lines = _unsteady_arms(goal, workloads, pairs)
     if not lines:
         return verdict
-    said = "the runs do not show what is sustained: " + "; ".join(lines)
+    why = "the runs do not show what is sustained: " + "; ".join(lines)
     if verdict.outcome is not VerdictOutcome.BETTER:
-        return replace(verdict, notes=(*verdict.notes, said))
-    return verdict.but(VerdictOutcome.NOT_PROVEN, said)
+        return replace(verdict, notes=(*verdict.notes, why))
+    return verdict.but(VerdictOutcome.NOT_PROVEN, why)
 
 
 def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: Sides) -> list[str]:
@@ -297,10 +295,10 @@ def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: Sides) -> l
     for side, arm in enumerate(_ARMS):
         for index, workload in enumerate(workloads):
             runs = [pair[side][index] for pair in pairs]
-            found = [unsteady(run, workload, goal) for run in runs]
-            many = sum(bool(each) for each in found)
+            reasons = [unsteady(run, workload, goal) for run in runs]
+            many = sum(bool(each) for each in reasons)
             if 2 * many > len(runs):
-                ((often, _),) = Counter(each[0] for each in found if each).most_common(1)
+                ((often, _),) = Counter(each[0] for each in reasons if each).most_common(1)
                 label = f" under {workload.name}" if len(workloads) > 1 else ""
                 lines.append(f"{arm}{label}: {often}, in {many} of {len(runs)} runs")
     return lines
