@@ -80,8 +80,8 @@ def test_either_side_of_a_scout_that_stalls_decides(
 
 def test_the_share_of_a_stall() -> None:
     assert stalled_share(run_of(0.5)) == 0.05
-    assert stalled_share(run_of(None)) is None
-    assert stalled_share(run_of(0.5, Outcome.CRASHED)) is None
+    assert stalled_share(run_of(None)) == 0.0
+    assert stalled_share(run_of(0.5, Outcome.CRASHED)) == 0.0
 
 
 def test_wishes_that_cannot_be_met() -> None:

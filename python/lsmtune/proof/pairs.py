@@ -137,8 +137,8 @@ def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     disqualified = next(filter(None, (_disqualified(pair, goal) for pair in pairs)), "")
     if failures > FAILURES_TOLERATED and not disqualified:
         last = [pair.baseline for pair in pairs if _value(goal, pair.baseline) is None][-1]
-        said = f"ended {_ended(last)}" if failed(last) else _lacks(goal, last)
-        disqualified = f"the baseline has no value in {failures} pairs: a run of it {said}"
+        how = f"ended {_ended(last)}" if failed(last) else _lacks(goal, last)
+        disqualified = f"the baseline has no value in {failures} pairs: a run of it {how}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
     return PairValues(
         baseline=[value for _, value, _ in complete],
@@ -152,9 +152,9 @@ def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
 def notes_on(pairs: Sequence[Pair]) -> list[str]:
     """What a reader of the verdict must know of the runs it stands on, a line each."""
     lines = []
-    sliced = [[m for m in measurements(p.runs) if m.paired_by == PairMethod.SLICES] for p in pairs]
-    shares = [[stalled_share(run) or 0.0 for run in runs] for runs in sliced]
-    stalled = sum(max(of_pair, default=0.0) > STALL_TOLERATED for of_pair in shares)
+    sliced = [measurements(pair.runs) for pair in pairs if pair.is_of(PairMethod.SLICES)]
+    worst = [max(map(stalled_share, runs), default=0.0) for runs in sliced]
+    stalled = sum(share > STALL_TOLERATED for share in worst)
     if stalled:
         lines.append(
             f"a run stalled in {stalled} of {len(pairs)} pairs, and in slices a stall costs less "
@@ -259,7 +259,7 @@ def choose(
     unusable = slices_unusable(workloads, native=native)
     if unusable:
         return Choice(PairMethod.WHOLE, unusable)
-    worst = max((stalled_share(run) or 0.0 for run in scout), default=0.0)
+    worst = max(map(stalled_share, scout), default=0.0)
     if worst > STALL_TOLERATED:
         return Choice(
             PairMethod.WHOLE,
@@ -287,8 +287,8 @@ def slices_unusable(workloads: Sequence[Workload], *, native: bool) -> str:
     return next(filter(None, map(slices_obstacle, workloads)), "")
 
 
-def stalled_share(run: Measurement) -> float | None:
-    """The share of its measure phases for which a run stalled; None where that is not known.
+def stalled_share(run: Measurement) -> float:
+    """The share of its measure phases for which a run stalled; 0 where that is not known.
 
     A run that did not end well says nothing.
     """
@@ -296,7 +296,7 @@ def stalled_share(run: Measurement) -> float | None:
     stalls_s = [phase.stall_s for phase in measured if phase.stall_s is not None]
     elapsed_s = sum(phase.elapsed_s for phase in measured)
     if run.outcome is not Outcome.OK or not stalls_s or elapsed_s <= 0:
-        return None
+        return 0.0
     return sum(stalls_s) / elapsed_s
 
 
