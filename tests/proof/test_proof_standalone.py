@@ -53,7 +53,7 @@ def verification(**named: Any) -> Verification:
     return Verification(**(parts | named))
 
 
-def test_a_description_has_all_but_the_configurations() -> None:
+def test_a_description_has_all_but_the_configurations(tmp_path: Path) -> None:
     one = verification(objective=SHORTER)
     parts = one.comparable_parts()
     assert list(parts) == ["engine", "workload", "objective", "limits"]
@@ -62,12 +62,14 @@ def test_a_description_has_all_but_the_configurations() -> None:
     other = verification(objective=SHORTER, candidate=arm(BASELINE), baseline=arm(CANDIDATE))
     assert other.comparable_parts() == parts
     assert one.goal.directions == (Direction.MINIMIZE,)
-    read = json.loads(one.text)["verify"]
+    with measuring(one, tmp_path, FakeRunner(), Recorder(), threading.Event()):
+        text = (tmp_path / "study.yaml").read_text()
+    read = json.loads(text)["verify"]
     assert read["engine"] == ["memory", ""]
     assert read["limits"]["deadline_s"] == 77.0
     assert read["objective"]["metric"] == "latency_us_p99"
-    assert one.text.startswith('{\n  "verify": {\n    "engine"')
-    assert one.text.endswith("}\n")
+    assert text.startswith('{\n  "verify": {\n    "engine"')
+    assert text.endswith("}\n")
 
 
 def test_two_builds_are_both_named_and_one_only_once() -> None:

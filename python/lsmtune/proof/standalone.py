@@ -72,11 +72,6 @@ class Verification:
         return both[:1] if both[0].library == both[1].library else both
 
     @property
-    def text(self) -> str:
-        """The description as JSON, which is YAML too."""
-        return json.dumps({"verify": encode(self.comparable_parts())}, indent=2) + "\n"
-
-    @property
     def goal(self) -> Goal:
         """What is judged."""
         return Goal((self.objective,))
@@ -108,10 +103,8 @@ def measuring(
     """What performs the runs, and keeps them in the folder at `path`."""
     clock = AwakeClock()
     parts = verification.comparable_parts()
-    with (
-        clock.beating(),
-        StudyFolder.create_or_resume(path, parts, text=verification.text) as folder,
-    ):
+    text = json.dumps({"verify": encode(parts)}, indent=2) + "\n"  # JSON is YAML, too
+    with clock.beating(), StudyFolder.create_or_resume(path, parts, text=text) as folder:
         folder.sweep_leftovers()
         yield Measurer(
             folder,
