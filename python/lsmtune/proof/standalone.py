@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -216,19 +216,23 @@ def calibrated(
     alike = chosen.method is PairMethod.WHOLE
     calibrations = [replace(whole, why=chosen.why)] if alike else [chosen, whole]
     if not stop.is_set() and all(each.pairs < PAIRS_LEAST for each in calibrations):
-        longer = "a longer time"
-        timed = (each.seconds_per_pair for each in calibrations)
-        pairs_s = [pair_s for pair_s in timed if pair_s is not None]
-        if pairs_s:
-            least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
-            longer = f"about {format_duration(round(least_s))} or more"
-        smaller = "num and the operations of the phases in its file"
-        if asked.parameters:
-            smaller = f"-w {next(iter(sizes_for(asked.workload, 1)))}=N"
-        raise InputError(
-            "--calibrate",
-            found=format_duration(asked.time_s),
-            allowed=f"{longer}, or a smaller workload ({smaller})",
-            why=f"too short for {PAIRS_LEAST} pairs of runs",
-        )
+        raise _too_short(asked, calibrations)
     return calibrations
+
+
+def _too_short(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> InputError:
+    longer = "a longer time"
+    timed = (each.seconds_per_pair for each in calibrations)
+    pairs_s = [pair_s for pair_s in timed if pair_s is not None]
+    if pairs_s:
+        least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
+        longer = f"about {format_duration(round(least_s))} or more"
+    smaller = "num and the operations of the phases in its file"
+    if asked.parameters:
+        smaller = f"-w {next(iter(sizes_for(asked.workload, 1)))}=N"
+    return InputError(
+        "--calibrate",
+        found=format_duration(asked.time_s),
+        allowed=f"{longer}, or a smaller workload ({smaller})",
+        why=f"too short for {PAIRS_LEAST} pairs of runs",
+    )
