@@ -146,7 +146,7 @@ class Measurer:
 
         def attempt() -> list[Measurement]:
             nonlocal stored
-            cancel = _Cancel(self.stop, lambda: self.clock() >= until_s)
+            cancel = _Cancel(self.stop, self.clock, until_s)
 
             def on_message(message: Message) -> None:
                 self.observer.run_message(message)
@@ -247,7 +247,7 @@ class Measurer:
         for a method that the runner cannot do, and else as `measure` does; a pair of which a run
         is killed each time ends so too.
         """
-        cancel = _Cancel(self.stop, lambda: self.clock() >= until_s)
+        cancel = _Cancel(self.stop, self.clock, until_s)
         runs = (first, second)
         stored: Sequence[StoredMeasurement] = ()
 
@@ -387,16 +387,15 @@ class Measurer:
 
 
 class _Cancel(threading.Event):
-    """Set when a run is to end: by the user's `stop`, once `expired` says so, or by itself."""
+    """Set when a run is to end: by `stop`, when `clock` shows `until_s`, or by itself."""
 
-    def __init__(self, stop: threading.Event, expired: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, stop: threading.Event, clock: Clock, until_s: float) -> None:
         super().__init__()
-        self._stop = stop
-        self._expired = expired
+        self._stop, self._clock, self._until_s = stop, clock, until_s
 
     def is_set(self) -> bool:
         """Whether the run is to end, whoever wants it."""
-        return super().is_set() or self._stop.is_set() or self._expired()
+        return super().is_set() or self._stop.is_set() or self._clock() >= self._until_s
 
     @property
     def of_this_run(self) -> bool:
