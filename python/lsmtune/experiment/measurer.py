@@ -34,7 +34,6 @@ from lsmtune.model.workload import Workload
 DATABASES = "databases"  # in the folder of an experiment
 
 Run = tuple[Arm, Slot]  # what is run, and where the run belongs
-After = Callable[[RunRequest, Measurement], None]
 
 # A request with a loaded database in its folder, or as it is where none is of use.
 Databases = Callable[[RunRequest, threading.Event | None], RunRequest]
@@ -85,7 +84,7 @@ class Measurer:
     lengths: Callable[[Config], float] | None = None
 
     def __post_init__(self) -> None:
-        self._charged_until = self.clock()
+        self._charged_until_s = self.clock()
 
     def at(self, workloads: Sequence[Workload], limits: Limits, scale: float) -> Measurer:
         """One for runs of another scale, which are charged the time from now on."""
@@ -95,11 +94,11 @@ class Measurer:
 
     def since_charged_s(self) -> float:
         """Seconds since the last run was charged."""
-        return self.clock() - self._charged_until
+        return self.clock() - self._charged_until_s
 
     def excuse(self, seconds: float) -> None:
         """Charge no run for `seconds` of the time since the last one was charged."""
-        self._charged_until += seconds
+        self._charged_until_s += seconds
 
     def spent_s(self) -> float:
         """Seconds that the experiment took so far, over all its sessions."""
@@ -125,7 +124,7 @@ class Measurer:
         workload: Workload | None = None,
         config: Config | None = None,
         prune: Callable[[Message], bool] | None = None,
-        after: After | None = None,
+        after: Callable[[RunRequest, Measurement], None] | None = None,
     ) -> StoredMeasurement | None:
         """Run `arm` once and store it. None when the run was cancelled: nothing is stored.
 
@@ -369,7 +368,7 @@ class Measurer:
                 **{name: value for name, value in vars(slot).items() if name != "index"},
             )
             stored.append(self.folder.measurements.insert(row))
-        self._charged_until += wall_s
+        self._charged_until_s += wall_s
         for row in stored:
             self.observer.run_finished(row)
         return stored
@@ -379,7 +378,7 @@ class Measurer:
         if not self.stop.is_set():
             wall_s = self.since_charged_s()
             self.folder.measurements.note_lost(wall_s)
-            self._charged_until += wall_s
+            self._charged_until_s += wall_s
 
     def refuse_other_build(self, asked: EngineIdentity, *, alone: bool = False) -> None:
         """Raises InputError when `asked` is not the engine that it was before."""
