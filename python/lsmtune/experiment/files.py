@@ -96,8 +96,8 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     # Text that is not UTF-8 has no code.
     if code in _DAMAGED or (isinstance(cause, sqlite3.OperationalError) and not code):
         return damaged(path, str(cause))
-    said = " ".join(str(getattr(cause, "orig", None) or cause).split())
-    detail = f"{said} ({name})" if name else said
+    detail = " ".join(str(getattr(cause, "orig", None) or cause).split())
+    detail += f" ({name})" if name else ""
     return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
 
 
@@ -153,10 +153,10 @@ def check_database(path: Path, connection: sqlite3.Connection, tables: Collectio
     A flipped bit in a page of numbers or texts is not seen by that.
     """
     with readable(path):
-        ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        ((checked,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if found != "ok":
-        raise damaged(path, f"SQLite's quick_check: {found}")
+    if checked != "ok":
+        raise damaged(path, f"SQLite's quick_check: {checked}")
     if missing := sorted(set(tables) - names):
         raise damaged(path, f"it has no table {missing[0]}")
 

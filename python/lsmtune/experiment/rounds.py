@@ -184,11 +184,11 @@ def settled_bytes(
     first = _run(driver, replace(asked, save_ledger=ledger), cancel, "settled-nothing")
     if first.outcome is not Outcome.OK:
         return None, first.ended
-    again = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
-    found = _run(driver, again, cancel, "settled", request.directory / DATABASE)
-    if found.outcome is not Outcome.OK:
-        return None, found.ended
-    return found.database_bytes, ""
+    twice = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
+    second = _run(driver, twice, cancel, "settled", request.directory / DATABASE)
+    if second.outcome is not Outcome.OK:
+        return None, second.ended
+    return second.database_bytes, ""
 
 
 def _run(
