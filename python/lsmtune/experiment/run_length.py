@@ -174,7 +174,7 @@ def steady_factor(
 
 def has_trend(measurement: Measurement, workload: Workload, goal: Goal) -> bool:
     """Whether the rate of a phase that `goal` looks at moves, and the phase is no whole job."""
-    return any(list(_trend(p)) for p in _no_jobs(judged_phases(measurement, goal), workload))
+    return any(list(_trend(p)) for p in _lasting(judged_phases(measurement, goal), workload))
 
 
 def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]:
@@ -187,11 +187,12 @@ def _writes(phases: Sequence[PhaseMeasurement]) -> tuple[int | None, int | None]
 
 def _moving(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[str]:
     """What the phases that are no whole jobs owe, and what moves their rate."""
-    lasting = _no_jobs(phases, workload)
+    lasting = _lasting(phases, workload)
     return [f"{p.name}: {line}" for p in lasting for line in (*_debt(p), *_trend(p))]
 
 
-def _no_jobs(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[PhaseMeasurement]:
+def _lasting(phases: Sequence[PhaseMeasurement], workload: Workload) -> list[PhaseMeasurement]:
+    """The phases that are no whole jobs: longer ones would do more of the same."""
     jobs = {phase.name for phase in workload.phases if phase.is_job}
     growing = {name for name, _ in records_added(phases, workload)}
     return [phase for phase in phases if phase.name not in jobs | growing]
@@ -229,7 +230,7 @@ def length_warnings(measurement: Measurement) -> list[str]:
     return [
         f"{phase.name}: {line}"
         for phase in measurement.measured_phases
-        for line in (*_young(phase), *_debt(phase), *_put_off(phase), *_trend(phase))
+        for line in (*_too_few(phase), *_debt(phase), *_put_off(phase), *_trend(phase))
     ]
 
 
@@ -248,7 +249,7 @@ def factor_advised(measurement: Measurement) -> float | None:
     return max(factors, default=None)
 
 
-def _young(phase: PhaseMeasurement) -> Iterator[str]:
+def _too_few(phase: PhaseMeasurement) -> Iterator[str]:
     """What a phase that wrote did too seldom, and whether its tree still grows."""
     if phase.user_bytes_written and phase.flushes is not None:
         if phase.flushes < FLUSHES_WANTED:
