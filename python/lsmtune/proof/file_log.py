@@ -76,15 +76,14 @@ def read_records(log: Path) -> list[Record]:
         if magic != _MAGIC or kind not in _KINDS:
             raise LsmtuneError(f"{log}: no log of file operations at byte {position}")
         start = position + _HEAD.size
-        ends = [start + path_bytes, start + path_bytes + other_bytes]
-        position = ends[1] + data_bytes
+        path_end = start + path_bytes
+        other_end = path_end + other_bytes
+        position = other_end + data_bytes
         if position > len(content):
             break
-        path, other = (
-            content[start : ends[0]].decode(errors="surrogateescape"),
-            content[ends[0] : ends[1]].decode(errors="surrogateescape"),
-        )
-        data = content[ends[1] : position]
+        path = content[start:path_end].decode(errors="surrogateescape")
+        other = content[path_end:other_end].decode(errors="surrogateescape")
+        data = content[other_end:position]
         records.append(Record(Kind(kind), flags, file, offset, length, path, other, data))
     if not records or records[0].kind is not Kind.HELLO or records[0].flags != _VERSION:
         raise LsmtuneError(f"{log}: no log of file operations of version {_VERSION}")
