@@ -63,11 +63,13 @@ def pairs_among(
     rows: Iterable[StoredMeasurement], baseline: Arm, candidate: Arm, workloads: int
 ) -> list[Pair]:
     """The pairs of a proof of these two arms: as `pairs_by_side`."""
-    arms = {Role.PROOF_BASELINE: (0, baseline), Role.PROOF_CANDIDATE: (1, candidate)}
 
     def side(run: StoredMeasurement) -> int | None:
-        number, arm = arms.get(run.role, (0, None))
-        return number if arm is not None and _is_of(run, arm) else None
+        if run.role is Role.PROOF_BASELINE and _is_of(run, baseline):
+            return 0
+        if run.role is Role.PROOF_CANDIDATE and _is_of(run, candidate):
+            return 1
+        return None
 
     return pairs_by_side(rows, side, workloads)
 
