@@ -232,6 +232,10 @@ def _sort_of(what: str) -> str:
     return f"{action}{word}{' to '.join(kind_of(name) for name in rest.split(' to '))}"
 
 
+# After so many states in a row that were there before, the log has no more.
+_REPEATS_MAX = 200
+
+
 def states(
     history: History, rng: random.Random, promised: Callable[[Cut], object]
 ) -> Iterator[tuple[Moment, State]]:
@@ -257,9 +261,6 @@ def states(
                 yield moment, state
         if repeats > _REPEATS_MAX:
             return
-
-
-_REPEATS_MAX = 200
 
 
 # --- what of a state it takes
