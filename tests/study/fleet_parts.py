@@ -27,7 +27,7 @@ from lsmtune.fleet.host import (
     host_facts,
 )
 from lsmtune.fleet.tuning import FleetParts, FleetTuning
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import PairMethod
 from lsmtune.study.loop import tune

@@ -16,7 +16,7 @@ import pytest
 from lsmtune.errors import LsmtuneError
 from lsmtune.fleet.host import Answer, HostLostError, Work
 from lsmtune.fleet.on_ray import NAME, SLOT, RayFleet
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.config import EngineIdentity
 
 

@@ -27,7 +27,7 @@ from lsmtune.cli.tune_progress import (
     better_or_worse,
 )
 from lsmtune.engines.differences import Difference
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.workload import PhaseKind
 from lsmtune.report.differences import differences_text
 from lsmtune.report.words import metric_label, quantity

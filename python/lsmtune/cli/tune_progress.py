@@ -12,7 +12,7 @@ from lsmtune.engines.differences import Difference, differences, known_defaults
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
 from lsmtune.model.measurement import Outcome

@@ -23,7 +23,7 @@ from lsmtune.errors import LsmtuneError, disk_trouble
 from lsmtune.experiment.files import MEASUREMENTS_DB
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.server import SERVER_FILE
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.machine.host import process_began
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document

@@ -28,9 +28,8 @@ from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.watch import TICK_S, Ending, Watch
 from lsmtune.engines.library import packaged_file
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.machine.awake import GAP_S, AwakeClock
+from lsmtune.machine.awake import GAP_S, AwakeClock, Clock
 from lsmtune.machine.cgroup import MemoryGroup
-from lsmtune.machine.files import Clock
 from lsmtune.model.codec import ProtocolError
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome

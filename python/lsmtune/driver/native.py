@@ -28,8 +28,8 @@ from lsmtune.driver.messages import (
 from lsmtune.driver.runner import DATABASE, check_cores, check_directory, check_free_space
 from lsmtune.driver.watch import TICK_S
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.awake import Clock
 from lsmtune.machine.cgroup import MemoryGroup, memory_group
-from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest

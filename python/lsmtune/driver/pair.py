@@ -16,8 +16,7 @@ from lsmtune.driver.native import PAUSE_TICK_S, NativeRun, NativeRunner
 from lsmtune.driver.runner import halves
 from lsmtune.driver.watch import TICK_S
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.awake import AwakeClock
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import AwakeClock, Clock
 from lsmtune.machine.host import usable_cores
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import SLICES_DEFAULT, PairMethod, RunRequest

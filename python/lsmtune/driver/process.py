@@ -17,7 +17,7 @@ from typing import Any, Generic, Self, TypeVar
 import psutil
 
 from lsmtune.errors import InputError
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.codec import ProtocolError
 
 

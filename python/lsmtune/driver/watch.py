@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Generic
 
 from lsmtune.driver.process import Line, WatchedProcess
-from lsmtune.machine.awake import suspended_s
+from lsmtune.machine.awake import Clock, suspended_s
 from lsmtune.machine.cgroup import machine_oom_kills
-from lsmtune.machine.files import Clock
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits
 from lsmtune.units import format_bytes, format_duration

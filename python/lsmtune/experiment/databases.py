@@ -31,8 +31,9 @@ from lsmtune.experiment.database_key import LEDGER, GoldenPlan, golden_plan
 from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, claim, explained, new_folder, remove_owned, why_kept
 from lsmtune.experiment.observer import Observer
+from lsmtune.machine.awake import Clock
 from lsmtune.machine.cgroup import memory_limit
-from lsmtune.machine.files import MARKER, Clock, write_whole
+from lsmtune.machine.files import MARKER, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome

@@ -25,7 +25,7 @@ from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.run_length import longer_by
 from lsmtune.experiment.schedule import Arm, Slot, load_seed_of
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import DatabaseSpec, Limits, PairMethod, RunRequest

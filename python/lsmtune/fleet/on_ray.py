@@ -25,7 +25,7 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.library import lsmtune_home
 from lsmtune.errors import LsmtuneError
 from lsmtune.fleet.host import SILENCE_S, Answer, HostFacts, HostLostError, Work, Worker
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.config import EngineIdentity
 
 SLOT, NAME = "lsmtune_slot", "lsmtune_host:"

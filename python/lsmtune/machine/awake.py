@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lsmtune.machine.files import Clock
+Clock = Callable[[], float]  # gives seconds that never go back
 
 # Longer than any tick, and than a busy machine keeps a process waiting for a processor.
 GAP_S = 2.0
 BEAT_S = 0.25
-# Whoever was awake for so long without a look at the clock was computing.
+# A process that computed through such a gap spent at least this share of it on a processor.
 _BUSY_SHARE = 0.1
 _AT_ONCE_S = 0.01
 

@@ -8,16 +8,13 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock
 
 from lsmtune.errors import InputError, disk_trouble
-
-Clock = Callable[[], float]  # gives seconds that never go back
-
 
 # The marker file: lsmtune deletes only directories that bear it.
 MARKER = ".lsmtune-owned"

@@ -15,8 +15,7 @@ from lsmtune.driver.process import tail_of
 from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
 from lsmtune.driver.watch import Ending, Watch
 from lsmtune.errors import InputError
-from lsmtune.machine.awake import AwakeClock
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import AwakeClock, Clock
 from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.measurement import (
     IntermediateReport,

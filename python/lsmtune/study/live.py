@@ -23,7 +23,7 @@ from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
 from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.machine.host import process_began
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import OptionValue

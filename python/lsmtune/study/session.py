@@ -13,7 +13,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import OF_BASELINE, MeasurementStore, Role, StoredMeasurement
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.verdict import Verdict
