@@ -22,6 +22,7 @@ from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
+from lsmtune.proof.verdict import Runs, Sides
 from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
 from lsmtune.space.parameter import is_option_name
 from lsmtune.stats.intervals import MINIMUM_PAIRS
@@ -42,7 +43,6 @@ FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", MEMORY_MODE
 _TYPES = {"delete_oldest": "delete"}
 
 Observed = Mapping[str, OptionValue]  # the values of metrics by name
-Runs = Sequence[Measurement]  # of one configuration, one per workload
 
 
 def operation_types(workloads: Sequence[Workload]) -> tuple[str, ...]:
@@ -291,7 +291,7 @@ def judged_by_guards(
     verdict: Verdict,
     guards: Sequence[Constraint],
     circumstances: Circumstances,
-    pairs: Sequence[tuple[Runs, Runs]],
+    pairs: Sides,
 ) -> Verdict:
     """`verdict` in the light of `guards`, by the complete `pairs` of baseline and candidate.
 
@@ -331,7 +331,7 @@ def _broken_text(result: GuardResult) -> str:
 
 
 def _result(
-    guard: Constraint, by_pair: Sequence[Mapping[_Place, float]], pairs: Sequence[tuple[Runs, Runs]]
+    guard: Constraint, by_pair: Sequence[Mapping[_Place, float]], pairs: Sides
 ) -> GuardResult:
     """What the pairs say of `guard`, by the amounts by which each broke it in each place.
 
@@ -359,9 +359,7 @@ def _result(
     return _with_ratio(result, guard, pairs, worst)
 
 
-def _with_ratio(
-    result: GuardResult, guard: Constraint, pairs: Sequence[tuple[Runs, Runs]], place: _Place
-) -> GuardResult:
+def _with_ratio(result: GuardResult, guard: Constraint, pairs: Sides, place: _Place) -> GuardResult:
     """`result` with the ratio of the guard's metric, where it has one that each pair observed."""
     if len(guard.metric_names) != 1 or len(pairs) < MINIMUM_PAIRS:
         return result

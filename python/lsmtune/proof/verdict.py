@@ -19,6 +19,9 @@ from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration, format_share
 
+Runs = Sequence[Measurement]  # of one configuration: one per workload
+Sides = Sequence[tuple[Runs, Runs]]  # of complete pairs: baseline, candidate
+
 
 @dataclass(frozen=True)
 class PairValues:
@@ -104,8 +107,6 @@ def not_proven(goal: Goal, confidence: float, why: str) -> Verdict:
 
 # --- secondary metrics: their ratios, with intervals that hold together
 
-Runs = Sequence[Measurement]  # of one side of one pair: one per workload
-
 
 @dataclass(frozen=True)
 class SecondaryRatios:
@@ -115,9 +116,7 @@ class SecondaryRatios:
     each: float | None = None
 
 
-def secondary_ratios(
-    goal: Goal, pairs: Sequence[tuple[Runs, Runs]], confidence: float
-) -> SecondaryRatios:
+def secondary_ratios(goal: Goal, pairs: Sides, confidence: float) -> SecondaryRatios:
     """Every metric that was observed but the one that decides; objectives of several come first.
 
     `pairs` have what both sides of each observed. All intervals together hold at `confidence`: with
@@ -256,7 +255,6 @@ def sample_size_wanted(
 # An engine takes writes into memory and pays for them later. A short run shows how fast it takes
 # them, and the configuration that keeps most in memory wins. At ten times the length it loses.
 
-Sides = Sequence[tuple[Runs, Runs]]  # of complete pairs: baseline, candidate
 _ARMS = ("baseline", "candidate")
 
 
