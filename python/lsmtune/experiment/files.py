@@ -42,14 +42,7 @@ _DAMAGED = frozenset(
     }
 )
 # What Python finds wrong in what a database holds.
-_NOT_AS_WRITTEN = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-    RecursionError,
-)
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError)
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 )
@@ -142,7 +135,7 @@ def readable(path: Path, what: str = "") -> Iterator[None]:
     with explained(path):
         try:
             yield
-        except _NOT_AS_WRITTEN as error:
+        except _UNREADABLE as error:
             how = f"{type(error).__name__}: {error}"
             raise damaged(path, f"{what} cannot be read: {how}" if what else how) from error
 
