@@ -119,7 +119,7 @@ def judge(
 
     `last` is the driver's last message, if it came to that; `where` says where the run was;
     `log_tail` is the end of what engine and driver printed. The driver's own last word counts
-    most, then what lsmtune did to it, then how it died. Who died of a signal that others send is
+    most, then what lsmtune did to it, then how it died. A run that died of a signal from outside is
     `disturbed`, unless the kernel has counted that it kills for want of memory. The error of a run
     that died has the whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group
     in which the kernel killed something for want of memory, None where it did not.
@@ -140,7 +140,7 @@ def judge(
     return judge_death(ending, where, log_tail)
 
 
-# Nobody sends these to himself: a program that fails dies of others (signal(7)).
+# A program that fails dies of other signals, such as SIGSEGV (signal(7)).
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 KILLED = "killed"  # the error of a run that died of one of them
 

@@ -134,7 +134,7 @@ class Conversation(Closing):
         self._disturbance = ""
         self._running_time = Stopwatch(self._awake)
         self._running_time.start()
-        self.started_unix_s = time.time()  # and then when it got its request
+        self.started_unix_s = time.time()  # from `proceed` on, when it got its request
         self._child = ChildProcess([*wrapper, str(driver)], directory / ENGINE_LOG, cpus)
         self.group, self.group_refused = group, ""
         try:

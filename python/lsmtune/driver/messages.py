@@ -348,7 +348,7 @@ def _workload(workload: Workload) -> Json:
     # Reads and writes past the page cache are options of the engine: nothing for the driver to do.
     if workload.page_cache is PageCache.DIRECT:
         del stated["page_cache"]
-    # A request says more than a file where that has the default, so that its log needs none.
+    # A request states these defaults, which a file leaves out: it is complete by itself.
     stated["durability"] = workload.durability.value
     for phase in stated["phases"]:
         if phase["kind"] != PhaseKind.SETTLE.value:

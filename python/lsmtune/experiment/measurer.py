@@ -44,7 +44,7 @@ def loaded_databases(
 ) -> Databases | None:
     """Those of a cache in the experiment's `folder`; None where none are `wanted`.
 
-    And for programs: only lsmtune's driver knows what a database holds that an earlier run loaded.
+    None for programs, too: only lsmtune's driver knows what a database holds from an earlier run.
     """
     if not wanted.reuse or not isinstance(runner, NativeRunner):
         return None

@@ -16,10 +16,10 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.workload import Workload
 
-# Where both sides of a pair start from copies of one loaded database, so many take turns. Of two
+# So many loaded databases take turns where both sides of a pair start from copies of one. Of two
 # loads of the same keys one may leave a tree that is read much slower, by the chance of when
 # compactions ran.
-LOADS = 3
+DATABASES_IN_TURN = 3
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
     So has each round, whose cells may differ in layout.
     """
     if slot.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) and slot.pair is not None:
-        index = slot.pair % LOADS if shared else LOADS + slot.pair
+        index = slot.pair % DATABASES_IN_TURN if shared else DATABASES_IN_TURN + slot.pair
         return derive_seed(0, Stream.LOAD, index)
     if slot.role is Role.TRIAL and slot.repeat:
         # On the tree of its first run a trial would have the same luck once more.

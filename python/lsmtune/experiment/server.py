@@ -45,7 +45,7 @@ class Server:
 
 
 def parsed_url(text: str, source: str) -> str:
-    """The URL of a server as SQLAlchemy has it. Raises InputError, about `source`, for no such."""
+    """The URL of a server as SQLAlchemy has it. Raises InputError, about `source`, for another."""
     try:
         url = sqlalchemy.make_url(text)
     except (sqlalchemy.exc.ArgumentError, ValueError):  # a port may be no number

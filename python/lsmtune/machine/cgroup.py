@@ -7,9 +7,10 @@ container engines mount them, below /sys/fs/cgroup.
 A run gets a group of its own, so that the kernel holds it below a memory limit. It is made where
 this process may make one: version 1 below its own group; version 2 below the nearest group that
 gives its children the memory controller, which is never its own unless that is the root, because a
-group with processes in it may not ("No Internal Process Constraint"). A run leaves the groups below
-that one, so where they bind more than its memory it gets none. A group counts page cache too, but
-the kernel drops that before it kills anything.
+group with processes in it may not ("No Internal Process Constraint"). The limits of the groups
+between that one and its own no longer bind the run. Its memory limit is carried over; where they
+limit more than memory, the run gets no group. A group counts page cache too, but the kernel drops
+that before it kills anything.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ WHAT_IT_IS = "process crash"
 LOAD_BYTES = 64 << 20
 # The load is killed after this time where it is slow.
 LOAD_S = 5.0
-# A finalist kept the limits of a run with its workload's data. A load takes less than this share of
-# them, whatever the engine keeps beside each record.
+# The load takes at most this share of the disk and memory limits of a run, so that what the engine
+# keeps beside each record fits in, too.
 _SHARE_OF_LIMITS = 1 / 8
 # Where in the load it is killed.
 _FROM, _TO = 0.4, 0.6
-# What reads on while the load is over already and the driver is not yet dead.
+# A driver whose load is over reads for so long, and is killed meanwhile.
 _HOLD_S = 60.0
 
 CRASH_TESTS = "crash_tests"  # the fact of a folder

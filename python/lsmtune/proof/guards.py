@@ -29,9 +29,9 @@ from lsmtune.stats.intervals import MINIMUM_PAIRS
 from lsmtune.stats.sequential import sequential_ratio
 from lsmtune.workloads.distributions import data_bytes
 
-# What a baseline may cost at most that nobody asked to have worse. Compaction that writes half as
-# much again wears the device and takes its time from others; the space and the slow operations are
-# what an operator has planned for.
+# What a candidate may cost, as a multiple of the baseline, where the user does not say. Compactions
+# that write half as much again wear the device and take its time from others; the space and the
+# slow operations are what an operator has planned for.
 _WRITES = "write_amplification"
 _RATIOS = {_WRITES: 1.5, "space_amplification": 1.25}
 _LATENCY, _LATENCY_RATIO = "latency_us_p99", 1.25

@@ -287,10 +287,7 @@ def _with_value(config: Config, option: str, value: OptionValue | None) -> Confi
 
 
 class StepOverError(Exception):
-    """The configuration without the option of a step fails, which is all that is asked of it.
-
-    An observer raises it to end a step.
-    """
+    """An observer raises it to end a step: the configuration without the option has failed."""
 
 
 class StepObserver(Observer):

@@ -252,8 +252,8 @@ def choose(
     goes on growing while the process is frozen, so that a stall costs less than it should
     (`db/write_controller.cc`). `scout` holds all runs of the first pair in slices that ended
     well: when one of them stalled for more than `STALL_TOLERATED` of its time, whole runs are taken
-    from there on. That would be said as well if its sides were swapped, so that the pair may be
-    left out. LevelDB does not say whether it stalled; its sleeps are charged in full, as the driver
+    from there on. Either side may be the one that stalls, so that leaving the pair out favours
+    neither. LevelDB does not say whether it stalled; its sleeps are charged in full, as the driver
     freezes itself between operations.
     """
     if asked is not None:
