@@ -44,7 +44,7 @@ def layout_of(config: Config, engine: str) -> Config:
     catalogue = option_catalogue(engine)
     given = config.options.keys()
     layout = {n for n in given if n not in catalogue or catalogue[n].effect == "layout"}
-    while not (tied := _tied(layout, engine) & given) <= layout:
+    while tied := (_tied(layout, engine) & given) - layout:
         layout |= tied
     return Config({name: config.options[name] for name in layout}, "layout")
 
