@@ -49,8 +49,9 @@ class Turnstile:
             (before, number), phase = self._halts[self._ran], standing[self._ran]
             self._halts[self._ran] = (phase, number + 1 if phase == before else 0)
         first, second = self._halts
-        ahead = first[1] % 2 if first == second else int(first > second)
-        self._ran = ahead if ahead in standing else 1 - ahead
+        # At one place they take turns at beginning; else the one whose place lies behind goes on.
+        arm = first[1] % 2 if first == second else int(first > second)
+        self._ran = arm if arm in standing else 1 - arm
         return self._ran
 
 
