@@ -41,7 +41,8 @@ def mount_of(path: Path, root: Path = ROOT) -> Mount | None:
         point = fields[4].replace("\\040", " ")
         if not path.is_relative_to(point) or (best and len(point) < len(best.mount_point)):
             continue
-        options = dict.fromkeys([*fields[5].split(","), *",".join(kind[2:3]).split(",")])
+        of_filesystem = kind[2] if len(kind) > 2 else ""
+        options = dict.fromkeys([*fields[5].split(","), *of_filesystem.split(",")])
         options.pop("", None)
         best = Mount(kind[0], kind[1], point, tuple(options), _rotational(fields[2], root))
     return best
