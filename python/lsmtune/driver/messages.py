@@ -277,20 +277,19 @@ Json = dict[str, object]
 
 def run_request(request: RunRequest, database: Path) -> Json:
     """The request for one run on the database in `database`."""
-    prepared = request.prepared
+    prepared: Json | None = None
+    if request.prepared is not None:
+        prepared = {"ledger": str(request.prepared.ledger), "phases": request.prepared.phases}
+        if request.prepared.own_pages:
+            prepared["own_pages"] = True
     return _request(
         "run",
         **_of_run(request, database),
         interval_ms=request.interval_ms,
         verify_keys=request.verify_keys,
-        prepared=prepared
-        and {
-            "ledger": str(prepared.ledger),
-            "phases": prepared.phases,
-            **_where_given(own_pages=prepared.own_pages or None),
-        },
+        prepared=prepared,
         save_ledger=None if request.save_ledger is None else str(request.save_ledger),
-        bulk_load=request.bulk_load and dict(vars(request.bulk_load)),
+        bulk_load=None if request.bulk_load is None else dict(vars(request.bulk_load)),
         slices=request.slices or None,
     )
 
