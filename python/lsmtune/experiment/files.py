@@ -217,14 +217,15 @@ def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
         return
     if directory.is_symlink() or any(directory.iterdir()):
         raise not_ours(directory)
-    content = {
+    content: dict[str, object] = {
         "tool": "lsmtune",
         "version": lsmtune.__version__,
         "purpose": purpose,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "id": uuid.uuid4().hex,
-        **({} if owner is None else {"owner": marker_of(owner).get("id", "")}),
     }
+    if owner is not None:
+        content["owner"] = marker_of(owner).get("id", "")
     # One file, made exclusively and not renamed into place: a kill may leave it empty, but never
     # a folder with content and no marker.
     with (directory / MARKER).open("x", encoding="utf-8") as file:
