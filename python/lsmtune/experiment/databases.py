@@ -233,9 +233,9 @@ class DatabaseCache:
         """Copy `golden` into the folder of the request; the run on that copy."""
         request = plan.request
         # Where memory is short, a page that is cached counts, and belongs to one run alone.
-        memory_bytes, here = request.limits.memory_bytes, memory_limit()
-        if here is not None:  # the run has no more than this process
-            memory_bytes = min(memory_bytes, here.limit_bytes)
+        memory_bytes, own_limit = request.limits.memory_bytes, memory_limit()
+        if own_limit is not None:  # the run has no more than this process
+            memory_bytes = min(memory_bytes, own_limit.limit_bytes)
         short = _SHORT_FACTOR * golden.facts.disk_bytes > memory_bytes
         link = request.alone or not short
         self.warn_once(clone(golden.database, request.directory / DATABASE, link=link))

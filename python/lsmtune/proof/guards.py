@@ -264,27 +264,27 @@ def _violations(
         for constraint in constraints:
             if constraint.option_names - circumstances.options.keys():
                 continue
-            telling = _telling(constraint, own, base)
-            if not telling:
+            observing = _observing_phases(constraint, own, base)
+            if not observing:
                 continue
             amounts = broken.setdefault(constraint.text, {})
-            for phase, values in telling.items():
+            for phase, values in observing.items():
                 known = {**circumstances.options, **facts, **values}
                 amounts[index, phase] = constraint.violation(known)
     return broken
 
 
-def _telling(
+def _observing_phases(
     constraint: Constraint, own: Sequence[Observed], baseline: Sequence[Observed]
 ) -> dict[int, dict[str, Any]]:
     """The values of the phases that have all the metrics of `constraint`, the baseline's beside."""
     names, of_baseline = constraint.metric_names, constraint.baseline_names
-    telling = {}
+    observing = {}
     for index, observed in enumerate(own):
         base = baseline[index] if index < len(baseline) else {}
         if names <= observed.keys() and of_baseline <= base.keys():
-            telling[index] = {**observed, **{f"{BASELINE}.{n}": base[n] for n in of_baseline}}
-    return telling
+            observing[index] = {**observed, **{f"{BASELINE}.{n}": base[n] for n in of_baseline}}
+    return observing
 
 
 def judged_by_guards(

@@ -121,10 +121,10 @@ class _Proof:
                 self.measurer.observer.pair_judged(verdict)
             if self._is_over(verdict, values, pairs):
                 return self._finished(verdict, values, pairs, choice)
-            late_s = math.inf if verdict.pairs < self.plan.pairs_least else until_s
+            pair_until_s = math.inf if verdict.pairs < self.plan.pairs_least else until_s
             next_s = seconds_each(pairs or self.series.stored)
-            in_time = self.measurer.clock() + next_s < late_s
-            if in_time and self.series.run_next(choice.method, late_s):
+            in_time = self.measurer.clock() + next_s < pair_until_s
+            if in_time and self.series.run_next(choice.method, pair_until_s):
                 continue
             if verdict.outcome is not VerdictOutcome.NOT_PROVEN:
                 return self._finished(verdict, values, pairs, choice)
