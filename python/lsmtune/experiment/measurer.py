@@ -140,11 +140,9 @@ class Measurer:
         """
         sized = workload or self.workloads[slot.workload]
         limits = replace(self.limits, deadline_s=min(self.limits.deadline_s, deadline_s))
-        stored: Sequence[StoredMeasurement] = ()
         tried: list[Measurement] = []
 
-        def attempt() -> list[Measurement]:
-            nonlocal stored
+        def attempt() -> tuple[list[Measurement], Sequence[StoredMeasurement]]:
             cancel = _Cancel(self.stop, self.clock, until_s)
 
             def on_message(message: Message) -> None:
@@ -154,6 +152,7 @@ class Measurer:
 
             self.observer.run_started(slot, arm, sized)
             measured: list[Measurement] = []
+            stored: Sequence[StoredMeasurement] = ()
             try:
                 with self.folder.run_directory() as directory:
                     request = self.request((arm, slot), seed, directory, sized)
@@ -168,11 +167,14 @@ class Measurer:
             finally:
                 # After the directory is removed, because a run that filled the disk left no room
                 # for its row; and even when it cannot be removed, which must not cost the run.
-                stored = self._store([(arm, slot)], measured) if measured else ()
+                if measured:
+                    stored = self._store([(arm, slot)], measured)
             tried.extend(measured)
-            return measured
+            return measured, stored
 
-        (measurement,) = tried_again(attempt, self._disturbance, self.observer.warning)
+        (measurement,), stored = tried_again(
+            attempt, lambda result: self._disturbance(result[0]), self.observer.warning
+        )
         if self._disturbance([measurement]):
             killed = [each.error for each in tried if each.error and each.error.kind == KILLED]
             if len(killed) < TRIES:
@@ -248,7 +250,6 @@ class Measurer:
         """
         cancel = _Cancel(self.stop, self.clock, until_s)
         runs = (first, second)
-        stored: Sequence[StoredMeasurement] = ()
 
         def asked(index: int, directory: Path) -> RunRequest:
             request = self.request(runs[index], seed, directory)
@@ -256,10 +257,10 @@ class Measurer:
                 request = replace(request, slices=slices, alone=False)
             return self._prepared(request, runs[index][1], cancel, rival=runs[1 - index][0])
 
-        def attempt() -> list[Measurement]:
-            nonlocal stored
+        def attempt() -> tuple[list[Measurement], Sequence[StoredMeasurement]]:
             events = _PairEvents(self.observer, self.workloads, runs)
             measured: list[Measurement] = []
+            stored: Sequence[StoredMeasurement] = ()
             try:
                 if method is PairMethod.WHOLE:
                     # The second begins when the database of the first is gone. Else the kernel
@@ -285,11 +286,11 @@ class Measurer:
                     stored = self._store(runs, paired)
                 elif measured and cancel.is_set():  # the second run never began
                     self._note_lost()
-            return measured
+            return measured, stored
 
-        measured = tried_again(
+        measured, stored = tried_again(
             attempt,
-            lambda measured: "" if cancel.is_set() else self._disturbance(measured),
+            lambda result: "" if cancel.is_set() else self._disturbance(result[0]),
             self.observer.warning,
         )
         if not cancel.is_set() and self._disturbance(measured):
