@@ -22,7 +22,7 @@ from lsmtune.model.measurement import Measurement, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
-from lsmtune.proof.verdict import Runs, Sides
+from lsmtune.proof.verdict import PairedRuns, Runs
 from lsmtune.space.constraint import BASELINE, Constraint, make_constraint
 from lsmtune.space.parameter import is_option_name
 from lsmtune.stats.intervals import MINIMUM_PAIRS
@@ -291,7 +291,7 @@ def judged_by_guards(
     verdict: Verdict,
     guards: Sequence[Constraint],
     circumstances: Circumstances,
-    pairs: Sides,
+    pairs: PairedRuns,
 ) -> Verdict:
     """`verdict` in the light of `guards`, by the complete `pairs` of baseline and candidate.
 
@@ -331,7 +331,7 @@ def _broken_text(result: GuardResult) -> str:
 
 
 def _result(
-    guard: Constraint, by_pair: Sequence[Mapping[_Place, float]], pairs: Sides
+    guard: Constraint, by_pair: Sequence[Mapping[_Place, float]], pairs: PairedRuns
 ) -> GuardResult:
     """What the pairs say of `guard`, by the amounts by which each broke it in each place.
 
@@ -359,7 +359,9 @@ def _result(
     return _with_ratio(result, guard, pairs, worst)
 
 
-def _with_ratio(result: GuardResult, guard: Constraint, pairs: Sides, place: _Place) -> GuardResult:
+def _with_ratio(
+    result: GuardResult, guard: Constraint, pairs: PairedRuns, place: _Place
+) -> GuardResult:
     """`result` with the ratio of the guard's metric, where it has one that each pair observed."""
     if len(guard.metric_names) != 1 or len(pairs) < MINIMUM_PAIRS:
         return result

@@ -15,7 +15,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import PairMethod, slices_for
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Workload
-from lsmtune.proof.verdict import PairValues, Sides
+from lsmtune.proof.verdict import PairedRuns, PairValues
 
 Side = Sequence[StoredMeasurement]
 
@@ -121,13 +121,13 @@ def _complete(pairs: Sequence[Pair], goal: Goal) -> list[tuple[Pair, float, floa
     return [(p, a, b) for p, a, b in valued if a is not None and b is not None]
 
 
-def complete_sides(pairs: Sequence[Pair], goal: Goal) -> Sides:
+def complete_sides(pairs: Sequence[Pair], goal: Goal) -> PairedRuns:
     """What both sides of each complete pair observed, a run per workload each."""
     complete = _complete(pairs, goal)
     return [(measurements(pair.baseline), measurements(pair.candidate)) for pair, _, _ in complete]
 
 
-def judged_sides(pairs: Sequence[Pair], goal: Goal, verdict: Verdict) -> Sides:
+def judged_sides(pairs: Sequence[Pair], goal: Goal, verdict: Verdict) -> PairedRuns:
     """`complete_sides` of those by the method of `verdict`: no others count in it."""
     return complete_sides([p for p in pairs if p.is_of(PairMethod(verdict.method))], goal)
 

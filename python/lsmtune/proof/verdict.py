@@ -20,7 +20,7 @@ from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration, format_share
 
 Runs = Sequence[Measurement]  # of one configuration: one per workload
-Sides = Sequence[tuple[Runs, Runs]]  # of complete pairs: baseline, candidate
+PairedRuns = Sequence[tuple[Runs, Runs]]  # of complete pairs: baseline, candidate
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class SecondaryRatios:
     each: float | None = None
 
 
-def secondary_ratios(goal: Goal, pairs: Sides, confidence: float) -> SecondaryRatios:
+def secondary_ratios(goal: Goal, pairs: PairedRuns, confidence: float) -> SecondaryRatios:
     """Every metric that was observed but the one that decides; objectives of several come first.
 
     `pairs` have what both sides of each observed. All intervals together hold at `confidence`: with
@@ -262,7 +262,7 @@ def judged_by_length(
     verdict: Verdict,
     goal: Goal,
     workloads: Sequence[Workload],
-    pairs: Sides,
+    pairs: PairedRuns,
     *,
     burst: bool,
     share_of_target: float = 1.0,
@@ -287,7 +287,7 @@ def judged_by_length(
     return verdict.but(VerdictOutcome.NOT_PROVEN, why)
 
 
-def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: Sides) -> list[str]:
+def _unsteady_arms(goal: Goal, workloads: Sequence[Workload], pairs: PairedRuns) -> list[str]:
     """Of each arm the most frequent reason why most of its runs are not steady, a line each."""
     lines = []
     for side, arm in enumerate(_ARMS):
@@ -312,7 +312,7 @@ def _growth(goal: Goal, workloads: Sequence[Workload], runs: Runs) -> Iterator[s
             )
 
 
-def _sizes(workloads: Sequence[Workload], pairs: Sides) -> Iterator[ProvedAt]:
+def _sizes(workloads: Sequence[Workload], pairs: PairedRuns) -> Iterator[ProvedAt]:
     for index, workload in enumerate(workloads if pairs else ()):
         sides = [[pair[side][index] for pair in pairs] for side in range(len(_ARMS))]
         yield ProvedAt(

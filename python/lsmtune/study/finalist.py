@@ -29,7 +29,7 @@ from lsmtune.proof.guards import Circumstances, judged_by_guards
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import judged_sides, stored_pairs
 from lsmtune.proof.survival import SurvivalPlan, Survived, survived
-from lsmtune.proof.verdict import Sides, judged_by_length
+from lsmtune.proof.verdict import PairedRuns, judged_by_length
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.budget import (
@@ -252,7 +252,11 @@ def prove_finalist(
 
 
 def judged_by_price(
-    spec: Spec, verdict: Verdict, measurer: Measurer, circumstances: Circumstances, sides: Sides
+    spec: Spec,
+    verdict: Verdict,
+    measurer: Measurer,
+    circumstances: Circumstances,
+    sides: PairedRuns,
 ) -> Verdict:
     """`verdict` in the light of the length of its runs, of the constraints, and of the guards.
 
