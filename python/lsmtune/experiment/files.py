@@ -67,10 +67,10 @@ def explained(path: Path) -> Iterator[None]:
         sqlalchemy.exc.SQLAlchemyError,
         optuna.exceptions.StorageInternalError,
     ) as error:
-        raise _explained_sqlite(path, error) from error
+        raise _database_error(path, error) from error
 
 
-def _explained_sqlite(path: Path, error: BaseException) -> Exception:
+def _database_error(path: Path, error: BaseException) -> Exception:
     # The SQLite error is under the layers that Optuna and SQLAlchemy put around it.
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):

@@ -171,9 +171,10 @@ def _blocks(touched: range) -> range:
 def ordered_allows(moment: Moment, state: State) -> bool:
     """Whether `state` is one of the model `ordered`."""
     entries, torn = moment.entries, moment.cut.torn
-    last = len(entries) - len(state.lost)
-    first_lost = entries[last].at if state.lost else moment.cut.records
-    if state.lost != frozenset(range(last, len(entries))) or first_lost < moment.committed:
+    kept_entries = len(entries) - len(state.lost)
+    first_lost = entries[kept_entries].at if state.lost else moment.cut.records
+    in_order = state.lost == frozenset(range(kept_entries, len(entries)))
+    if not in_order or first_lost < moment.committed:
         return False
     if torn is not None and not _on_page(moment, torn):
         return False

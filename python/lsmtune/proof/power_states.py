@@ -86,7 +86,7 @@ def drawn(moment: Moment, rng: random.Random) -> State:
     lost = frozenset(index for index in moment.unsynced if rng.random() < share)
     kept = {}
     for file in moment.files:
-        kind = rng.randrange(5)
+        kind = rng.randrange(5)  # 4: all of it
         sizes = moment.sizes(file)
         if kind == 0:
             kept[file] = Kept(0, sizes[0])
@@ -221,10 +221,11 @@ def _torn(change: FileChange, rng: random.Random) -> int | None:
 
 def kind_of(name: str) -> str:
     """A file's name without its number: `a .log file`, MANIFEST."""
-    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    base = name.rpartition("/")[2]
+    stem, dot, suffix = base.rpartition(".")
     if dot and stem.strip("0123456789") == "":
         return f"a .{suffix} file"
-    return name.rpartition("/")[2].partition("-")[0].rstrip("0123456789.") or name
+    return base.partition("-")[0].rstrip("0123456789.") or name
 
 
 def _sort_of(what: str) -> str:
