@@ -25,7 +25,6 @@ from lsmtune.stats.fitting import (
 from lsmtune.traces.summary import Histogram, Rows, TraceSummary
 
 
-
 @dataclass(frozen=True)
 class FittedPart:
     """What was fitted (`mix`, `keys`, ...), by which `model`, and how far it is from the trace.
