@@ -195,13 +195,13 @@ REGISTRY = (
         shown={"contest": 3},
     ),
     _percentile(
-        *("p50", 50.0, "median"),
-        {"verdict": 4, "sweep": 5, "contest": 4, "runners": 4},
-        judged=True,
+        "p50", 50.0, "median", {"verdict": 4, "sweep": 5, "contest": 4, "runners": 4}, judged=True
     ),
     _percentile("p95", 95.0, "p95", {"contest": 5}),
     _percentile(
-        *("p99", 99.0, "p99"),
+        "p99",
+        99.0,
+        "p99",
         {"verdict": 5, "sweep": 6, "sweep_ratio": 5, "contest": 6, "runners": 5, "noise": 3},
         judged=True,
     ),

@@ -132,7 +132,9 @@ class Drift:
         """Every change, in the order of hosts and objectives."""
         return [
             Change(
-                *(number, before.last, after.first),
+                number,
+                before.last,
+                after.first,
                 ratio=math.exp(after.log_level - before.log_level),
                 host=host,
             )

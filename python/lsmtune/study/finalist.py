@@ -75,7 +75,9 @@ def size_budget(spec: Spec, size: RunSize, other_s: float) -> SearchBudget:
     if size.grows:
         pairs += math.ceil((1 + PROMOTED_MAX) / 2)
     return SearchBudget(
-        *(spec.budget.trials, spec.budget.time_s, pairs),
+        spec.budget.trials,
+        spec.budget.time_s,
+        pairs,
         other_s=other_s,
         proof_factor=size.proof_factor,
         pairs_least=least,
@@ -177,7 +179,9 @@ def _proof_length(
     newest = {(r.trial, r.workload): r for r in runs if r.trial in (None, trial)}.values()
     sides = [
         _Side(
-            *(row.measurement, measurer.workloads[row.workload], measurer.length_of(row.config)),
+            row.measurement,
+            measurer.workloads[row.workload],
+            measurer.length_of(row.config),
             growth=1.0 if row.role is Role.PROMOTION else growth,
             lacking=flushes_missing(row.measurement, spec.goal),
         )
@@ -264,7 +268,10 @@ def judged_by_price(
     `sides` of each complete pair observed, most decide.
     """
     verdict = judged_by_length(
-        *(verdict, spec.goal, measurer.workloads, sides),
+        verdict,
+        spec.goal,
+        measurer.workloads,
+        sides,
         burst=spec.burst,
         share_of_target=measurer.scale,
     )

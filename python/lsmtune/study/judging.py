@@ -282,7 +282,9 @@ def _judged(trial: TrialRounds, drift: Drift, goal: Goal) -> JudgedTrial:
         standing = Standing(mean, len(counted), len(trial.rounds), log_odds)
     factor = drift.factor(trial.began.first, trial.began.host)
     return JudgedTrial(
-        *(trial.number, trial.config, trial.rounds),
+        trial.number,
+        trial.config,
+        trial.rounds,
         {step: value * factor for step, value in trial.reports.items()},
         end=end,
         runs=len(counted),

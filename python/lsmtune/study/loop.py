@@ -351,7 +351,10 @@ class Tuning(Session):
 
         def work(measurer: Measurer, host: str) -> Promotion | None:
             return promote(
-                *(self._spec, self._baseline, best_first, self._at_proof(measurer)),
+                self._spec,
+                self._baseline,
+                best_first,
+                self._at_proof(measurer),
                 rows=rows,
                 believed=believed,
                 host=host,
@@ -385,8 +388,11 @@ class Tuning(Session):
         """The verdict on the trial `best`, by runs of the size of those of `measurer`."""
         self._measurer = measurer
         return prove_finalist(
-            *(self._spec, self._baseline, Arm(self._engine, best.config)),
-            *(measurer, self._feasibility),
+            self._spec,
+            self._baseline,
+            Arm(self._engine, best.config),
+            measurer,
+            self._feasibility,
             notes=notes,
             deadline_s=left_s,
         )

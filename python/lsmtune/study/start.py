@@ -230,7 +230,11 @@ def problem_of(spec: Spec) -> Problem | None:
         parameters = Config({p.name: known.get(p.name, 0) for p in spec.space.parameters})
         layout = frozenset(layout_of(parameters, spec.engine_name).options)
     return Problem(
-        *(spec.engine_name, spec.workloads, known, spec.limits.memory_bytes, len(usable_cores())),
+        spec.engine_name,
+        spec.workloads,
+        known,
+        spec.limits.memory_bytes,
+        len(usable_cores()),
         layout=layout,
         baseline=baseline_config(spec).options,
         guard=_amplification_guard(spec),

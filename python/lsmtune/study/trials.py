@@ -62,7 +62,9 @@ def run_trial(
             scale = rungs.num[rung] / rungs.num[-1]
             options = scaled(spec.engine_name, arm.config.options, scale, arm.engine.version)
             runs = measurer.measure_workloads(
-                *(arm, seed, slot),
+                arm,
+                seed,
+                slot,
                 deadline_s=deadlines_s[rung],
                 until_s=until_s,
                 workloads=[smaller[rung] for smaller in workloads],
