@@ -1,4 +1,4 @@
-"""A few of the faults of `under_way.py`, the whole table of which is in docs/faults.md."""
+"""A few of the faults of `under_way.py`; docs/faults.md sums up what all of them came to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs each command with each fault of the disk at many moments, and looks at what became of it.
 
-The whole table of docs/faults.md: `python tests/faults/under_way.py POINTS [NAME ...]`, where names
+All that docs/faults.md sums up: `python tests/faults/under_way.py POINTS [NAME ...]`, where names
 are those of commands and programs, all unless given. Without arguments it reads cases, one a line,
 and prints what became of each as JSON. Each command is a process: a fork of this one, which has
 imported lsmtune already, because that takes longer than the command. The library with the faults
