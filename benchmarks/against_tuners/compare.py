@@ -66,7 +66,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import DatabaseSpec
 
-PATIENCE_S = 150.0  # for the last trial of a tuner, before it is killed
+PATIENCE_S = 60.0  # for the last trial of a tuner beyond its deadline, before it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
 GUARDED = ("write_amplification", "space_amplification", "latency_us_p99")
 UNSHORTENED = [name for name in TUNERS if not name.endswith(SHORT)]
@@ -134,7 +134,9 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
             start_new_session=True,
         )
         late = threading.Timer(
-            arguments.seconds + PATIENCE_S, os.killpg, (process.pid, signal.SIGKILL)
+            arguments.seconds + CASES[workload].deadline_s + PATIENCE_S,
+            os.killpg,
+            (process.pid, signal.SIGKILL),
         )
         late.start()
         try:

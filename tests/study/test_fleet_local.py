@@ -279,6 +279,11 @@ def test_a_search_that_its_time_ended_does_not_go_on_when_the_command_is_repeate
         folder.measurements.set_fact(FLEET_ELAPSED, 60.0)
     repeated, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
     assert repeated.trials == 2
+    # All hosts are taken in before the pairs of each are counted: each of two had all of them.
+    more = replace(spec, proof=replace(spec.proof, pairs=12))
+    tuned_on(more, tmp_path / "s", fleet_of(tmp_path, 2))
+    rows = [row for row in stored(tmp_path / "s") if row.role is Role.PROOF_CANDIDATE]
+    assert Counter(row.measurement.host for row in rows) == {"a": 6, "b": 6}
     longer = replace(spec, budget=replace(spec.budget, time_s=7200.0, trials=4))
     assert tuned_on(longer, tmp_path / "s", fleet_of(tmp_path, 1))[0].trials == 4
 

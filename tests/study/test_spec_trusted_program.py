@@ -76,6 +76,7 @@ def test_without_a_path_it_is_looked_for(tmp_path: Path) -> None:
         ),
         ("path: bin/db_bench", "command: [x]", "runner.command: stands beside program"),
         ("path: bin/db_bench", "results: {json_lines: stdout}", "runner.results: stands beside"),
+        ("path: bin/db_bench", 'parameters_file: ""', "runner.parameters_file: stands beside"),
         ("program: rocksdb-db_bench", "program: ", "runner"),
     ],
 )

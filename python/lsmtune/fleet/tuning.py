@@ -272,7 +272,7 @@ class FleetTuning(Tuning):
     # --- The search.
 
     def _search(self) -> str | None:
-        self._reason = None
+        self._reason = self._used_up() or None  # hosts are taken in all the same
         while self._drive(self._assigned):
             if self._reason is not None:
                 return self._reason

@@ -115,7 +115,7 @@ class Tuning(Session):
             return self._result(None, interrupted=True)
         self._announce_best()
         try:
-            reason = self._used_up() or self._search()
+            reason = self._search()
         finally:
             # How many configurations cost no run, and why. A kill loses this count alone.
             if self._refused:
@@ -134,6 +134,8 @@ class Tuning(Session):
 
     def _search(self) -> str | None:
         """Run trials until the budget ends; returns why, or None when interrupted."""
+        if used_up := self._used_up():
+            return used_up
         while True:
             self._attend()
             if reason := self._time_ends():
