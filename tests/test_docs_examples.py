@@ -46,7 +46,7 @@ SEARCHING = ROOT / "docs" / "searching.md"
 OWN_SAMPLERS = [name for name in SAMPLERS if SAMPLERS.origin(name) is None]
 
 _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
-_SPAN = re.compile(rf"(?<!`)`({PROGRAM} [^`]+)`(?!`)")
+_SPAN = re.compile(rf"(?<!`)`({PROGRAM}\s[^`]+)`(?!`)")
 _SHELL_ENDS = frozenset({"&&", "||", "|", ";", ">", "2>"})
 _SHELL_LANGUAGES = frozenset({"", "sh", "console", "bash"})
 _PLACEHOLDER = "COMMAND"  # `lsmtune COMMAND --help` is about every command

@@ -59,3 +59,17 @@ def test_a_rung_that_the_program_cannot_perform_is_refused_before_any_run(tmp_pa
     refused = "pruner.rungs.num[0]: rocksdb-db_bench cannot perform zippydb of 50001 keys: "
     assert f"study.yaml:13: {refused}run: operations" in said
     assert "found 50001; allowed: a multiple of its 4 threads" in said
+
+
+@pytest.mark.engine
+def test_a_flag_that_lsmtune_sets_itself_is_refused_before_any_run(tmp_path: Path) -> None:
+    """The last of two `--threads` counts: every run had eight, and the study said one."""
+    try:
+        found = find_program(PROGRAMS["rocksdb-db_bench"], "rocksdb")
+    except InputError as error:
+        pytest.skip(str(error))
+    path = tmp_path / "study.yaml"
+    stated = f"path: {found.path}, arguments: ['--threads=8']"
+    path.write_text(STUDY.replace("path: {path}", stated).format())
+    with pytest.raises(InputError, match=r"runner\.arguments.*--threads=8"):
+        tune_runner(load_spec(path))
