@@ -72,9 +72,9 @@ pub fn check(
 fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
     let workload = &request.workload;
     // A scan over several begins anew in each, which would look like keys out of order.
-    let parts = workload.databases * workload.column_families;
-    let allowed = "1 with 1 column family";
-    require(parts == 1, "workload.databases", parts, allowed)?;
+    let (databases, families) = (workload.databases, workload.column_families);
+    require(databases == 1, "workload.databases", databases, "1")?;
+    require(families == 1, "workload.column_families", families, "1")?;
     let phase = &workload.phases[0];
     let field = |name: &str| format!("workload.phases[0].{name}");
     let operation = phase
