@@ -142,7 +142,8 @@ def test_a_history_of_years_is_read(tmp_path: Path) -> None:
         ),
         ("", ("--history", "-"), "--history: found '-'; allowed: a file that is added to"),
         ("", ("--markdown", "-", "--json"), "--json: stands beside --markdown -"),
-        ("", ("--markdown", "h.jsonl"), "h.jsonl: exists already; allowed: another --markdown"),
+        # The comment replaced the history, where that was new or with --force.
+        ("", ("--markdown", "./h.jsonl", "--force"), "--markdown: is the file of --history, too"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_any_run(

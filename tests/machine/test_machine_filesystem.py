@@ -16,6 +16,7 @@ LINES = (
     "1 0 8:1 / / rw,relatime - ext4 /dev/root rw,data=journal",
     "2 1 8:17 / /data rw,sync shared:1 - xfs /dev/sdb1 rw,nobarrier",
     "3 1 0:5 / /data/my\\040disk rw - tmpfs none rw",
+    "5 1 0:6 / /data/a\\134b\\011c rw - tmpfs none rw",
     "4 1 0:9 / /share rw - nfs4 server:/x rw",
     "not a line of this file",
 )
@@ -33,6 +34,7 @@ def test_the_deepest_mount_point_holds_a_path(machine: Path) -> None:
         ("/database", "ext4", "/"),
         ("/data/x", "xfs", "/data"),
         ("/data/my disk/x", "tmpfs", "/data/my disk"),
+        ("/data/a\\b\tc/x", "tmpfs", "/data/a\\b\tc"),
     ):
         found = mount_of(Path(path), machine)
         assert found is not None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from lsmtune.cli.choices import config_text
 from lsmtune.cli.flags import ForceOption, flag
-from lsmtune.cli.output import check_outputs, note
+from lsmtune.cli.output import check_apart, check_outputs, note
 from lsmtune.errors import InputError, check_name
 from lsmtune.machine.files import STDOUT, check_output, write_output
 from lsmtune.model.codec import decode, encode
@@ -72,6 +72,7 @@ class GateFlags:
                 raise InputError(_HISTORY_FLAG, found="-", allowed="a file that is added to")
             check_output(self.history)
             read_history(self.history)
+        check_apart([(_HISTORY_FLAG, self.history), ("--markdown", self.markdown)])
         return check_outputs([("--markdown", self.markdown)], force=self.force, as_json=as_json)
 
 

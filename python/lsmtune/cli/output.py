@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -124,12 +125,26 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
         raise InputError(str(path), why="exists already", allowed=allowed)
 
 
-def check_outputs(files: Iterable[tuple[str, Path | None]], *, force: bool, as_json: bool) -> bool:
+def check_apart(files: Iterable[tuple[str, Path | None]]) -> None:
+    """Raises InputError for a file that is named twice: one result would replace the other."""
+    flags: dict[str, str] = {}
+    for flag, path in files:
+        if path is None or path == STDOUT or (path.exists() and not path.is_file()):
+            continue
+        place = os.path.realpath(path)
+        if place in flags:
+            why = f"is the file of {flags[place]}, too"
+            raise InputError(flag, found=path, why=why, allowed="another file")
+        flags[place] = flag
+
+
+def check_outputs(files: Sequence[tuple[str, Path | None]], *, force: bool, as_json: bool) -> bool:
     """Checks by `check_new` each file that was asked for; beside it stands the flag that names it.
 
     Returns whether one of them is standard output: what people read goes to stderr then. Raises
-    InputError where two things would be on standard output.
+    InputError where two things would be on standard output, or in one file.
     """
+    check_apart(files)
     taken = "--json" if as_json else ""
     for flag, path in files:
         if path is None:

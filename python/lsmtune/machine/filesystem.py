@@ -7,6 +7,7 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from lsmtune.machine.host import ROOT, number_of, reason, text_of
 
 _FILE_BYTES = 1 << 20
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # blanks, tabs and backslashes of mount points
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def mount_of(path: Path, root: Path = ROOT) -> Mount | None:
         fields, kind = left.split(), right.split()
         if len(fields) < 6 or len(kind) < 2:
             continue
-        point = fields[4].replace("\\040", " ")
+        point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
         if not path.is_relative_to(point) or (best and len(point) < len(best.mount_point)):
             continue
         of_filesystem = kind[2] if len(kind) > 2 else ""
