@@ -240,10 +240,15 @@ mod tests {
     #[test]
     fn what_was_due_when_the_time_was_over_is_filed_with_its_wait_and_not_performed() {
         let owed = |ops_s: f64, operations| stumbled(Some(ops_s), operations, 50_000_000);
-        let all = owed(1000.0, u64::MAX);
-        let reply = &all.replies()["get"];
-        assert_eq!((reply.count, all.counts()["get"]), (50, 1));
-        assert!(reply.statistics.latency_us_p50 > 70_000.0, "{reply:?}");
+        // A busy machine may take the 50 ms away before the first operation.
+        in_time(|| {
+            let all = owed(1000.0, u64::MAX);
+            let reply = &all.replies()["get"];
+            let performed = all.counts()["get"];
+            assert!(performed <= 1, "{performed}");
+            assert_eq!(reply.count, 50);
+            performed == 1 && reply.statistics.latency_us_p50 > 70_000.0
+        });
         let few = owed(1000.0, 20).replies()["get"].count;
         assert_eq!(few, 20, "no more than the phase has operations");
         let absurd = owed(1e9, u64::MAX).replies()["get"].count;
