@@ -66,7 +66,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import DatabaseSpec
 
-PATIENCE_S = 60.0  # for the last trial of a tuner beyond its deadline, before it is killed
+PATIENCE_S = 10.0  # for a tuner that ends by itself when its seconds are over; then it is killed
 BASELINES = ("baseline", "baseline 2", "baseline 3")
 GUARDED = ("write_amplification", "space_amplification", "latency_us_p99")
 UNSHORTENED = [name for name in TUNERS if not name.endswith(SHORT)]
@@ -133,11 +133,14 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
             text=True,
             start_new_session=True,
         )
-        late = threading.Timer(
-            arguments.seconds + CASES[workload].deadline_s + PATIENCE_S,
-            os.killpg,
-            (process.pid, signal.SIGKILL),
-        )
+        is_over = threading.Event()
+
+        def end() -> None:
+            # What the trial under way would tell comes too late to count.
+            is_over.set()
+            os.killpg(process.pid, signal.SIGKILL)
+
+        late = threading.Timer(arguments.seconds + PATIENCE_S, end)
         late.start()
         try:
             for text in process.stdout or ():
@@ -154,8 +157,9 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
                 os.killpg(process.pid, signal.SIGKILL)
         said.seek(0)
         last = said.read().strip().splitlines()[-3:]
-    if status or not best:
-        why = f"failed with {status}" if status else "no trial gave a value"
+    has_failed = status and not is_over.is_set()
+    if has_failed or not best:
+        why = f"failed with {status}" if has_failed else "no trial gave a value"
         print(f"  {why}: {' / '.join(last)}", file=sys.stderr, flush=True)
         return False
     end = {"seconds": arguments.seconds, "share": arguments.share, "load": os.getloadavg()[0]}
