@@ -8,7 +8,8 @@
     $P benchmarks/against_tuners/report.py $D/runs.jsonl
 
 `search` lets every tuner search every workload with every seed for `--seconds`, one after the
-other; the order is shuffled for each workload and seed. A run that was cut off begins anew.
+other; the order is shuffled for each workload and seed. One that goes on for 10 s longer is killed,
+as what it finds then does not count. A search that was cut off before begins anew.
 
 `verify` measures what each of them would have recommended after each of `--marks` (shares of the
 seconds): all configurations of a workload side by side, with the baseline three times, in
@@ -117,7 +118,8 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
     script = str(Path(__file__).with_name("tuners.py").resolve())
     command = [sys.executable, script, tuner, workload, "--seed", str(seed)]
     command += ["--seconds", str(arguments.seconds), "--share", str(arguments.share)]
-    command += ["--began", str(time.monotonic())]
+    began_s = time.monotonic()
+    command += ["--began", str(began_s)]
     trials, best = 0, 0.0
     with (
         tempfile.TemporaryDirectory(
@@ -133,14 +135,10 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
             text=True,
             start_new_session=True,
         )
-        is_over = threading.Event()
-
-        def end() -> None:
-            # What the trial under way would tell comes too late to count.
-            is_over.set()
-            os.killpg(process.pid, signal.SIGKILL)
-
-        late = threading.Timer(arguments.seconds + PATIENCE_S, end)
+        # What a trial under way would tell then comes too late to count.
+        late = threading.Timer(
+            arguments.seconds + PATIENCE_S, os.killpg, (process.pid, signal.SIGKILL)
+        )
         late.start()
         try:
             for text in process.stdout or ():
@@ -157,7 +155,8 @@ def search_once(key: Key, arguments: argparse.Namespace) -> bool:
                 os.killpg(process.pid, signal.SIGKILL)
         said.seek(0)
         last = said.read().strip().splitlines()[-3:]
-    has_failed = status and not is_over.is_set()
+    is_over = status == -signal.SIGKILL and time.monotonic() >= began_s + arguments.seconds
+    has_failed = status and not is_over
     if has_failed or not best:
         why = f"failed with {status}" if has_failed else "no trial gave a value"
         print(f"  {why}: {' / '.join(last)}", file=sys.stderr, flush=True)
