@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.space.constraint import Constraint, ConstraintKind, make_constraint
+from lsmtune.space.constraint import Constraint, ConstraintKind, guard_limit, make_constraint
 
 OPTIONS = (
     "write_buffer_size",
@@ -119,3 +119,32 @@ def test_what_the_baseline_alone_decides_is_refused(text: str) -> None:
     assert wrong.startswith("study.yaml: constraints[1]: ")
     assert "names nothing of the candidate" in wrong
     assert "allowed: a metric of the candidate beside them, such as " in wrong
+
+
+@pytest.mark.parametrize(
+    ("guard", "limit"),
+    [
+        ("put.stall_s <=1.5*baseline", 1.5),
+        ("put.stall_s < 0.5 * baseline * 3", 1.5),
+        ("put.stall_s <= baseline", 1.0),
+        ("put.stall_s < baseline", 1.0),
+        ("put.stall_s <= 0.9 * baseline", 0.9),
+        ("put.stall_s / baseline <= 1.25", 1.25),
+        ("baseline.put.stall_s * 3 >= put.stall_s", 3.0),
+        ("put.stall_s - baseline <= 0.1 * baseline and put.stall_s <= 2 * baseline", 1.1),
+        ("0.5 * baseline <= put.stall_s <= 1.5 * baseline", 1.5),
+        # No multiple of the baseline's value.
+        ("put.stall_s <= baseline + 3", None),
+        ("put.stall_s / (baseline - 1) <= 3", None),
+        # No limit.
+        ("put.stall_s >= 0.9 * baseline", None),
+        ("put.stall_s >= 1.1 * baseline", None),
+        # Not of one metric alone, or not of the baseline.
+        ("put.stall_s <= 3", None),
+        ("put.stall_s + value_bytes <= 2 * baseline", None),
+        ("put.stall_s <= 2 * baseline.stall_s", None),
+    ],
+)
+def test_the_limit_of_a_guard_however_it_is_spelt(guard: str, limit: float | None) -> None:
+    """Of all spellings but three a report's price had no figure, and its plot no limit."""
+    assert guard_limit(guard) == (None if limit is None else ("put.stall_s", limit))

@@ -28,7 +28,8 @@ from lsmtune.report.tables import (
     PairRow,
     TrialRow,
 )
-from lsmtune.report.verdict import changed, guard_limit
+from lsmtune.report.verdict import changed
+from lsmtune.space.constraint import guard_limit
 from lsmtune.space.parameter import Parameter
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
 from lsmtune.report.document import (
@@ -17,6 +15,7 @@ from lsmtune.report.document import (
     Table,
     paragraphs,
 )
+from lsmtune.space.constraint import guard_limit
 from lsmtune.stats.sequential import pairs_at_least
 
 
@@ -141,18 +140,9 @@ def price_answer(verdict: Verdict) -> Answer:
     return Answer(tone, "The price", text.ratio(dearest.ratio), lead)
 
 
-_GUARD = re.compile(r"([\w.]+) ?<=? ?(?:([0-9.]+) ?\* ?)?baseline(?: ?\* ?([0-9.]+))?")
-
-
-def guard_limit(guard: str) -> tuple[str, float] | None:
-    """Metric and limit of a guard such as `metric <= 1.5 * baseline`; None of other forms."""
-    match = _GUARD.fullmatch(guard)
-    return None if match is None else (match[1], float(match[2] or 1) * float(match[3] or 1))
-
-
 def _share_of_limit(guard: GuardResult) -> float:
     limit = guard_limit(guard.guard)
-    return guard.ratio / limit[1] if limit and limit[1] > 0 and guard.ratio else 0.0
+    return guard.ratio / limit[1] if limit and guard.ratio else 0.0
 
 
 # --- The price in tables and lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,6 +74,34 @@ def broken_by(
         if worst > 0:
             is_broken = True
             yield constraint.text, worst
+
+
+def guard_limit(text: str) -> tuple[str, float] | None:
+    """The only metric of the guard `text`, and how many times the baseline's value it may be.
+
+    None where the guard names anything else, or its limit is no multiple of the baseline's value.
+    """
+    expression = make_expression(text, "guard", "")
+    metrics = {name.removeprefix(f"{BASELINE}.") for name in expression.names - {BASELINE}}
+    if len(metrics) != 1 or metrics == expression.names:
+        return None
+    (metric,) = metrics
+
+    def holds(ratio: float, base: float = 1.0) -> bool:
+        values = {metric: ratio * base, BASELINE: base, f"{BASELINE}.{metric}": base}
+        return expression.violation(values) <= 0
+
+    try:
+        # By bisection: a guard may be any expression.
+        low, high = (1.0, 1e6) if holds(1.0) else (1e-6, 1.0)
+        while high > (1.0 + 1e-6) * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        # Not a lower bound, nor `baseline + 3`: 4 times a baseline of 1, 1.3 times one of 10.
+        is_ratio = all(holds(low, base) and not holds(high, base) for base in (1.0, 10.0))
+    except InputError:  # a division by zero, say
+        return None
+    return (metric, float(f"{low:.5g}")) if is_ratio else None
 
 
 def make_constraint(

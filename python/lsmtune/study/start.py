@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -25,7 +24,7 @@ from lsmtune.search.sampler import AmplificationGuard, Problem
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.starts import projected, textbook_starts
 from lsmtune.search.unit_space import make_unit_space
-from lsmtune.space.constraint import BASELINE
+from lsmtune.space.constraint import guard_limit
 from lsmtune.study.budget import SHARE_MAX
 from lsmtune.study.feasible import Feasibility, without_baseline
 from lsmtune.study.observer import TuneObserver
@@ -241,27 +240,12 @@ def problem_of(spec: Spec) -> Problem | None:
     )
 
 
-_AMPLIFICATION, _RATIO_MAX = "write_amplification", 1000.0
-
-
 def _amplification_guard(spec: Spec) -> AmplificationGuard | None:
     """The first constraint that is about the write amplification over the baseline's alone."""
-    only = frozenset({_AMPLIFICATION})
     for guard in (*spec.guards, *spec.constraints):
-        others = guard.option_names or guard.fact_names
-        if guard.baseline_names != only or guard.metric_names != only or others:
-            continue
-        # The largest ratio that holds, by bisection: a constraint may be any expression.
-        known = {f"{BASELINE}.{_AMPLIFICATION}": 1.0}
-        low, high = 1.0, _RATIO_MAX
-        if not guard.holds({**known, _AMPLIFICATION: low}):
-            continue
-        while high > 1.001 * low:
-            middle = math.sqrt(low * high)
-            holds = guard.holds({**known, _AMPLIFICATION: middle})
-            low, high = (middle, high) if holds else (low, middle)
-        if high < _RATIO_MAX:  # one that nothing breaks, a lower bound, leaves it to the next
-            return AmplificationGuard(guard.text, low)
+        metric, most = guard_limit(guard.text) or ("", 0.0)
+        if metric == "write_amplification" and most >= 1.0:
+            return AmplificationGuard(guard.text, most)
     return None
 
 
