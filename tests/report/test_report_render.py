@@ -111,5 +111,6 @@ def test_values_have_one_form_in_json_and_csv() -> None:
         "b": [1, None, None],
     }
     assert to_csv(("a", "b"), [(None, "x,y")]) == 'a,b\r\n,"x,y"\r\n'
+    assert to_csv("abc", [(math.nan, math.inf, 1.5)]) == "a,b,c\r\n,,1.5\r\n"
     with pytest.raises(TypeError, match="object cannot be stored"):
         to_json(object())

@@ -172,10 +172,7 @@ def to_parquet(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> byte
     import pyarrow
     from pyarrow import parquet
 
-    def plain(value: object) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else encode(value)
-
-    values = zip(*(map(plain, row) for row in rows), strict=True)
+    values = zip(*(map(_cell, row) for row in rows), strict=True)
     table = pyarrow.table(dict(zip(columns, map(list, values), strict=True)))
     output = io.BytesIO()
     parquet.write_table(table, output)
@@ -183,9 +180,17 @@ def to_parquet(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> byte
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """RFC 4180: lines end in CR LF. What is not known (None) is an empty cell."""
+    """RFC 4180: lines end in CR LF. What is not known is an empty cell."""
     output = io.StringIO()
     writer = csv.writer(output)
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows(map(_cell, row) for row in rows)
     return output.getvalue()
+
+
+def _cell(value: object) -> Any:
+    """`value` in a table of a file; None where it is not known: a number that is not finite, too.
+
+    A spreadsheet takes `nan` for a text.
+    """
+    return None if isinstance(value, float) and not math.isfinite(value) else encode(value)
