@@ -77,6 +77,31 @@ class TestYcsbCpp(_Fake):
         assert "allowed: [TYPE: Count=N" in measurement.error.message
         assert "its last output: 2026-01-01" in measurement.error.message
 
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("-p", "threadcount=4"), "property itself; found 'threadcount=4'"),
+            (("-p", " recordcount = 9"), "property itself; found ' recordcount = 9'"),
+            (("-p", "rocksdb.dbname=/elsewhere"), "property itself; found 'rocksdb.dbname"),
+            (("-p", "dbname=leveldb"), "property itself; found 'dbname=leveldb'"),
+            (("-p", "rocksdb.optionsfile=O"), "property itself; found 'rocksdb.optionsfile=O'"),
+            (("-p", "x=1", "-p", "rocksdb.write_buffer_size=1"), "found 'rocksdb.write_buffer"),
+            (("-threads", "4"), "lsmtune sets this flag itself; found '-threads'"),
+            (("-P", "/own.properties"), "lsmtune sets this flag itself; found '-P'"),
+        ],
+    )
+    def test_an_argument_that_would_replace_a_property_makes_the_run_invalid(
+        self, tmp_path: Path, request_: RunRequest, arguments: tuple[str, ...], said: str
+    ) -> None:
+        """Of two properties the last one counts: the run was another than the one that was told."""
+        found = find_program(self.program, self.engine, self.executable(tmp_path / "bin"))
+        request_ = replace(request_, config=Config({"write_buffer_size": 8 << 20}))
+        error = ProgramRunner(self.program, found, arguments).run(request_).error
+        assert error is not None
+        assert said in error.message
+        other = ("-p", "rocksdb.max_open_files=9")
+        assert ProgramRunner(self.program, found, other).run(request_).outcome is Outcome.OK
+
 
 class TestEkvsb(_Filling):
     name, nearest = "ekvsb", ("--write-buffer-size",)

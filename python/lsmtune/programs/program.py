@@ -191,6 +191,7 @@ class Step:
         folder: Its folder in the run's, or that itself where empty; from here on said by a runner.
         start_in: The folder to start in, where it is another.
         refusal: The error that stderr stands for, None unless the command line was refused.
+        own: What it sets beside the flags in `arguments`: properties, and what else sets the same.
     """
 
     arguments: tuple[str, ...]
@@ -203,6 +204,7 @@ class Step:
     start_in: Path | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     refusal: Callable[[str], RunError | None] | None = None
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

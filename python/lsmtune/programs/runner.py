@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from lsmtune.driver.collect import Judgement, died, judge_death, last_output, with_lost_reads
@@ -273,13 +274,19 @@ def chosen_program(
 
 
 def _refuse_own(plan: Plan, arguments: Sequence[str], source: str, field: str = "") -> None:
-    """Raises InputError for an argument with a flag of the plan: of two, the last one counts."""
+    """Raises InputError for an argument that sets what the plan does: of two, the last one counts.
+
+    What follows `-p`, a flag of YCSB-cpp alone, is a property.
+    """
     called = (text for step in plan.steps for text in step.arguments)
-    own = {flag_name(text) for text in called if text.startswith("--")}
-    for argument in arguments:
-        name = flag_name(argument)
-        if argument.startswith("-") and {name, name.removeprefix("no")} & own:
-            raise InputError(source, field, found=argument, why="lsmtune sets this flag itself")
+    own = {flag_name(text) for text in called if text.startswith("-")}
+    own.update(name for step in plan.steps for name in step.own)
+    for before, argument in pairwise(("", *arguments)):
+        kind = "property" if before == "-p" else "flag"
+        name = flag_name(argument).strip()
+        is_name = kind == "property" or argument.startswith("-")
+        if is_name and {name, name.removeprefix("no")} & own:
+            raise InputError(source, field, found=argument, why=f"lsmtune sets this {kind} itself")
 
 
 @dataclass(eq=False)

@@ -203,6 +203,9 @@ _TYPE = {"INSERT": "insert", "READ": "get", "UPDATE": "update", "SCAN": "scan", 
 _FAILED = "-FAILED"
 # Properties that lsmtune sets itself, in the exporter's file.
 _OWN = ("dbname", "destroy", "format")
+# And those that the properties of a run do not always name, flags of the same effect among them.
+_ALWAYS_OWN = ("t", "run", "load", "threads", "doload", "dotransaction", "status", "dbname")
+_ALWAYS_OWN_OF_ENGINE = ("sync", "optionsfile")
 
 
 def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
@@ -223,6 +226,8 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             own[f"{engine}.sync"] = "true"
         text = "".join(f"{name}={value}\n" for name, value in own.items())
         texts = {**engine_files, workload_file: text}
+        of_engine = [line.partition("=")[0] for line in texts[ENGINE_FILE].splitlines()]
+        of_engine += [f"{engine}.{name}" for name in _ALWAYS_OWN_OF_ENGINE]
         # A read-modify-write counts twice in a status, as a read and an update.
         rewrites = phase.mix is not None and "read_modify_write" in phase.mix.names
         what = "-load" if is_load(phase) else "-run"
@@ -232,6 +237,7 @@ def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
             read=partial(_read, index, phase),
             files={name: partial(iter, (text,)) for name, text in texts.items()},
             follow={} if rewrites else {STDOUT: partial(follow_totals, _progress)},
+            own=(*_ALWAYS_OWN, *own, *of_engine),
         )
         steps.append(step)
     warnings = settle_warnings(workload, NO_SEED, NO_SETTLE) + value_warnings(workload, VALUES)
