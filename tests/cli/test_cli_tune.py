@@ -180,13 +180,17 @@ def hanging_study(study: Path) -> Path:
     return study
 
 
-def test_an_interrupt_keeps_the_state_and_leaves_nothing(hanging_study: Path) -> None:
-    """By a polite kill; the next test has Ctrl-C, which is answered by the same code."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_the_state_and_leaves_nothing(
+    hanging_study: Path, number: signal.Signals
+) -> None:
+    """Ctrl-C once, and a polite kill."""
     running = Running(["tune", "study.yaml", "--json"], hanging_study.parent)
     driver = running.driver(hanging_study.parent / "study.lsmtune" / "runs")
-    running.process.send_signal(signal.SIGTERM)
+    running.process.send_signal(number)
     status, out, err = running.finish()
     assert status == 130, err
+    assert err.count("Ctrl-C again") == 1
     assert "interrupted; the same command continues" in err
     assert "Traceback" not in err
     document = json.loads(out)
