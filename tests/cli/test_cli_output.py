@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from lsmtune.cli.live import bench_view, sparkline, tune_view
+from lsmtune.cli.live import bench_view, print_text, sparkline, tune_display, tune_view
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import Plan, RunLine, RunProgress, TuneProgress
 from lsmtune.driver.messages import PhaseFinished, PhaseStarted, parse_message
@@ -27,6 +28,7 @@ from lsmtune.report.terminal import blocks_view
 from lsmtune.report.verdict import running_line, verdict_blocks, verdict_line
 from lsmtune.report.words import quantity
 from lsmtune.study.trials import TrialEnd
+from patience import wait_until
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
 MESSAGES = [parse_message(line) for line in GOLDEN.read_text().splitlines()]
@@ -274,6 +276,49 @@ def test_a_run_that_ends_while_the_display_is_drawn_ends_no_display(
     view = text_of(tune_view(progress, NOW, 80))
     assert view.count("trial 0") == 2
     assert len(progress.lines) == 4
+
+
+def test_warnings_take_no_line_of_the_display() -> None:
+    """Three of them hid what was said before, and stood above it all the same."""
+    texts: list[str] = []
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
+    progress = TuneProgress(plan, lambda: 0.0, on_text=texts.append)
+    progress.calibrated("calibration: 3 pairs")
+    for number in range(3):
+        progress.warning(f"disk {number} is slow")
+    view = text_of(tune_view(progress, NOW, 80))
+    assert "calibration: 3 pairs" in view
+    assert "slow" not in view
+    assert texts[1:] == [f"warning: disk {number} is slow" for number in range(3)]
+
+
+def test_what_is_said_beside_a_display_is_printed_by_the_thread_that_draws_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next drawing erased what another thread had written: of a sweep each failed run."""
+    writers: list[int] = []
+
+    class Screen(io.StringIO):
+        def write(self, text: str) -> int:
+            writers.append(threading.get_ident())
+            return super().write(text)
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    screen = Screen()
+    console = Console(file=screen, force_terminal=True, width=80)
+    monkeypatch.setattr("lsmtune.cli.live.live_console", lambda: console)
+    plan = Plan(*ASKED, GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
+    with tune_display(plan, lambda: 0.0, observer=TuneProgress) as progress:
+        begun = len(writers)
+        progress.warning("the disk is slow")
+        print_text("run 3 of 9: crashed")
+        wait_until(lambda: "run 3 of 9: crashed" in screen.getvalue())
+        assert threading.get_ident() not in writers[begun:]
+        print_text("the last word")
+    print_text("no display any more")
+    text = screen.getvalue()
+    assert text.index("warning: the disk is slow") < text.index("run 3") < text.index("last word")
+    assert capsys.readouterr().err == "no display any more\n"
 
 
 def test_two_runs_of_a_pair_that_are_on_at_once_keep_their_names() -> None:

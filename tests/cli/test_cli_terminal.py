@@ -95,6 +95,7 @@ def test_a_search_is_shown_in_80_columns_with_what_happens_now_and_until_when(st
     assert re.search(r"at most (?:1h|59m\S*) left, until \d\d:\d\d", shown)
     assert re.search(r"now +baseline: fillrandom \d+ % (?:\S+ left )?168,000 ops/s █", shown)
     assert "allow_concurrent_memtable_write" not in shown
+    assert "warning: stopping; the state is kept" in progress
 
 
 def test_a_proof_and_a_measurement_are_shown_in_80_columns(home: Path) -> None:

@@ -6,6 +6,7 @@ All of this goes to stderr: stdout is for results.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -45,6 +46,9 @@ _WARNING = "warning: "
 
 Observer = TypeVar("Observer", bound=TuneProgress)
 
+# What the display that is on has still to print above itself; empty while there is no display.
+_above: list[deque[Text]] = []
+
 
 def live_console() -> Console | None:
     """Where a display goes that changes; None where there is nobody to watch it."""
@@ -77,34 +81,53 @@ def tune_display(
     A live table on a terminal, a line per run elsewhere. Warnings stay, also where it is `quiet`.
     """
     console = live_console()
-    if quiet:
-        yield observer(plan, clock, spent_before_s, on_text=_print_warning)
-    elif console is None:
+    if console is None and not quiet:
         yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=print_text)
-    else:
+        return
+    progress = observer(plan, clock, spent_before_s, on_text=_print_warning)
+    if console is None or quiet:
+        yield progress
+        return
 
-        def keep(text: str) -> None:
-            if text.startswith(_WARNING):
-                console.print(Text(text, style="yellow"))
+    def view() -> RenderableType:
+        return tune_view(progress, datetime.now().astimezone(), console.width)
 
-        progress = observer(plan, clock, spent_before_s, on_text=keep)
-
-        def view() -> RenderableType:
-            return tune_view(progress, datetime.now().astimezone(), console.width)
-
-        with _live(console, view):
-            yield progress
+    with _live(console, view):
+        yield progress
 
 
-def _live(console: Console, view: Callable[[], RenderableType]) -> Live:
-    return Live(
+@contextmanager
+def _live(console: Console, view: Callable[[], RenderableType]) -> Iterator[None]:
+    """Shows `view` while the context lasts, below what `print_text` prints meanwhile.
+
+    The thread that draws prints that, too. To draw, rich goes up by the height of what it drew
+    last, and erases: of what another thread has written meanwhile it erases a part.
+    """
+    texts: deque[Text] = deque()
+
+    def print_texts() -> None:
+        while texts:
+            console.print(texts.popleft())
+
+    def drawn() -> RenderableType:
+        print_texts()
+        return view()
+
+    display = Live(
         console=console,
-        get_renderable=view,
+        get_renderable=drawn,
         refresh_per_second=_REFRESHES_PER_S,
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
     )
+    _above.append(texts)
+    try:
+        with display:
+            yield
+    finally:
+        _above.pop()
+        print_texts()  # of what came while it ended
 
 
 def bench_view(run: RunProgress) -> RenderableType:
@@ -160,7 +183,7 @@ def tune_view(progress: TuneProgress, now: datetime, width: int) -> RenderableTy
         parts += _below(progress.run_differs)
     if progress.proof_so_far:
         parts.append(_line(progress.proof_so_far, "bold"))
-    parts += [_line(note) for note in progress.notes[-_NOTES:] if not note.startswith(_WARNING)]
+    parts += [_line(note) for note in progress.notes[-_NOTES:]]
     if progress.lines:
         parts.append(_lines_table(progress, width))
     return Group(*parts)
@@ -243,14 +266,17 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
     return print_line
 
 
-def print_text(text: str) -> None:
-    """A line on stderr, where there is no display."""
-    print(text, file=sys.stderr, flush=True)
+def print_text(text: str, style: str = "") -> None:
+    """A line on stderr, above the display if one is on; a `style` is for a display alone."""
+    if _above:
+        _above[-1].append(Text(text, style))
+    else:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _print_warning(text: str) -> None:
     if text.startswith(_WARNING):
-        print_text(text)
+        print_text(text, "yellow")
 
 
 # --- A progress bar for work of which the number of steps is known

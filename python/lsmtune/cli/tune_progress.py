@@ -296,8 +296,8 @@ class TuneProgress(RunProgress, TuneObserver):
         self.done = True
 
     def warning(self, text: str) -> None:
-        """Something the user should know."""
-        self._say(f"warning: {text}")
+        """Something the user should know, which is no part of what changes."""
+        self._on_text(f"warning: {text}")
 
     # --- what displays ask
 
