@@ -40,11 +40,11 @@ pub fn is_bulk(phase: &Phase, workload: &Workload) -> bool {
     phase.kind == PhaseKind::Load && new_keys && !paced && phase.companions.is_empty()
 }
 
-/// `phase`, which [`is_bulk`], as `threads` perform it; `None` if it has threads of its own, whose
-/// values differ.
+/// `phase`, which [`is_bulk`], as `threads` perform it, however many it has itself: together they
+/// write what one thread would write.
 pub fn shared(phase: &Phase, threads: usize) -> Option<Phase> {
     let operations = phase.operations_whole()?;
-    (phase.threads == 1).then(|| Phase {
+    Some(Phase {
         threads: threads.min(usize::try_from(operations).unwrap_or(usize::MAX)),
         operations: Some(operations),
         operations_per_thread: None,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_the_work_of_one_and_of_no_more() {
+    fn threads_share_the_work_of_one_or_of_several() {
         let phase =
             |changes: &[(&str, Value)]| -> Phase { serde_json::from_value(load(changes)).unwrap() };
         let done = shared(&phase(&[]), 3).unwrap();
@@ -177,7 +177,9 @@ mod tests {
         assert_eq!(shares, [Some(334), Some(333), Some(333)]);
         let few = phase(&[("operations_per_thread", json!(2))]);
         assert_eq!(shared(&few, 3).unwrap().threads, 2);
-        assert_eq!(shared(&phase(&[("threads", json!(2))]), 3), None);
+        let several = shared(&phase(&[("threads", json!(16))]), 3).unwrap();
+        assert_eq!(several.threads, 3);
+        assert_eq!(several.operations_whole(), Some(16_000));
     }
 
     /// A database with tables in level 0, of which somebody else decides how many there are.
