@@ -101,6 +101,18 @@ def test_a_winner_is_kept_once_and_a_torn_line_is_passed_over(
     assert str(other.path) in path.read_text().splitlines()[-1]
 
 
+def test_a_winner_that_sets_nothing_of_the_space_is_no_start(
+    tmp_path: Path, proved: tuple[Spec, TuneResult]
+) -> None:
+    """It came out as the defaults, and the study said that it begins with what was proved."""
+    earlier, result = proved
+    assert result.best is not None
+    best = replace(result.best, options={"max_open_files": 100})
+    remember_winner(spec_of(tmp_path / "other"), replace(result, best=best))
+    ((label, _),) = begun(spec_of(tmp_path / "new"), tmp_path / "new" / "study")
+    assert str(earlier.path) in label
+
+
 def test_damaged_lines_are_passed_over_with_one_warning(
     tmp_path: Path, proved: tuple[Spec, TuneResult], lsmtune_home: Path
 ) -> None:

@@ -138,7 +138,9 @@ def _nearest(spec: Spec) -> tuple[tuple[Winner, ...], int]:
         except (ValueError, ArithmeticError, RecursionError):
             damaged += 1  # a kill in the middle of its write, or a size of 0 or less
             continue
-        if winner.engine == about.engine and is_near:
+        # One that sets none of what is searched would come out as the defaults.
+        sets_any = not spec.space.by_name.keys().isdisjoint(winner.options)
+        if winner.engine == about.engine and is_near and sets_any:
             latest[winner.study] = winner
     nearest: list[Winner] = []
     for winner in sorted(latest.values(), key=about.distance):
