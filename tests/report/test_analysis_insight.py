@@ -22,7 +22,7 @@ from lsmtune.report.study_proof import deploy_section, headline
 from lsmtune.report.study_search import statistics_facts
 from lsmtune.report.tables import GAIN, Arm
 from lsmtune.search.searcher import PUT_BACK
-from lsmtune.study.session import FLEET_ELAPSED, REFUSED
+from lsmtune.study.session import FLEET_ELAPSED, REFUSED, SEARCH_ENDED
 from made_up import add_run
 
 Make = Callable[[str], SampleStudy]
@@ -153,6 +153,10 @@ def test_statistics_count_as_the_trials_ended(make: Make) -> None:
         sum(row["total_s"] for row in statistics["roles"])
     )
     assert (statistics["budget_trials"], statistics["budget_s"]) == (40, None)
+    assert statistics["search_ended"] is None
+    study.folder.measurements.set_fact(SEARCH_ENDED, "5 trials done")
+    facts = statistics_facts(analysed(study).statistics)
+    assert ("the search ended", "5 trials done") in facts
 
 
 def test_the_time_budget_of_a_fleet_is_compared_with_the_clock(make: Make) -> None:

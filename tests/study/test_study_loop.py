@@ -475,11 +475,17 @@ def test_a_search_ends_when_its_model_sees_nothing_to_gain_and_says_so(tmp_path:
     assert "promises a gain of" in said
     assert "5 % is the smallest that matters" in said
     assert 10 < result.trials < 60
+    assert result.search_ended == said
     assert result.best is not None
     assert result.best.options["write_buffer_size"] in [7 << 20, 8 << 20, 9 << 20]
     again = Recorder()
     tuned(spec, tmp_path / "study", FakeRunner(noise=0.002), again)
     assert [what[1] for what in again.told if what[0] == "search_finished"] == [said]
+    # While it goes on nothing has ended it.
+    more = replace(spec, proof=replace(spec.proof, smallest_effect=None))
+    observer = Recorder()
+    observer.stop_at = ("trial_finished", result.trials)
+    assert tuned(more, tmp_path / "study", FakeRunner(noise=0.002), observer).search_ended == ""
 
 
 def test_what_an_interrupted_search_found_is_proved_when_asked(tmp_path: Path) -> None:
@@ -489,5 +495,6 @@ def test_what_an_interrupted_search_found_is_proved_when_asked(tmp_path: Path) -
     enough = replace(spec, budget=replace(spec.budget, trials=1))
     result = tuned(enough, tmp_path / "study", FakeRunner())
     assert (result.trials, result.interrupted) == (4, False)
+    assert result.search_ended == "4 trials done"
     assert result.verdict is not None
     assert result.verdict.pairs >= 6

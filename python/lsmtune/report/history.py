@@ -243,6 +243,7 @@ def statistics(records: StudyRecords) -> Row:
         "spent_s": spent_s,
         "uncounted_s": spent_s - counted_s,
         "elapsed_s": records.elapsed_s,
+        "search_ended": records.search_ended or None,
         "budget_s": records.spec.budget.time_s,
         "budget_trials": records.spec.budget.trials,
     }

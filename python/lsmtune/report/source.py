@@ -30,7 +30,7 @@ from lsmtune.study.build import stored_spec
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Judgement, judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
-from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS, REFUSED
+from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS, REFUSED, SEARCH_ENDED
 from lsmtune.study.size import at_length
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
@@ -61,7 +61,7 @@ class StudyRecords:
     is about, where that was noted. `machines` is what was noted of the machines that the runs were
     made on: of each host of a fleet by its name, else of the tuner's own. `elapsed_s` is how long a
     fleet worked by the clock, and `spent_s` what all runs cost, those among them that no longer
-    count or were lost; 0 where nobody said.
+    count or were lost; 0 where nobody said. `search_ended` says why it did; empty while it goes on.
     """
 
     spec: Spec
@@ -79,6 +79,7 @@ class StudyRecords:
     machines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     elapsed_s: float | None = None
     spent_s: float = 0.0
+    search_ended: str = ""
     crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
     power_tests: tuple[tuple[Mapping[str, Any], PowerTest], ...] = ()
 
@@ -138,6 +139,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         machines=machines or {"": machine},
         elapsed_s=store.fact(FLEET_ELAPSED),
         spent_s=spent_s,
+        search_ended=store.fact(SEARCH_ENDED) or "",
         crash_tests=tuple(kept_tests(store, CRASH_TESTS, CrashTest)),
         power_tests=tuple(kept_tests(store, POWER_TESTS, PowerTest)),
     )

@@ -238,6 +238,8 @@ def statistics_facts(study: Row) -> list[tuple[str, str]]:
     if study["budget_trials"] is not None:
         of_budget = f"{study['finished']:,} of {study['budget_trials']:,}"
         facts.append(("trials of the budget", of_budget))
+    if study["search_ended"]:
+        facts.append(("the search ended", study["search_ended"]))
     return facts
 
 

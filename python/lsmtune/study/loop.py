@@ -32,7 +32,7 @@ from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, new_changes, result_document
 from lsmtune.study.promotion import believed_there, notes_on_sizes, promote
 from lsmtune.study.resize import ResizedError, begin
-from lsmtune.study.session import REFUSED, Session
+from lsmtune.study.session import REFUSED, SEARCH_ENDED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand
 from lsmtune.study.stored import TrialRuns, round_of, trial_rounds
@@ -124,6 +124,9 @@ class Tuning(Session):
         if reason is None:
             return self._result(None, interrupted=True)
         self._refuse_short()
+        store = self._folder.measurements
+        if self._search_begun or store.fact(SEARCH_ENDED) is None:  # else why it did at first
+            store.set_fact(SEARCH_ENDED, reason)
         self._observer.search_finished(reason)
         proved = self._prove()
         if proved is None:
@@ -259,6 +262,7 @@ class Tuning(Session):
         if not self._search_begun:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
+            self._folder.measurements.set_fact(SEARCH_ENDED, None)
             self._observations.search_goes_on()
             self._search_begun = True
             few = self._budget.few_trials()

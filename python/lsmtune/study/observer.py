@@ -59,7 +59,8 @@ class TuneResult:
     `best_values` and `baseline_values` have each objective's value by its label. `counts` holds the
     number of trials by outcome, `refused` that of configurations that constraints spared a run, by
     reason, both over all sessions. An interrupted study has no verdict yet, and goes on when it is
-    tuned again. `survival` is empty where the best was not proved better.
+    tuned again. `survival` is empty where the best was not proved better, `search_ended` where the
+    search goes on: else it says why it ended.
     """
 
     baseline: Config
@@ -75,6 +76,7 @@ class TuneResult:
     refused: Mapping[str, int] = field(default_factory=dict)
     interrupted: bool = False
     spent_s: float = 0.0
+    search_ended: str = ""
 
     @property
     def trials(self) -> int:
@@ -107,6 +109,7 @@ def result_document(result: TuneResult) -> dict[str, object]:
         "outcomes": dict(sorted(result.counts.items())),
         "refused": dict(result.refused),
         "spent_s": result.spent_s,
+        "search_ended": result.search_ended or None,
         "interrupted": result.interrupted,
     }
 

@@ -41,6 +41,7 @@ from lsmtune.study.stored import TrialRuns, trial_rounds, trial_runs
 from lsmtune.study.trials import Trials
 
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
+SEARCH_ENDED = "search_ended"  # the stored fact: why; null while it goes on
 FLEET_HOSTS = "fleet_hosts"  # the stored fact: the hosts of a fleet, by name
 FLEET_ELAPSED = "fleet_elapsed_s"  # the stored fact: how long the sessions of a fleet took
 
@@ -298,4 +299,5 @@ class Session:
             refused=dict(self._folder.measurements.fact(REFUSED) or {}),
             interrupted=interrupted,
             spent_s=time_spent_s(self._folder.measurements),
+            search_ended=self._folder.measurements.fact(SEARCH_ENDED) or "",
         )
