@@ -24,7 +24,7 @@ from lsmtune.search.cost_models import (
 )
 from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.search.optuna_samplers import FewerTrials
-from lsmtune.search.sampler import AmplificationGuard, Problem, SamplerContext
+from lsmtune.search.sampler import PROMISE, AmplificationGuard, Problem, SamplerContext
 from lsmtune.search.starts import (
     at_no_price,
     cheapest_first,
@@ -413,6 +413,24 @@ def test_a_lucky_run_is_not_expected_to_be_the_best() -> None:
     assert 4 not in best_first[:4]
     assert best_first[0] >= 18
     assert make_searcher("tpe", space_of(number("x", 0, 9))).expected() == {}
+
+
+def test_what_may_not_run_promises_no_gain() -> None:
+    """A search went on for what lay beyond its memory limit, where nothing else was to be had."""
+    space = space_of(number("x", 0.0, 1.0, integer=False))
+
+    def promise(most: float) -> float:
+        searcher = make_searcher(
+            "auto",
+            space,
+            given={"hedge": 0.0, "startup_trials": 6},
+            accepts=lambda values: "" if values["x"] <= most else "is too large",
+        )
+        for x in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5):
+            searcher.tell(searcher.ask({"x": x}).number, TrialState.COMPLETE, [math.exp(x)])
+        return float(searcher.ask().trial.system_attrs[PROMISE])
+
+    assert 0.0 < promise(0.5) < 0.8 * promise(1.0)
 
 
 def layouts_tried(load_s: float) -> int:

@@ -124,10 +124,15 @@ class AutoSampler(ModelSampler):
                 return model.log_gain(points, per_second=True) - loads(points)
 
             points = self.best_new(history.tried(), score, best, *further)
-            # Neither seconds nor loads count here: a search ends when there is nothing to gain.
-            sample = points[: self.settings["candidates"]]
-            if known.in_logs and math.isfinite(model.best) and len(sample):
-                self._promise = model.fit.spread * math.exp(float(model.log_gain(sample).max()))
+            proposed = next(filter(self._allowed, points), None)
+            if known.in_logs and math.isfinite(model.best) and proposed is not None:
+                # Neither seconds nor loads count here: a search ends when there is nothing to gain.
+                # What may not run promises nothing, however good it would be.
+                sample = np.vstack([points[: self.settings["candidates"]], proposed])
+                gains = model.log_gain(sample)
+                in_order = np.argsort(-gains, kind="stable")
+                most = next(gains[n] for n in in_order if self._allowed(sample[n]))
+                self._promise = model.fit.spread * math.exp(float(most))
             return points
 
     def expected(self, study: Study) -> dict[int, NormalDist]:
