@@ -123,12 +123,16 @@ fn a_scan_ends_with_the_database_and_repeats_only_for_a_duration() {
 
 #[test]
 fn the_companion_writes_without_being_counted_as_an_operation() {
-    let phase = measure("readwhilewriting", json!({"duration_s": 0.2}));
-    let messages = run("memory", json!([load(NUM), phase]));
-    let phase = last_phase(&messages);
-    assert_eq!(phase.operations, phase.latencies["get"].count);
-    assert!(phase.latencies["put"].count > 0);
-    assert_eq!(phase.user_bytes_written, phase.latencies["put"].count * 116);
+    let timed = measure("readwhilewriting", json!({"duration_s": 0.2}));
+    in_time(|| {
+        let messages = run("memory", json!([load(NUM), timed.clone()]));
+        let phase = last_phase(&messages);
+        assert_eq!(phase.operations, phase.latencies["get"].count);
+        // On a busy machine the phase may be over before its companion begins.
+        let written = phase.latencies.get("put").map_or(0, |put| put.count);
+        assert_eq!(phase.user_bytes_written, written * 116);
+        written > 0
+    });
 }
 
 #[test]
@@ -182,12 +186,16 @@ fn intervals_add_up_to_the_phase() {
 #[test]
 fn a_paced_phase_never_exceeds_its_rate() {
     let size = json!({"duration_s": 0.5, "rate_ops_s": 2000.0, "threads": 2});
-    let messages = run("memory", json!([load(NUM), measure("readrandom", size)]));
-    let operations = last_phase(&messages).operations;
-    assert!(
-        (1..=1000).contains(&operations),
-        "{operations} in half a second at 2000/s"
-    );
+    let paced = measure("readrandom", size);
+    in_time(|| {
+        let messages = run("memory", json!([load(NUM), paced.clone()]));
+        let operations = last_phase(&messages).operations;
+        assert!(
+            operations <= 1000,
+            "{operations} in half a second at 2000/s"
+        );
+        operations > 0
+    });
 }
 
 #[test]
@@ -277,19 +285,26 @@ fn a_folder_whose_parent_is_gone_is_not_made_again() {
 /// microseconds, so that its rate was 0 or absurd.
 #[test]
 fn no_step_is_shorter_than_half_an_interval_but_the_last() {
-    let phase = measure("fillrandom", json!({"duration_s": 2.0}));
-    let mut conversation = start("noop", workload(NUM, json!([phase])), json!({}));
-    conversation.wait_for_work();
-    let pid = Pid::from_child(&conversation.child);
-    kill_process(pid, Signal::STOP).unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    kill_process(pid, Signal::CONT).unwrap();
-    let messages = conversation.messages();
-    let steps = intervals(&messages).into_iter();
-    let mut steps_s: Vec<f64> = steps.map(|step| step.interval_s).collect();
-    assert!(steps_s.iter().any(|step_s| *step_s >= 0.3), "{steps_s:?}");
-    steps_s.pop();
-    assert!(steps_s.iter().all(|step_s| *step_s > 0.024), "{steps_s:?}");
+    let timed = workload(
+        NUM,
+        json!([measure("fillrandom", json!({"duration_s": 2.0}))]),
+    );
+    // The phase may be over before whoever stops it gets a processor.
+    in_time(|| {
+        let mut conversation = start("noop", timed.clone(), json!({}));
+        conversation.wait_for_work();
+        let pid = Pid::from_child(&conversation.child);
+        kill_process(pid, Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        kill_process(pid, Signal::CONT).unwrap();
+        let messages = conversation.messages();
+        let steps = intervals(&messages).into_iter();
+        let mut steps_s: Vec<f64> = steps.map(|step| step.interval_s).collect();
+        let stopped = steps_s.iter().any(|step_s| *step_s >= 0.3);
+        steps_s.pop();
+        assert!(steps_s.iter().all(|step_s| *step_s > 0.024), "{steps_s:?}");
+        stopped
+    });
 }
 
 /// Says `bytes`, closes its input, and tells how the driver ended.
@@ -328,14 +343,21 @@ fn a_request_that_is_not_whole_is_invalid() {
 /// The other end of its output is gone: it ends at the next thing to say, and without a panic.
 #[test]
 fn a_driver_that_nobody_reads_ends() {
-    let phase = measure("fillrandom", json!({"duration_s": 0.3}));
-    let mut conversation = start("noop", workload(NUM, json!([phase])), json!({}));
-    drop(conversation.child.stdout.take());
-    // Waiting would close its input, which ends it as well.
-    let input = conversation.child.stdin.take();
-    let status = conversation.child.wait().unwrap();
-    assert_eq!(status.code(), Some(2));
-    drop(input);
+    let timed = workload(
+        NUM,
+        json!([measure("fillrandom", json!({"duration_s": 0.3}))]),
+    );
+    in_time(|| {
+        let mut conversation = start("noop", timed.clone(), json!({}));
+        drop(conversation.child.stdout.take());
+        // Waiting would close its input, which ends it as well.
+        let input = conversation.child.stdin.take();
+        let status = conversation.child.wait().unwrap();
+        drop(input);
+        // It may have said all before its output was closed.
+        assert!(matches!(status.code(), Some(0 | 2)), "{status}");
+        status.code() == Some(2)
+    });
 }
 
 #[test]
