@@ -7,6 +7,7 @@ use conversation::{
     failure, in_time, intervals, last_phase, leveldb, load, measure, phases, rocksdb, run_on,
     verified, workload, Target,
 };
+use lsmtune_driver::protocol::PhaseReply;
 use serde_json::{json, Value};
 
 const NUM: u64 = 10_000;
@@ -23,6 +24,11 @@ fn uniform(operations: Value) -> Value {
     })
 }
 
+/// Operations of a type; 0 where there were none.
+fn count(phase: &PhaseReply, name: &str) -> u64 {
+    phase.latencies.get(name).map_or(0, |reply| reply.count)
+}
+
 /// Scans beside point reads, as backups and analyses do, and a writer at a rate of its own.
 #[test]
 fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
@@ -33,33 +39,28 @@ fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
         ]);
         let size = json!({"duration_s": 0.5, "threads": 2, "companions": companions});
         let phases = json!([load(NUM), measure("readrandom", size)]);
-        let messages = run_on(&target, workload(NUM, phases), json!({}));
-        let phase = last_phase(&messages);
-        let count = |name: &str| phase.latencies[name].count;
-        let kinds: Vec<_> = phase.latencies.keys().map(String::as_str).collect();
-        let expected = ["backup.scan", "feed.delete", "feed.put", "get"];
-        assert_eq!(kinds, expected, "{}", target.name);
-        // Its own operations are the phase's, and nothing else is.
-        assert_eq!(phase.operations, count("get"));
-        let looked = phase.keys_found.unwrap() + phase.keys_missing.unwrap();
-        assert_eq!(looked, phase.operations);
-        assert!(count("backup.scan") > 0);
-        let fed = count("feed.put") + count("feed.delete");
-        // Its rate is about the most that it does, and without one it does thousands; how near it
-        // comes, and how much later than the phase it ends, is the machine's.
-        let most = 2.0 * 500.0 * phase.elapsed_s;
-        assert!(
-            fed > 0 && fed as f64 <= most,
-            "{}: {fed} of {most}",
-            target.name
-        );
-        // What they wrote is read back as well.
-        let (checked, lost, wrong) = verified(&messages);
-        assert!(
-            checked >= 1000 && lost + wrong == 0,
-            "{}: {checked} {lost}",
-            target.name
-        );
+        // A busy machine may keep a companion from work, or from the end of the phase.
+        in_time(|| {
+            let messages = run_on(&target, workload(NUM, phases.clone()), json!({}));
+            let phase = last_phase(&messages);
+            let kinds: Vec<_> = phase.latencies.keys().map(String::as_str).collect();
+            // Its own operations are the phase's, and nothing else is.
+            assert_eq!(phase.operations, count(phase, "get"));
+            let looked = phase.keys_found.unwrap() + phase.keys_missing.unwrap();
+            assert_eq!(looked, phase.operations);
+            // What they wrote is read back as well.
+            let (checked, lost, wrong) = verified(&messages);
+            assert!(
+                checked >= 1000 && lost + wrong == 0,
+                "{}: {checked} {lost}",
+                target.name
+            );
+            let fed = count(phase, "feed.put") + count(phase, "feed.delete");
+            // Its rate is about the most that it does, and without one it does thousands; how near
+            // it comes, and how much later than the phase it ends, is the machine's.
+            let most = 2.0 * 500.0 * phase.elapsed_s;
+            kinds == ["backup.scan", "feed.delete", "feed.put", "get"] && fed as f64 <= most
+        });
     }
 }
 
@@ -89,21 +90,23 @@ fn a_rate_that_cannot_be_held_shows_in_the_latencies_of_all_that_was_due() {
         "duration_s": 0.05, "threads": 2, "rate_ops_s": 1e8, "companions": companions,
     });
     let phases = json!([load(NUM), phase]);
-    let target = Target::built_in("memory");
-    let messages = run_on(&target, workload(NUM, phases), json!({}));
-    let phase = last_phase(&messages);
-    let count = |name: &str| phase.latencies[name].count;
-    let due = count("get") + count("scan");
-    assert_eq!(due, 5_000_000);
-    assert!((count("get") as f64 / due as f64 - 0.75).abs() < 0.01);
-    assert!(phase.latency.latency_us_p50.unwrap() > 10_000.0);
-    // Those that were not performed are in nothing else.
-    let by_type = phase.operations_by_type.as_ref().unwrap();
-    assert_eq!(by_type.values().sum::<u64>(), phase.operations);
-    assert!(phase.operations < due);
-    let looked = phase.keys_found.unwrap() + phase.keys_missing.unwrap();
-    assert_eq!(looked, phase.operations);
-    assert!(count("feed.put") + count("feed.delete") > 4_000_000);
+    in_time(|| {
+        let target = Target::built_in("memory");
+        let messages = run_on(&target, workload(NUM, phases.clone()), json!({}));
+        let phase = last_phase(&messages);
+        let due = count(phase, "get") + count(phase, "scan");
+        assert_eq!(due, 5_000_000);
+        assert!((count(phase, "get") as f64 / due as f64 - 0.75).abs() < 0.01);
+        assert!(phase.latency.latency_us_p50.unwrap() > 10_000.0);
+        // Those that were not performed are in nothing else.
+        let by_type = phase.operations_by_type.as_ref().unwrap();
+        assert_eq!(by_type.values().sum::<u64>(), phase.operations);
+        assert!(phase.operations < due);
+        let looked = phase.keys_found.unwrap() + phase.keys_missing.unwrap();
+        assert_eq!(looked, phase.operations);
+        // Of a companion, nothing is due before it begins.
+        count(phase, "feed.put") + count(phase, "feed.delete") > 4_000_000
+    });
 }
 
 #[test]
