@@ -122,18 +122,21 @@ fn a_mix_is_cut_by_its_operations() {
         },
     });
     let workload = workload(NUM, json!([load(NUM), phase]));
-    let messages = sliced(&Target::built_in("memory"), workload, 4, json!({}));
-    let ends: Vec<u64> = pauses(&messages)
-        .iter()
-        .filter(|pause| pause.index == 1)
-        .map(|pause| pause.operations)
-        .collect();
-    assert_eq!(ends, [0, 2000, 4000, 6000, 8001]);
-    let phase = last_phase(&messages);
-    let by_type = phase.operations_by_type.as_ref().unwrap();
-    assert_eq!(by_type.values().sum::<u64>(), 8001);
-    assert_eq!(phase.keys_missing, Some(0));
-    assert_eq!((verified(&messages).1, verified(&messages).2), (0, 0));
+    in_time(|| {
+        let messages = sliced(&Target::built_in("memory"), workload.clone(), 4, json!({}));
+        let ends: Vec<u64> = pauses(&messages)
+            .iter()
+            .filter(|pause| pause.index == 1)
+            .map(|pause| pause.operations)
+            .collect();
+        let phase = last_phase(&messages);
+        let by_type = phase.operations_by_type.as_ref().unwrap();
+        assert_eq!(by_type.values().sum::<u64>(), 8001);
+        assert_eq!(phase.keys_missing, Some(0));
+        assert_eq!((verified(&messages).1, verified(&messages).2), (0, 0));
+        // A thread that a busy machine keeps from work is not waited for.
+        ends == [0, 2000, 4000, 6000, 8001]
+    });
 }
 
 #[test]
@@ -319,14 +322,15 @@ fn the_time_spent_stopped_counts_nowhere() {
             let more = json!({"slices": 2});
             let messages = Sliced::start(&Target::built_in("memory"), phases, more).finish(stop);
             let took_s = begun.elapsed().as_secs_f64();
-            assert_eq!(pauses(&messages).len(), 3);
+            if pauses(&messages).len() != 3 {
+                return false; // the time of both slices was over before the first stop
+            }
             assert!(took_s > 3.0, "{took_s}: {messages:?}");
             let phase = last_phase(&messages);
             let throughput_ops_s = phase.operations as f64 / phase.elapsed_s;
             assert_eq!(phase.throughput_ops_s, throughput_ops_s);
             let steps = intervals(&messages);
             let sum_s: f64 = steps.iter().map(|step| step.interval_s).sum();
-            assert!(phase.elapsed_s - 0.05 <= sum_s, "{sum_s}");
             let cpu_s: f64 = steps.iter().map(|step| step.cpu_s).sum();
             let all_cpu_s = phase.cpu_us_per_operation.unwrap() * phase.operations as f64 / 1e6;
             assert!(
@@ -343,7 +347,7 @@ fn the_time_spent_stopped_counts_nowhere() {
             phase.elapsed_s < 0.8
                 && phase.drain_s < 0.5
                 && phase.latency.latency_us_max.unwrap() < 800_000.0
-                && sum_s < 0.9
+                && (phase.elapsed_s - 0.05..0.9).contains(&sum_s)
                 && steps.iter().all(|step| step.interval_s < 0.5)
         });
     }
@@ -428,6 +432,10 @@ fn a_cancel_while_stopped_ends_the_run_within_300_ms() {
                 sliced.go_on();
                 assert!(sliced.stopped().is_none(), "stopped again after {stops}");
                 sliced.run.child.wait().unwrap();
+                let last = sliced.messages.last();
+                if stops == 101 && matches!(last, Some(Message::Finished { .. })) {
+                    return false; // it stops no more, and ended before it had read the cancel
+                }
                 assert_eq!(failure(&sliced.messages).0, Outcome::Cancelled);
                 asked.elapsed() < Duration::from_millis(300)
             });
