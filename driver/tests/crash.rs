@@ -115,7 +115,9 @@ fn what_was_acknowledged_survives_the_kill_where_there_is_a_log() {
 /// would find nothing anywhere.
 #[test]
 fn what_was_in_memory_only_is_said_to_be_lost() {
-    let killed = killed(&rocksdb(), filling("fillseq", "none"), json!({}), 5_000);
+    // Room for the whole load: a memtable that is full would be written out before a late kill.
+    let options = json!({"write_buffer_size": "1073741824"});
+    let killed = killed(&rocksdb(), filling("fillseq", "none"), options, 5_000);
     let messages = killed.check(json!({}));
     let (checked, lost, wrong, beyond) = verified(&messages);
     let (outcome, message) = failure(&messages);
@@ -169,7 +171,9 @@ fn keys_follow_from_their_number_and_their_seeds() {
     let mut measured = filling("filluniquerandom", "wal");
     measured["phases"][0]["kind"] = json!("measure");
     let (checked, lost, ..) = verified(&killed.check(json!({"workload": measured})));
-    assert!(lost > checked * 9 / 10);
+    // Some of its keys were written, the more the later a busy machine killed the load.
+    let due = checked as f64 * (NUM - all) as f64 / NUM as f64;
+    assert!(lost as f64 > 0.9 * due, "{lost} of {checked}, {due} due");
 }
 
 #[test]
