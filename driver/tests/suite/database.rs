@@ -235,8 +235,8 @@ pub fn levels_are_those_of_the_tables(fixture: &Fixture) {
 
 pub fn a_drain_ends_soon_after_it_is_cancelled(fixture: &Fixture) {
     // On a busy machine somebody else may have the processors for a while, but not each time.
-    let late = |_: &i32| cancelled_drain(fixture) >= Duration::from_millis(200);
-    assert!(!fixture.persistent || (0..5).take_while(late).count() < 5);
+    let in_time = |_: i32| cancelled_drain(fixture) < Duration::from_millis(200);
+    assert!(!fixture.persistent || (0..50).any(in_time));
 }
 
 fn cancelled_drain(fixture: &Fixture) -> Duration {
