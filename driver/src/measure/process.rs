@@ -191,10 +191,14 @@ mod tests {
 
     #[test]
     fn the_peak_sees_memory_that_is_gone() {
-        ProcessCounters::reset_rss_peak();
-        let before = ProcessCounters::rss_bytes();
-        drop(std::hint::black_box(vec![1u8; 64 << 20]));
-        assert!(ProcessCounters::rss_bytes_max() >= before + (60 << 20));
+        let rises = || {
+            ProcessCounters::reset_rss_peak();
+            let before = ProcessCounters::rss_bytes();
+            drop(std::hint::black_box(vec![1u8; 64 << 20]));
+            ProcessCounters::rss_bytes_max() >= before + (60 << 20)
+        };
+        // Other tests of this process give memory back, too, or begin a new peak.
+        assert!((0..50).any(|_| rises()));
     }
 
     #[test]

@@ -208,7 +208,7 @@ mod tests {
             records_max: u64::MAX,
             common: &common,
         };
-        let most = Duration::from_secs(10);
+        let most = Duration::from_secs(60);
         let (other, late) = std::thread::scope(|scope| {
             scope.spawn(move || dispatcher.run());
             (other.recv_timeout(most), late.recv_timeout(most))
