@@ -129,6 +129,17 @@ def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
     assert "breaks rss_bytes_max <= 300MiB" in page.text
 
 
+def test_what_the_proof_came_to_is_not_called_proved_where_it_is_not(
+    pruned: StudyAnalysis,
+) -> None:
+    """The plot of trials said `proved: 1.37` of an interval from 0.9 to 2."""
+    open_end = replace(
+        several_verdict(), outcome=VerdictOutcome.NOT_PROVEN, ratio_low=0.9, ratio_high=2.0
+    )
+    (chart,) = history_chart(changed(pruned, verdict=open_end))
+    assert [rule.text for rule in chart.rules] == ["baseline", f"in the proof: {text.ratio(1.37)}"]
+
+
 def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
     page = read(FORMATS["html"].render(pruned))
     for told in ("finished without pruning24", "pruned6", "failed1", "rung 1, after 1s"):

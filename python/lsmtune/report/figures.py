@@ -205,7 +205,7 @@ _STEPS_OF_TIME = 60
 
 
 def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
-    """Each trial's ratio to the baseline as it was then, the best so far, and what was proved.
+    """Each trial's ratio to the baseline as it was then, the best so far, and that of the proof.
 
     Values where there are no ratios. There is a trial.
     """
@@ -230,7 +230,8 @@ def history_chart(analysis: StudyAnalysis) -> Sequence[Chart]:
     rules = [Rule(1.0 if as_ratio else base, "baseline")] if base is not None else []
     verdict = analysis.verdict
     if as_ratio and verdict is not None and verdict.ratio and verdict.ratio > 0:
-        rules.append(Rule(verdict.ratio, f"proved: {text.ratio(verdict.ratio)}", "ink"))
+        # Also where its interval includes 1, or a guard is broken: then nothing is proved.
+        rules.append(Rule(verdict.ratio, f"in the proof: {text.ratio(verdict.ratio)}", "ink"))
     y_axis = ratio_axis() if as_ratio else value_axis(analysis.metric)
     across = Axis("trial", low=rows[0].trial - 0.5, high=rows[-1].trial + 0.5, format=count_tick)
     label = "Each trial over the baseline, and the best so far"
