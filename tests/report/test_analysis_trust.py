@@ -11,6 +11,7 @@ from sample_study import BEST, STUDY, SampleStudy, analysed, fill, speed_of
 from lsmtune.experiment.run_length import length_warnings
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import encode
+from lsmtune.model.config import Config
 from lsmtune.model.measurement import LevelWork, Measurement, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
@@ -282,6 +283,18 @@ def test_a_pair_by_another_method_is_shown_and_does_not_count(study: SampleStudy
     assert [row.counts for row in found.pairs] == [False, False, False, True]
     assert set(found.medians) == set(Arm)
     assert [curve.runs for curve in found.latencies] == [1, 1]
+
+
+def test_each_host_of_a_fleet_has_a_method_of_its_own(study: SampleStudy) -> None:
+    """Whole runs of the host whose first pair stalled in slices were said not to count."""
+    config = Config({**study.spec.fixed, **BEST}, "study.yaml#best")
+    ran = [("a", "slices"), ("b", "slices"), ("a", "slices"), ("b", "whole")]
+    for pair, (host, method) in enumerate(ran):
+        run = replace(study.measured({}), paired_by=method, host=host)
+        study.add(Role.PROOF_BASELINE, run, study.baseline, pair=pair)
+        study.add(Role.PROOF_CANDIDATE, run, config, pair=pair)
+    study.folder.measurements.set_verdict(verdict(method=""))
+    assert [row.counts for row in analysed(study).pairs] == [True, False, True, True]
 
 
 def test_burst_sustained_and_drain_are_medians_of_both_arms(study: SampleStudy) -> None:

@@ -4,6 +4,7 @@ import math
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,31 @@ def test_the_only_pair_of_a_second_host_is_left_out(tmp_path: Path) -> None:
     assert verdict.pairs == 6
     assert verdict.ratio == pytest.approx(1.5, rel=0.02)
     assert "measured on one host: nothing is known of others" in verdict.notes
+
+
+@pytest.mark.parametrize(
+    ("methods", "common"), [(("whole", "whole"), "whole"), (("slices", "whole"), "")]
+)
+def test_hosts_whose_pairs_are_by_two_methods_have_none_in_common(
+    tmp_path: Path, methods: tuple[str, str], common: str
+) -> None:
+    """All pairs were said to be by the method of the first one."""
+    spec = make_spec(tmp_path)
+
+    def by(method: str, pair: Pair) -> Pair:
+        def side(runs: Sequence[StoredMeasurement]) -> list[StoredMeasurement]:
+            return [replace(r, measurement=replace(r.measurement, paired_by=method)) for r in runs]
+
+        return Pair(side(pair.baseline), side(pair.candidate))
+
+    pairs = {
+        host: [by(method, one_pair(n, host)) for n in range(4)]
+        for host, method in zip("ab", methods, strict=True)
+    }
+    measurer = SimpleNamespace(workloads=[w.workload for w in spec.workloads], scale=1.0)
+    circumstances = Feasibility(spec).circumstances({})
+    verdict = fleet_verdict(spec, pairs, measurer, circumstances)  # type: ignore[arg-type]
+    assert verdict.method == common
 
 
 def test_two_hosts_that_differ_have_no_bounds_at_a_high_confidence(tmp_path: Path) -> None:

@@ -147,10 +147,10 @@ def fleet_verdict(
         verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)
     sides = complete_sides(every, goal)
     secondary = secondary_ratios(goal, sides, proof.confidence)
-    methods = dict.fromkeys(pair.runs[0].measurement.paired_by for pair in every)
+    methods = {pair.runs[0].measurement.paired_by for pair in every}
     verdict = replace(
         verdict,
-        method=next(iter(methods), ""),
+        method=methods.pop() if len(methods) == 1 else "",
         others=secondary.ratios,
         confidence_each=secondary.each,
         notes=(*notes, *notes_on(every)),

@@ -79,7 +79,8 @@ class Verdict:
 
     `ratio_low` and `ratio_high` bound it at `confidence`, however often the proof was looked at;
     None when there is no bound yet. `pairs` counts the pairs in which both runs ended `ok`;
-    `pairs_failed` the others. `method` is the `PairMethod` of all of them.
+    `pairs_failed` the others. `method` is the `PairMethod` of all of them, empty where hosts of a
+    fleet had several.
 
     `others` has every other metric that was observed, each objective of several first. Their
     intervals hold all together at `confidence`, as each is at `confidence_each` (Bonferroni).

@@ -131,14 +131,14 @@ def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
     """
     rows, goal, proof = [], records.spec.goal, proof_pairs(records)
     base = middle(goal.value(measurements(pair.baseline)) for pair in proof)
-    for pair in proof:
+    for pair, counted in zip(proof, counts(records, proof), strict=True):
         first = pair.runs[0]
         # A side has a run under each workload.
         sides = [measurements(side) for side in (pair.baseline, pair.candidate)]
         baseline, tuned = (value_of(records, goal.values(side), base) for side in sides)
         one, other = map(outcome_of, sides)
         number, method = first.pair or 0, first.measurement.paired_by
-        quotient, counted = ratio(tuned, baseline), counts(records, pair)
+        quotient = ratio(tuned, baseline)
         rows.append(PairRow(number, baseline, tuned, quotient, one, other, method, counted))
     return tuple(rows)
 

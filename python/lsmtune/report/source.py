@@ -264,15 +264,22 @@ def proof_pairs(records: StudyRecords) -> list[Pair]:
     return pairs_by_side(records.measurements, side, len(records.spec.workloads))
 
 
-def counts(records: StudyRecords, pair: Pair) -> bool:
-    """Whether the verdict stands on a pair: not where it was run by another method."""
-    verdict = records.verdict
-    return verdict is None or not verdict.method or pair.is_of(PairMethod(verdict.method))
+def counts(records: StudyRecords, pairs: Sequence[Pair]) -> list[bool]:
+    """Of each of the `pairs` of a proof, whether the verdict stands on it: not by another method.
+
+    Each host of a fleet has a method of its own, by which its last pair was run.
+    """
+    verdict, runs = records.verdict, [pair.runs[0].measurement for pair in pairs]
+    if verdict is None or not (verdict.method or records.of_fleet):
+        return [True] * len(pairs)
+    methods = {run.host: run.paired_by if records.of_fleet else verdict.method for run in runs}
+    return [run.paired_by == methods[run.host] for run in runs]
 
 
 def counted_pairs(records: StudyRecords) -> list[Pair]:
     """The pairs of `proof_pairs` on which the verdict stands."""
-    return [pair for pair in proof_pairs(records) if counts(records, pair)]
+    pairs = proof_pairs(records)
+    return [pair for pair, counted in zip(pairs, counts(records, pairs), strict=True) if counted]
 
 
 def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
