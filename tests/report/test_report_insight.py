@@ -27,7 +27,7 @@ from lsmtune.report.figures import (
 )
 from lsmtune.report.study import FORMATS
 from lsmtune.report.study_search import rung_name
-from lsmtune.report.tables import Censored
+from lsmtune.report.tables import Arm, Censored
 
 PRUNED = STUDY.replace(
     "budget:",
@@ -285,6 +285,15 @@ def test_throughput_over_time_is_drawn_for_each_workload_by_itself(tmp_path: Pat
         "Throughput over time of both under fillrandom",
         "Throughput over time of both under fillseq",
     }
+
+
+def test_a_rate_over_time_stands_where_it_was_measured(pruned: StudyAnalysis) -> None:
+    """Each stood a step too late, and the last two were one."""
+    points = [{"elapsed_s": float(end), "throughput_ops_s": 10.0 * end} for end in range(1, 61)]
+    row = {"arm": Arm.BASELINE, "measurement": 1, "points": points, "workload": ""}
+    (chart,) = series_chart(changed(pruned, series=[row]))
+    (line,) = series_of(chart).values()
+    assert [(p.x, p.y) for p in line.points] == [(end - 0.5, 10.0 * end) for end in range(1, 61)]
 
 
 def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 from statistics import median, quantiles
 
 from lsmtune.model.config import OptionValue, option_text
@@ -177,10 +176,14 @@ def series_chart(analysis: StudyAnalysis, workload: str = "") -> Sequence[Chart]
     for arm in Arm:
         rows = [row["points"] for row in runs if row["arm"] == arm]
         bins: list[list[float]] = [[] for _ in range(_STEPS_OF_TIME)]
-        for point in chain.from_iterable(rows):
-            place = int(_STEPS_OF_TIME * point["elapsed_s"] / longest_s) if longest_s else 0
-            if math.isfinite(point["throughput_ops_s"]):
-                bins[min(place, _STEPS_OF_TIME - 1)].append(point["throughput_ops_s"])
+        for row in rows:
+            begun_s = 0.0
+            for point in row:
+                # By its middle: at its end, a rate would be drawn in the step after its own.
+                middle_s, begun_s = (begun_s + point["elapsed_s"]) / 2, point["elapsed_s"]
+                place = int(_STEPS_OF_TIME * middle_s / longest_s) if longest_s else 0
+                if math.isfinite(point["throughput_ops_s"]):
+                    bins[min(place, _STEPS_OF_TIME - 1)].append(point["throughput_ops_s"])
         points = []
         for number, rates in enumerate(bins):
             if rates:
