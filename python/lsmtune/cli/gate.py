@@ -167,9 +167,9 @@ def entry_of(asked: Verification, verdict: Verdict, commit: str, unix_s: float) 
 def changes(entries: Sequence[Entry], smallest_effect: float | None) -> list[Change]:
     """Where the level of the entries' ratio changes, in their order.
 
-    By the test that anchors of a study are cut with (`stats.changepoint`): in at most 5 of 100
-    histories without a change it sees one, and none in fewer than 8 entries. Levels that differ by
-    less than `smallest_effect` are one.
+    By the test that anchors of a study are cut with (`stats.changepoint`): at each look it sees one
+    in at most 5 of 100 histories without a change, and none in fewer than 8 entries. Levels that
+    differ by less than `smallest_effect` are one.
     """
     logs = [math.log(entry.ratio) for entry in entries]
     least = None if smallest_effect is None else math.log1p(smallest_effect)

@@ -57,11 +57,12 @@ def segments(log_values: Sequence[float], log_sd: float | None) -> list[range]:
     single values as it is known from elsewhere: segments whose medians differ by less are joined,
     because no run was harmed by that. None joins nothing.
 
-    Independent values, however distributed, are cut in at most 5 of 100 series. A shift by four
-    standard deviations that lasts for at least 4 values up to an end of a series of 10 or more, or
-    8 in the midst of 20 or more, is found nearly always; fewer than 8 values are never cut. A slow
-    drift is cut into steps. Of more than 300 values only each n-th begins a segment, n being what
-    leaves 300 places, and a shift has to last for so many more.
+    Independent values, however distributed, are cut in at most 5 of 100 series of one length; of
+    those that are looked at as they grow, more are cut for a while. A shift by four standard
+    deviations that lasts for at least 4 values up to an end of a series of 10 or more, or 8 in the
+    midst of 20 or more, is found nearly always; fewer than 8 values are never cut. A slow drift is
+    cut into steps. Of more than 300 values only each n-th begins a segment, n being what leaves 300
+    places, and a shift has to last for so many more.
 
     Raises ValueError for another shape, values that are not finite, and a `log_sd` that is
     negative or not finite.
