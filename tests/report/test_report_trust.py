@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from page import read
 from sample_study import BEST, SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config
 from lsmtune.model.measurement import LevelWork, Outcome
 from lsmtune.model.verdict import GuardResult, MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
@@ -254,6 +256,24 @@ def test_why_a_proof_stopped_in_words(ended: Ended, why: str, line: str) -> None
     assert lines[1:] == [line, "What it takes: about 40 pairs."]
     old = replace(PROVEN, method="", notes=())
     assert proof_lines(old, ProofFacts(None, 30, None, None)) == []
+
+
+def test_a_candidate_that_failed_ended_the_proof_of_a_gain_that_was_clear(tmp_path: Path) -> None:
+    """It was said to have stopped as soon as the interval excluded no difference."""
+    sample = SampleStudy(tmp_path)
+    good = replace(sample.measured(BEST, 1.4), paired_by="slices")
+    crashed = replace(sample.failed(Outcome.CRASHED, "signal 11", BEST), paired_by="slices")
+    for pair, run in enumerate((good, crashed)):
+        sample.add(Role.PROOF_BASELINE, good, sample.baseline, pair=pair)
+        sample.add(Role.PROOF_CANDIDATE, run, Config({**sample.spec.fixed, **BEST}), pair=pair)
+    why = "a run of the candidate ended crashed (signal 11)"
+    verdict = replace(PROVEN, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+    sample.folder.measurements.set_verdict(verdict)
+    found = analysed(sample)
+    sample.close()
+    assert found.proof is not None
+    assert found.proof.ended is Ended.OTHER
+    assert f"It stopped because {why}." in proof_lines(verdict, found.proof)
 
 
 def test_the_correction_is_said_only_where_there_is_one() -> None:

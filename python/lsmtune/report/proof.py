@@ -8,7 +8,7 @@ from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome, PhaseMeasurement
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.pairs import measurements
+from lsmtune.proof.pairs import failed, measurements
 from lsmtune.proof.survival import Survival
 from lsmtune.report import words as text
 from lsmtune.report.document import Column
@@ -17,6 +17,7 @@ from lsmtune.report.source import (
     StudyRecords,
     arms,
     chosen,
+    counted_pairs,
     counts,
     middle,
     proof_pairs,
@@ -204,6 +205,9 @@ def proof_facts(records: StudyRecords) -> ProofFacts | None:
         alike = plan.smallest_effect is not None and within
         if alike or verdict.outcome is VerdictOutcome.EQUIVALENT:
             ended = Ended.EQUIVALENT
+        # Also where a gain was clear: its proof goes on for the intervals of the other metrics.
+        if any(failed(pair.candidate) for pair in counted_pairs(records)[-1:]):
+            ended = Ended.OTHER
     each = verdict.confidence_each
     least = None if each is None else pairs_at_least(each)
     return ProofFacts(ended, plan.pairs, plan.smallest_effect, least)
