@@ -184,6 +184,14 @@ def test_a_side_that_never_stalls_has_no_product_and_is_not_said_to_have_failed(
     assert (found.pairs, found.pairs_failed) == (0, pairs)
 
 
+def test_no_more_pairs_are_run_where_a_value_has_no_ratio(folder: StudyFolder) -> None:
+    """Of a candidate that never stalled all thirty pairs were run, and said no more than one."""
+    runner = FakeRunner(figures=lambda r: {"stall_s": 0.0 if is_candidate(r) else 0.1})
+    found = proved(folder, runner, goal=Goal((Objective("stall_s", Direction.MINIMIZE),)))
+    assert (found.outcome, found.pairs) == (VerdictOutcome.NOT_PROVEN, 2)
+    assert found.why == "candidate values must be finite and above zero, found 0.0"
+
+
 def test_no_pair_is_begun_that_would_pass_the_deadline(folder: StudyFolder) -> None:
     # A pair takes 2 s of the fake clock.
     runner = equal()

@@ -29,6 +29,7 @@ from lsmtune.proof.verdict import (
     sample_size_wanted,
     secondary_ratios,
 )
+from lsmtune.stats.intervals import MINIMUM_PAIRS
 from lsmtune.stats.sequential import pairs_at_least
 
 PAIRS_DEFAULT = 30
@@ -77,7 +78,7 @@ def prove(
 
     - when the interval excludes 1, or lies within the `smallest_effect`; a gain is then followed to
       the number of pairs after which every metric has an interval, where there is time for them;
-    - after `plan.pairs` complete pairs;
+    - after `plan.pairs` complete pairs, or once a value is not above zero, which has no ratio;
     - when no further pair fits into the deadline;
     - when the candidate fails, since it can no longer be better, or the baseline fails more than
       `pairs.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
@@ -141,6 +142,8 @@ class _Proof:
     def _is_over(self, verdict: Verdict, values: PairValues, pairs: Sequence[Pair]) -> bool:
         if values.disqualified or verdict.pairs >= self.plan.pairs:
             return True
+        if verdict.pairs >= MINIMUM_PAIRS and verdict.ratio is None:
+            return True  # a value is not above zero, and that pair goes on to count
         if verdict.outcome is VerdictOutcome.BETTER:
             # What is deployed has a price, and a user wants to know it. The verdict allows for any
             # number of further looks, and is the one after the last of them.
