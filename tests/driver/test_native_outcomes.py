@@ -32,6 +32,7 @@ from lsmtune.machine.cgroup import MemoryGroup, memory_group, memory_group_obsta
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import PageCache
 from patience import PATIENCE_S, wait_until_over
 from troubles import why_not_ok
 
@@ -206,6 +207,22 @@ def test_a_run_that_had_less_memory_than_it_was_given_says_so(
     warnings = NativeRunner(fake_driver, make_memory_group=make).run(request).warnings
     said = "had 512MiB of memory, not 1GiB: lsmtune itself is limited to that"
     assert (said in warnings) is less
+
+
+@pytest.mark.parametrize("cache", PageCache)
+@pytest.mark.parametrize("memory_bytes", [64 << 20, 128 << 20])
+def test_a_run_whose_files_were_cached_past_its_limit_says_so(
+    fake_driver: Path, make_request: MakeRequest, memory_bytes: int, cache: PageCache
+) -> None:
+    """Without a control group all reads came from the page cache, and nobody was told."""
+    request = make_request("ok", memory_bytes=memory_bytes)
+    request = replace(request, workload=replace(request.workload, page_cache=cache))
+    runner = NativeRunner(fake_driver, make_memory_group=lambda _: None)
+    warnings = runner.run(request).warnings  # 61 MB of process, and 7 MB of database
+    if memory_bytes == 64 << 20 and cache is not PageCache.DIRECT:
+        assert warnings[0].startswith("no control group held it to 64MiB, page cache included")
+    else:
+        assert warnings == ()
 
 
 def test_disk_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:

@@ -335,6 +335,22 @@ def test_a_finalist_whose_keys_nobody_read_back_is_told(folder: StudyFolder) -> 
     )
 
 
+class Warned(FakeRunner):
+    """Most runs say something of the machine, and one something else."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        once = [] if len(self.requests) > 1 else ["a clock went back"]
+        return replace(found, warnings=("no control group held it to 1GiB", *once))
+
+
+def test_what_most_runs_warn_of_is_said_with_the_verdict(folder: StudyFolder) -> None:
+    verdict = proved(folder, Warned())
+    runs = 2 * verdict.pairs
+    assert verdict.notes[-1] == f"{runs} of {runs} runs: no control group held it to 1GiB"
+    assert "clock" not in " ".join(verdict.notes)
+
+
 class Trap(FakeRunner):
     """A candidate that bursts and leaves all its work behind."""
 

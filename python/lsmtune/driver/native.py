@@ -25,7 +25,13 @@ from lsmtune.driver.messages import (
     probe_request,
     run_request,
 )
-from lsmtune.driver.runner import DATABASE, check_cores, check_directory, check_free_space
+from lsmtune.driver.runner import (
+    DATABASE,
+    cached_beyond,
+    check_cores,
+    check_directory,
+    check_free_space,
+)
 from lsmtune.driver.watch import TICK_S
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.awake import Clock
@@ -114,6 +120,9 @@ class NativeRun(Conversation):
             warnings=(*judgement.warnings, *warnings),
             memory_limited_by="watch" if self.group is None else "cgroup",
         )
+        beyond = "" if self.group is not None else cached_beyond(self._request, measurement)
+        if beyond:
+            measurement = replace(measurement, warnings=(*measurement.warnings, beyond))
         self.measurement = with_lost_reads(measurement, self._request.workload)
         return super()._over(judgement)
 

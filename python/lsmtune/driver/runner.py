@@ -11,9 +11,11 @@ from typing import Protocol
 
 from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.cgroup import memory_here
 from lsmtune.machine.host import usable_cores
-from lsmtune.model.measurement import Measurement
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import PageCache
 from lsmtune.units import format_bytes
 
 DATABASE = "db"  # in a run's directory
@@ -41,6 +43,27 @@ class Runner(Protocol):
         the run and is raised again. Setting `cancel` ends the run as `cancelled`.
         """
         ...
+
+
+def cached_beyond(request: RunRequest, measurement: Measurement) -> str:
+    """What to say of a run without a control group whose files were cached past its memory limit.
+
+    Its process and its files took more than the limit together: a group would have had the kernel
+    drop pages, and more be read from the device. Empty where all fits, where direct I/O leaves the
+    page cache alone, and where this machine has no more memory than the limit.
+    """
+    limit_bytes = request.limits.memory_bytes
+    direct = request.workload.page_cache is PageCache.DIRECT
+    if measurement.outcome is not Outcome.OK or direct or memory_here() <= limit_bytes:
+        return ""
+    database_bytes = max((p.database_bytes or 0 for p in measurement.measured_phases), default=0)
+    if database_bytes + (measurement.rss_bytes_max or 0) <= limit_bytes:
+        return ""
+    return (
+        f"no control group held it to {format_bytes(limit_bytes)}, page cache included, and its "
+        "files were cached beyond that: reads are faster than with that memory (lsmtune doctor "
+        "says why there is none; page_cache: direct needs none)"
+    )
 
 
 # --- whether a run can be made in a directory; what is wrong with it, the user can mend

@@ -27,6 +27,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from lsmtune.errors import LsmtuneError
 from lsmtune.machine.files import locked_folder
 from lsmtune.machine.host import ROOT, field_of, number_of, reason, text_of
@@ -80,6 +82,12 @@ def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
         if (limit_bytes := number_of(limit)) is not None and limit_bytes < _NO_LIMIT_BYTES
     ]
     return min(limits, key=lambda limit: limit.limit_bytes, default=None)
+
+
+def memory_here(root: Path = ROOT) -> int:
+    """The memory that this process can have: that of the machine, or of its control groups."""
+    own, total_bytes = memory_limit(root), int(psutil.virtual_memory().total)
+    return total_bytes if own is None else min(total_bytes, own.limit_bytes)
 
 
 def cpu_limit(root: Path = ROOT) -> float | None:

@@ -13,7 +13,13 @@ from lsmtune.driver.collect import Judgement, died, judge_death, last_output, wi
 from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
-from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
+from lsmtune.driver.runner import (
+    DATABASE,
+    Runner,
+    cached_beyond,
+    check_directory,
+    check_free_space,
+)
 from lsmtune.driver.watch import Ending, Watch
 from lsmtune.errors import InputError
 from lsmtune.machine.awake import AwakeClock, Clock
@@ -326,6 +332,7 @@ class ProgramRunner:
             # mixgraph asks for keys that nobody put, whatever its engine does.
             measurement = with_lost_reads(measurement, request.workload)
         warnings = [_worded(self.program, warning) for warning in measurement.warnings]
+        warnings += filter(None, [cached_beyond(request, measurement)])
         return replace(
             measurement,
             warnings=tuple(dict.fromkeys(warnings)),

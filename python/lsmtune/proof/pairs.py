@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -174,7 +175,9 @@ def notes_on(pairs: Sequence[Pair]) -> list[str]:
             f"{unverified} of {len(runs)} runs wrote keys of which none was read back: nothing "
             "shows that their data is right"
         )
-    return lines
+    warned = Counter(line for run in runs for line in dict.fromkeys(run.warnings))
+    often = ((line, count) for line, count in warned.items() if 2 * count > len(runs))
+    return [*lines, *(f"{count} of {len(runs)} runs: {line}" for line, count in often)]
 
 
 def _value(goal: Goal, side: Side) -> float | None:

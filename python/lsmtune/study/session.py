@@ -266,6 +266,8 @@ class Session:
         self._baseline_wall_s = sum(row.wall_s for row in baseline)
         for what in self._feasibility.complaints(self._baseline.config.options, runs):
             self._observer.warning(f"the baseline {what}; it is compared with all the same")
+        for line in dict.fromkeys(line for run in runs for line in run.warnings):
+            self._observer.warning(f"a run of the baseline: {line}")
 
     def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
