@@ -17,6 +17,7 @@ from study_parts import Recorder, stored, tuned
 
 from lsmtune.cli.choices import resolve_named
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
+from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
@@ -329,6 +330,22 @@ def test_a_study_says_what_its_smaller_runs_cannot_tell_apart(tmp_path: Path) ->
     pruner = "pruner: {name: median, rungs: {num: [10, 1000]}}"
     notes = study(tmp_path, pruner=pruner).notes
     assert [note for note in notes if note.startswith("runs on 10 keys take write_buffer_size")]
+    assert not [note for note in notes if "of memory" in note]
+    large = "workload: {name: fillrandom, num: 1000, value_bytes: 1MiB}"
+    notes = study(tmp_path, workload=large, pruner=pruner, limits="limits: {memory: 512MiB}").notes
+    assert [note for note in notes if note.startswith("runs on 10 keys have 64MiB of memory")]
+
+
+def test_a_smaller_run_has_the_memory_at_its_scale(tmp_path: Path) -> None:
+    """With all of it, reads of a tenth of the data came from the page cache."""
+    pruner = "pruner: {name: median, rungs: {num: [10, 100, 1000]}}"
+    runner = BySize(noise=0.0)
+    spec = study(tmp_path, pruner=pruner, limits="limits: {memory: 4GiB}")
+    tuned(spec, tmp_path / "s", runner)
+    known = {request.workload.num: request.limits.memory_bytes for request in runner.requests}
+    fixed = PROCESS_BYTES + THREAD_BYTES
+    tenth = fixed + ((4 << 30) - fixed) / 10
+    assert known == {10: 64 << 20, 100: pytest.approx(tenth, abs=1), 1000: 4 << 30}
 
 
 def test_a_run_of_a_small_size_has_its_own_deadline(tmp_path: Path) -> None:

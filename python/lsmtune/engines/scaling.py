@@ -58,6 +58,12 @@ def scaled(
     return flat
 
 
+def scaled_memory(memory_bytes: int, scale: float, threads: int) -> int:
+    """The memory limit for `scale` times the data: what a process takes for itself stays."""
+    fixed_bytes = min(memory_bytes, PROCESS_BYTES + threads * THREAD_BYTES)
+    return fixed_bytes + round((memory_bytes - fixed_bytes) * scale)
+
+
 def _taken_apart(
     options: Mapping[str, OptionValue], sizes: Iterable[str]
 ) -> dict[str, OptionValue]:

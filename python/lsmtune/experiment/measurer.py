@@ -123,6 +123,7 @@ class Measurer:
         until_s: float = math.inf,
         workload: Workload | None = None,
         config: Config | None = None,
+        memory_bytes: int | None = None,
         prune: Callable[[Message], bool] | None = None,
         after: Callable[[RunRequest, Measurement], None] | None = None,
     ) -> StoredMeasurement | None:
@@ -131,15 +132,19 @@ class Measurer:
         After `deadline_s` the run has failed, where the limits allow more; when the clock of the
         measurer passes `until_s`, it is cancelled. `workload` takes the place of the experiment's
         own. `config` is what the engine is given in place of the arm's, which is stored: the same
-        one at the scale of a smaller workload. `prune` is asked at each message; once it says yes
-        the run is ended, and stored as `pruned`. `after` is called when the run is over, while its
-        directory is there.
+        one at the scale of a smaller workload, and `memory_bytes` the memory limit at that scale.
+        `prune` is asked at each message; once it says yes the run is ended, and stored as `pruned`.
+        `after` is called when the run is over, while its directory is there.
 
         Raises InputError when another version of the engine answered than before, LsmtuneError when
         something stopped the run each time that it was tried.
         """
         sized = workload or self.workloads[slot.workload]
-        limits = replace(self.limits, deadline_s=min(self.limits.deadline_s, deadline_s))
+        limits = replace(
+            self.limits,
+            deadline_s=min(self.limits.deadline_s, deadline_s),
+            memory_bytes=memory_bytes or self.limits.memory_bytes,
+        )
         tried: list[Measurement] = []
 
         def attempt() -> tuple[list[Measurement], Sequence[StoredMeasurement]]:
@@ -197,6 +202,7 @@ class Measurer:
         stored: Sequence[StoredMeasurement] = (),
         workloads: Sequence[Workload] | None = None,
         config: Config | None = None,
+        memory_bytes: int | None = None,
         prune: Callable[[Message], bool] | None = None,
     ) -> list[StoredMeasurement] | None:
         """Run `arm` under each workload, up to a run that does not end well; None when cancelled.
@@ -222,6 +228,7 @@ class Measurer:
                 until_s=until_s,
                 workload=workloads[index],
                 config=config,
+                memory_bytes=memory_bytes,
                 prune=prune,
             )
             if run is None:

@@ -19,6 +19,7 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, parse_document, read_as, read_text
 from lsmtune.model.metrics import METRICS
+from lsmtune.model.request import Limits
 from lsmtune.model.workload import Durability, PageCache
 from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
 from lsmtune.search.samplers import check_installed
@@ -49,8 +50,9 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.spec import Budget, DataRungs, PrunerSpec, Spec
+from lsmtune.study.spec import RUNG_MEMORY_BYTES, Budget, DataRungs, PrunerSpec, Spec
 from lsmtune.units import format_bytes, format_duration
+from lsmtune.workloads.distributions import data_bytes
 
 # The options of each configuration of a study by its field: those of every run come first.
 Stated = Mapping[str, Mapping[str, OptionValue]]
@@ -83,7 +85,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     pruner = make_pruner_spec(
         study.pruner, goal, workloads, engine, sampler.name, program=runner is not None
     )
-    notes += _unscaled(pruner, engine, space) + its_notes
+    notes += _unscaled(pruner, engine, space, workloads, study.limits) + its_notes
     return Spec(
         name=study.name,
         path=path,
@@ -136,7 +138,9 @@ def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Wor
     return fixed
 
 
-def _unscaled(pruner: PrunerSpec | None, engine: str, space: Space) -> tuple[str, ...]:
+def _unscaled(
+    pruner: PrunerSpec | None, engine: str, space: Space, workloads: Workloads, limits: Limits
+) -> tuple[str, ...]:
     """What the smaller runs of a pruner cannot tell of the options, a line each."""
     if pruner is None or not isinstance(pruner.rungs, DataRungs):
         return ()
@@ -154,6 +158,13 @@ def _unscaled(pruner: PrunerSpec | None, engine: str, space: Space) -> tuple[str
                 f"runs on {num[0]} keys take {parameter.name} up to {alike} for the same: at their "
                 f"scale it is {format_bytes(least)}, the least"
             )
+    share_bytes = limits.memory_bytes * num[0] / num[-1]
+    whole_bytes = max(data_bytes(each.workload) for each in workloads)
+    if share_bytes < RUNG_MEMORY_BYTES < limits.memory_bytes < whole_bytes:
+        lines.append(
+            f"runs on {num[0]} keys have {format_bytes(RUNG_MEMORY_BYTES)} of memory, the least, "
+            "which is more than their share: fewer of their reads come from the device"
+        )
     return tuple(lines)
 
 

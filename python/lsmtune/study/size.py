@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES, write_cycle
+from lsmtune.engines.scaling import scaled_memory, write_cycle
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.run_length import can_last, flushes_for, longer_by
 from lsmtune.model.codec import decode
@@ -89,11 +89,8 @@ def at_scale(spec: Spec, scale: float) -> tuple[list[Workload], Limits]:
     workloads = [weighted.workload for weighted in spec.workloads]
     if scale == 1.0:
         return workloads, spec.limits
-    memory_bytes = spec.limits.memory_bytes
     threads = max(phase.threads for workload in workloads for phase in workload.phases)
-    fixed_bytes = PROCESS_BYTES + threads * THREAD_BYTES
-    if memory_bytes > fixed_bytes:
-        memory_bytes = fixed_bytes + round((memory_bytes - fixed_bytes) * scale)
+    memory_bytes = scaled_memory(spec.limits.memory_bytes, scale, threads)
     sized = [smaller(workload, max(1, round(workload.num * scale))) for workload in workloads]
     return sized, replace(spec.limits, memory_bytes=memory_bytes)
 

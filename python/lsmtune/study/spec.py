@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import PlainValidator, WithJsonSchema
 
 from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.engines.scaling import scaled_memory
 from lsmtune.errors import nearest_name
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
@@ -28,6 +29,11 @@ from lsmtune.model.workload import Workload
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.space import Space
 from lsmtune.units import SHARE_ALLOWED
+
+
+# The least memory of a smaller run: with less, what a process and an engine take whatever the data
+# are could have it killed.
+RUNG_MEMORY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,11 @@ class DataRungs:
         system for massively parallel hyperparameter tuning").
         """
         return round(self.num[rung] / self.num[0])
+
+    def memory_bytes(self, rung: int, limit_bytes: int, threads: int) -> int:
+        """The memory of the runs of a rung, of `limit_bytes`: else all of its data stays cached."""
+        share = scaled_memory(limit_bytes, self.num[rung] / self.num[-1], threads)
+        return min(limit_bytes, max(share, RUNG_MEMORY_BYTES))
 
     def longer(self, num: int, factor: float) -> DataRungs:
         """The same shares of a workload of `num` keys, of which runs are `factor` times as long."""

@@ -11,7 +11,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
-from lsmtune.engines.scaling import scaled
+from lsmtune.engines.scaling import scaled, scaling_options
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
@@ -47,7 +47,8 @@ def run_trial(
 
     `deadline_s` and `until_s` are those of `Measurer.measure`. The pruner is asked at every rung,
     by `report`: a trial that it ends between two sizes has only runs of rungs. Smaller runs have
-    the configuration at the scale of their data; what is stored as the trial's is the whole one.
+    configuration and memory at the scale of their data; what is stored as the trial's is the whole
+    configuration.
     """
     trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
     rungs = None if spec.pruner is None else spec.pruner.rungs
@@ -57,10 +58,13 @@ def run_trial(
         stated_s = rungs.deadlines_s or (deadline_s,) * len(rungs.num)
         deadlines_s = [min(deadline_s, each_s) for each_s in stated_s]
         workloads = [rung_workloads(rungs, each.workload) for each in spec.workloads]
+        threads = max(phase.threads for each in spec.workloads for phase in each.workload.phases)
+        scales = bool(scaling_options(spec.engine_name))
         for rung in range(len(rungs.num) - 1):
             slot = Slot(Role.RUNG, index, trial=number, rung=rung)
             scale = rungs.num[rung] / rungs.num[-1]
             options = scaled(spec.engine_name, arm.config.options, scale, arm.engine.version)
+            memory_bytes = rungs.memory_bytes(rung, spec.limits.memory_bytes, threads)
             runs = measurer.measure_workloads(
                 arm,
                 seed,
@@ -69,6 +73,7 @@ def run_trial(
                 until_s=until_s,
                 workloads=[smaller[rung] for smaller in workloads],
                 config=replace(arm.config, options=options),
+                memory_bytes=memory_bytes if scales else None,
             )
             if runs is None:
                 return None
