@@ -9,9 +9,9 @@ import pytest
 from fake_runner import ENGINE
 
 from lsmtune.errors import InputError
-from lsmtune.model.measurement import Latency, Measurement, Outcome
+from lsmtune.model.measurement import Latency, Measurement, Outcome, ReplayReport
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload
+from lsmtune.model.workload import Companion, Mix, Phase, PhaseKind, Replay, Workload
 from lsmtune.proof.guards import (
     Circumstances,
     baseline_observations,
@@ -87,6 +87,51 @@ def test_a_phase_without_a_mix_is_guarded_beside_one_with_a_mix() -> None:
     # No expression can name such a phase: then the p99 is limited in every phase.
     dashed = replace(FILL, phases=(replace(FILL.phases[0], name="fill-all"),))
     assert default_guards([dashed, MIXED])[-1] == "latency_us_p99 <= 1.25 * baseline"
+
+
+def test_what_works_beside_a_phase_is_guarded_too() -> None:
+    """A gain of the reads of readwhilewriting could cost its writer anything."""
+    reads = Phase("run", PhaseKind.MEASURE, "readwhilewriting")
+    assert default_guards([replace(FILL, phases=(reads,))])[2:] == (
+        "put.latency_us_p99 <= 1.25 * baseline",
+        "run.latency_us_p99 <= 1.25 * baseline",
+    )
+    beside = (
+        Companion("writer", "overwrite"),
+        Companion("scans", mix=Mix((("scan", 1.0),))),
+        Companion("two words", "overwrite"),
+    )
+    both = replace(MIXED, phases=(replace(MIXED.phases[0], companions=beside),))
+    texts = default_guards([both])
+    assert texts[4:] == (
+        "scans.scan.latency_us_p99 <= 1.25 * baseline",
+        "update.latency_us_p99 <= 1.25 * baseline",
+        "writer.put.latency_us_p99 <= 1.25 * baseline",
+    )
+    guards = make_guards(texts, "rocksdb", [both], "guards")
+    slow = run({"get": 100.0, "writer.put": 300.0}), run({"get": 100.0, "writer.put": 100.0})
+    broken = violations(guards, NOWHERE, [slow[0]], [baseline_observations([slow[1]])])
+    assert [text for text, amount in broken.items() if amount > 0] == [texts[-1]]
+
+
+def test_each_operation_type_of_a_trace_is_guarded_as_far_as_it_has_it() -> None:
+    """Of a trace the p99 of all its operations was limited: seeks among many gets could be slow."""
+    replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("production.trace"))
+    workload = replace(FILL, phases=(replay,))
+    texts = default_guards([workload])
+    kinds = [text.partition(".")[0] for text in texts[2:]]
+    assert kinds == ["delete", "get", "merge", "put", "seek"]
+    guards = make_guards(texts, "rocksdb", [workload], "guards")
+    sides = run({"get": 10.0, "seek": 100.0}), run({"get": 10.0, "seek": 300.0})
+    one, other = (
+        [replace(side, phases=(replace(side.phases[0], replay=ReplayReport({}, None)),))]
+        for side in sides
+    )
+    verdict = judged_by_guards(VERDICT, guards, NOWHERE, 6 * [(one, other)])
+    assert [each.guard for each in verdict.guards if each.pairs] == [texts[3], texts[6]]
+    assert [each.guard for each in verdict.guards if each.held is False] == [texts[6]]
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert not {"merge", "put"} & {each.guard.partition(".")[0] for each in verdict.guards}
 
 
 def test_a_guard_is_a_constraint_with_the_baseline_in_it() -> None:

@@ -39,23 +39,42 @@ _EXAMPLE = f"write_amplification <= 1.5 * {BASELINE}"
 # What an expression can name besides options and metrics; `facts_of` has their values.
 MEMORY_MODEL = "memory_model_bytes"
 FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", MEMORY_MODEL)
-# The type under which the driver files the latencies of an operation of a mix, where it differs.
-_TYPES = {"delete_oldest": "delete"}
+# The type under which the driver files the latencies of an operation, where it differs.
+_TYPES = {
+    **dict.fromkeys(("fillseq", "fillrandom", "filluniquerandom", "overwrite"), "put"),
+    **dict.fromkeys(("readrandom", "readuniquerandom", "readmissing", "readhot"), "get"),
+    **dict.fromkeys(("deleterandom", "deleteuniquerandom", "delete_oldest"), "delete"),
+    "readseq": "next",
+    "seekrandom": "seek",
+}
+# Those of a trace that is performed again, of which none may have all.
+_OF_TRACES = ("delete", "get", "merge", "put", "seek")
 
 Observed = Mapping[str, OptionValue]  # the values of metrics by name
 
 
 def operation_types(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    """The operation types of the mixes of measured phases, as `get` in `get.latency_us_p99`."""
-    measured = (phase for workload in workloads for phase in workload.measured_phases)
-    mixes = [phase.mix for phase in measured if phase.mix is not None]
-    return tuple(sorted({_TYPES.get(name, name) for mix in mixes for name in mix.names}))
+    """The operation types of measured phases, as `get` in `get.latency_us_p99`.
+
+    Those of mixes, of traces, and of what works beside a phase: the writer of `readwhilewriting`,
+    and companions with their name in front (`writer.put`). A loop alone has no type of its own.
+    """
+    types: set[str] = set()
+    for phase in (phase for workload in workloads for phase in workload.measured_phases):
+        types.update(_OF_TRACES if phase.replay is not None else ())
+        types.update(["put"] if phase.operation == "readwhilewriting" else [])
+        if phase.mix is not None:
+            types.update(_TYPES.get(name, name) for name in phase.mix.names)
+        for beside in phase.companions:
+            doing = {str(beside.operation)} if beside.mix is None else beside.mix.names
+            types.update(f"{beside.name}.{_TYPES.get(name, name)}" for name in doing)
+    return tuple(sorted(types))
 
 
 def metric_names(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """The metrics that a constraint may name under `workloads`.
 
-    Of every phase, of one (`put.stall_s`), and latencies of one operation type of a mix
+    Of every phase, of one (`put.stall_s`), and latencies of one operation type
     (`get.latency_us_p99`).
     """
     phases = sorted({phase for workload in workloads for phase in workload.measured_names})
@@ -67,16 +86,16 @@ def metric_names(workloads: Sequence[Workload]) -> tuple[str, ...]:
 def default_guards(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """What is guarded unless the user says otherwise, as texts of constraints.
 
-    Write and space amplification, and the p99 latency of every operation type: of a phase without a
-    mix, its own.
+    Write and space amplification, and the p99 latency of every operation type: of a phase that
+    repeats one operation, its own. What no expression can name has none.
     """
-    typed = [f"{kind}.{_LATENCY}" for kind in operation_types(workloads)]
+    typed = [f"{kind}.{_LATENCY}" for kind in operation_types(workloads) if is_option_name(kind)]
     measured = [phase for workload in workloads for phase in workload.measured_phases]
     # Of a mix only the types are limited. So beside one a phase is named, if that can be written.
     own = [
         f"{phase.name}.{_LATENCY}" if typed and is_option_name(phase.name) else _LATENCY
         for phase in measured
-        if phase.mix is None
+        if phase.mix is None and phase.replay is None
     ]
     latencies = [*typed, *own]
     ratios = {**_RATIOS, **dict.fromkeys(latencies, _LATENCY_RATIO)}
@@ -297,7 +316,8 @@ def judged_by_guards(
 
     A guard is broken when most pairs break it in the same phase: one run may keep or break a limit
     by luck, and of several phases one more likely so than one alone. A candidate that breaks one is
-    neither better nor equivalent, whatever it gains.
+    neither better nor equivalent, whatever it gains. Of types that a trace has not got, the default
+    guards are left out.
     """
     by_pair = [
         _violations(
@@ -309,6 +329,10 @@ def judged_by_guards(
         _result(guard, [broken.get(guard.text, {}) for broken in by_pair], pairs)
         for guard in guards
     )
+    runs = (run for pair in pairs for side in pair for run in side)
+    if any(phase.replay is not None for run in runs for phase in run.measured_phases):
+        of_traces = {f"{kind}.{_LATENCY} <= {_LATENCY_RATIO:g} * {BASELINE}" for kind in _OF_TRACES}
+        results = tuple(each for each in results if each.pairs or each.guard not in of_traces)
     notes = [
         f"{each.guard}: {each.pairs} of {len(pairs)} pairs observed it"
         + (f" in {each.where}" if each.where else "")
