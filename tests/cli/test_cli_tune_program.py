@@ -26,6 +26,7 @@ space:
 constraints: ['db_bytes <= 1GiB']
 budget: {{trials: 4}}
 proof: {{pairs: 20}}
+guards: []
 """
 
 
@@ -57,7 +58,7 @@ def test_a_rung_that_the_program_cannot_perform_is_refused_before_any_run(tmp_pa
         tune_runner(load_spec(path))
     said = str(error.value)
     refused = "pruner.rungs.num[0]: rocksdb-db_bench cannot perform zippydb of 50001 keys: "
-    assert f"study.yaml:13: {refused}run: operations" in said
+    assert f"study.yaml:14: {refused}run: operations" in said
     assert "found 50001; allowed: a multiple of its 4 threads" in said
 
 

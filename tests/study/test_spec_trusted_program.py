@@ -87,6 +87,16 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, old: str, new: str, said: st
     assert "\n" not in str(error.value)
 
 
+def test_what_the_program_tells_is_guarded(tmp_path: Path) -> None:
+    """A study by db_bench had no guards, though it tells the p99 latency."""
+
+    def guards(old: str = "", new: str = "") -> list[str]:
+        return [guard.text for guard in load_spec(write(tmp_path, old, new)).guards]
+
+    assert guards() == ["latency_us_p99 <= 1.25 * baseline"]
+    assert guards("budget: {trials: 2}", "budget: {trials: 2}\nguards: []") == []
+
+
 def test_a_constraint_on_what_the_program_tells_is_taken(tmp_path: Path) -> None:
     told = "constraints: ['db_bytes <= 1GiB', 'fillrandom.latency_us_p99 < 5000']"
     spec = load_spec(write(tmp_path, "budget: {trials: 2}", f"budget: {{trials: 2}}\n{told}"))

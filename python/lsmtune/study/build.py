@@ -38,6 +38,7 @@ from lsmtune.study.build_goal import (
     make_workloads,
     own_command,
     path_from,
+    program_tells,
     reported_metrics,
 )
 from lsmtune.study.build_space import (
@@ -236,9 +237,8 @@ def _guards(study: StudyModel, workloads: Workloads) -> Sequence[str]:
     """The guards of the file, or the default ones; none on what a program cannot tell."""
     if study.guards is not None:
         return study.guards
-    if study.runner is not None:
-        return ()
-    return default_guards([weighted.workload for weighted in workloads])
+    texts = default_guards([weighted.workload for weighted in workloads])
+    return [text for text in texts if program_tells(study, text.partition(" ")[0], workloads)]
 
 
 # --- Options: their names, and those that trade data for speed.

@@ -108,19 +108,32 @@ def check_program_observes(
 
     It would never be met, nor broken. A metric may be one of a phase (`run.stall_s`).
     """
-    if study.runner is None or study.runner.program is None:
-        return
-    info = by_name(PROGRAMS, study.runner.program, "", "runner.program")
     for constraint in constraints:
         for name in sorted(constraint.metric_names):
-            phase, _, metric = name.rpartition(".")
-            metric = SHORT_NAMES.get(metric, metric)
-            for weighted in workloads:
-                try:
-                    info.check_reported(metric, phase or None, weighted.workload, "", field)
-                except InputError as error:
-                    why = f"{error.why}: {constraint.text}"
-                    raise FieldError(field, found=name, why=why, allowed=error.allowed) from None
+            untold = _untold(study, name, workloads)
+            if untold is not None:
+                why = f"{untold.why}: {constraint.text}"
+                raise FieldError(field, found=name, why=why, allowed=untold.allowed)
+
+
+def program_tells(study: StudyModel, name: str, workloads: Workloads) -> bool:
+    """Whether what performs the runs can tell the metric `name`, which may be one of a phase."""
+    return own_command(study) is None and _untold(study, name, workloads) is None
+
+
+def _untold(study: StudyModel, name: str, workloads: Workloads) -> InputError | None:
+    """Why a program that people trust cannot tell the metric `name`; None where it can."""
+    if study.runner is None or study.runner.program is None:
+        return None
+    info = by_name(PROGRAMS, study.runner.program, "", "runner.program")
+    phase, _, metric = name.rpartition(".")
+    metric = SHORT_NAMES.get(metric, metric)
+    for weighted in workloads:
+        try:
+            info.check_reported(metric, phase or None, weighted.workload, "")
+        except InputError as error:
+            return error
+    return None
 
 
 def reported_metrics(study: StudyModel) -> tuple[str, ...]:
