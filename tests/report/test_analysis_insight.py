@@ -14,11 +14,12 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.document import Paragraph
+from lsmtune.report.document import Answer, Paragraph
 from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
-from lsmtune.report.study_proof import deploy_section, headline
+from lsmtune.report.study_proof import deploy_section, headline, price_section
 from lsmtune.report.study_search import statistics_facts
 from lsmtune.report.tables import GAIN, Arm
 from lsmtune.search.searcher import PUT_BACK
@@ -268,6 +269,27 @@ def test_a_broken_constraint_keeps_a_trial_from_being_best_and_off_the_front(mak
     assert found.history.trials[0].best_so_far is None
     assert dict(found.statistics["broken"]) == {"rss_bytes_max <= 200MiB": 1}
     assert found.statistics["complete"] == 3
+
+
+def test_what_lifting_a_guard_would_buy_is_said_beside_the_price(make: Make) -> None:
+    """The report counted the trials that broke a guard, and did not say what they gained."""
+    study = make(STUDY + "guards: [rss_bytes_max <= 1.25 * baseline]\n")
+    baseline = with_memory(study.measured(study.baseline.options), 100 << 20)
+    study.add(Role.BASELINE, baseline, study.baseline)
+    for number, (speed, memory) in enumerate(((1.5, 300), (1.8, 300), (1.2, 100))):
+        run = with_memory(study.measured(BEST, speed), memory << 20)
+        study.add_trial(number, BEST, run)
+    found = analysed(study)
+    assert (found.history.best_trial, found.history.lifted_trial) == (2, 1)
+    study.set_verdict(VerdictOutcome.NOT_PROVEN, None)
+    verdict = analysed(study).verdict
+    assert verdict is not None
+    head, said, *_ = price_section(verdict, found.history).blocks
+    assert isinstance(head, Answer)
+    assert (head.figure, head.lead) == ("Not compared", "no pair was run")
+    assert isinstance(said, Paragraph)
+    assert said.text.startswith("Without guards, trial 1 would be the best of the search: 1.")
+    assert said.text.endswith("It breaks rss_bytes_max <= 1.25 * baseline.")
 
 
 def test_a_study_in_which_every_trial_broke_a_constraint_says_so(make: Make) -> None:

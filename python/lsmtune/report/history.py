@@ -49,7 +49,23 @@ def history(records: StudyRecords) -> History:
         best_trial=best.trial if best else None,
         best_value=best.value if best else None,
         best_ratio=best.ratio_to_baseline if best else None,
+        lifted_trial=_lifted(records, best.value if best else baseline),
     )
+
+
+def _lifted(records: StudyRecords, least: float | None) -> int | None:
+    """The best of the trials that break guards and nothing else; None where `least` is as good."""
+    guards, direction = {guard.text for guard in records.spec.guards}, records.spec.goal.direction
+    number: int | None = None
+    value = least
+    for trial in records.trials:
+        own, end = value_of(records, trial.end.values), trial.end
+        only_guards = end.pickable and end.broken and guards.issuperset(end.broken)
+        if own is None or value is None or not only_guards:
+            continue
+        if direction.better(own, value):
+            number, value = trial.number, own
+    return number
 
 
 def ratio(value: float | None, baseline: float | None) -> float | None:

@@ -37,7 +37,7 @@ def study_document(analysis: StudyAnalysis) -> Document:
     unfinished = " The study is unfinished." if analysis.status == "unfinished" else ""
     sections = [study_proof.verdict_section(analysis, head)]
     if analysis.verdict is not None:
-        sections.append(study_proof.price_section(analysis.verdict))
+        sections.append(study_proof.price_section(analysis.verdict, analysis.history))
     sections += [
         study_proof.deploy_section(analysis, head.tone == "good"),
         study_proof.compared_section(analysis),

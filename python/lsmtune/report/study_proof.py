@@ -30,7 +30,7 @@ from lsmtune.report.document import (
     words,
 )
 from lsmtune.report.proof import TREE
-from lsmtune.report.tables import Arm, Ended, ImportanceRow, PairRow, ProofFacts, Row
+from lsmtune.report.tables import Arm, Ended, History, ImportanceRow, PairRow, ProofFacts, Row
 from lsmtune.report.verdict import price_answer, price_blocks, size_lines, verdict_answer
 
 _RATIO = Column("ratio", text.ratio, "ratio")
@@ -101,15 +101,30 @@ def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
     return lines + [f"{text.sentence(note)}." for note in verdict.notes]
 
 
-def price_section(verdict: Verdict) -> Section:
-    """What the gain costs: every metric's ratio in one plot; guards and metrics one by one."""
+def price_section(verdict: Verdict, history: History) -> Section:
+    """What the gain costs: every metric's ratio in one plot; guards and metrics one by one.
+
+    And what lifting guards would buy, by the search.
+    """
     head = price_answer(verdict)
-    blocks: list[Block] = [head, *figures.forest_chart(verdict)]
+    blocks: list[Block] = [head, *paragraphs(_lifted(history), "detail")]
+    blocks += figures.forest_chart(verdict)
     if verdict.guards:
         line = "Intervals of guards are at 95 % each, those of other metrics as is said below."
         blocks.append(Paragraph(line, "quiet"))
     blocks += price_blocks(verdict)
     return Section("price", head.label, blocks, "Price", head.tone, top=True)
+
+
+def _lifted(history: History) -> list[str]:
+    """Which trial the guards kept from being the best; empty where they did not."""
+    rows = [row for row in history.trials if row.trial == history.lifted_trial]
+    return [
+        f"Without guards, trial {row.trial} would be the best of the search: "
+        f"{text.ratio(row.ratio_to_baseline)} the baseline, a promise and not a proof. It breaks "
+        f"{', '.join(row.broken)}."
+        for row in rows
+    ]
 
 
 # --- What to deploy

@@ -93,7 +93,8 @@ class History:
     """The search: trials in order beside the baseline's runs; `baseline_value` is their median.
 
     All values are as the machine was in the beginning. `best_from` says what the best value comes
-    from: the search, whose best is the luckiest of many, and never the proof.
+    from: the search, whose best is the luckiest of many, and never the proof. `lifted_trial` is
+    better than the best, and breaks guards and nothing else; None where there is none.
     """
 
     trials: tuple[TrialRow, ...]
@@ -102,6 +103,7 @@ class History:
     best_trial: int | None
     best_value: float | None
     best_ratio: float | None
+    lifted_trial: int | None = None
     best_from: str = "search"
 
 

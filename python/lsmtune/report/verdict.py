@@ -114,6 +114,8 @@ def verdict_answer(verdict: Verdict) -> Answer:
 
 def price_answer(verdict: Verdict) -> Answer:
     """What the gain costs, in the words of the guards: the dearest of them first."""
+    if not (verdict.pairs or verdict.pairs_failed or verdict.guards):
+        return Answer("neutral", "The price", "Not compared", "no pair was run")
     if not verdict.guards:
         lead = "no guard was asked for: what the objective does not see may have any price"
         return Answer("neutral", "The price", "Not guarded", lead)
