@@ -13,6 +13,7 @@ from study_parts import make_spec
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.workload import Phase, PhaseKind, Replay, Workload
 from lsmtune.study.build import parse_spec
 from lsmtune.study.resize import resized
 from lsmtune.study.size import RunSize
@@ -95,3 +96,21 @@ def test_the_size_of_the_runs_follows_from_what_was_measured(
     new, line = resized(spec, size, [row], 0.0)
     assert {field: getattr(new, field) for field in expected} == expected
     assert told in line
+
+
+@pytest.mark.parametrize(("flushes", "more"), [(2, ""), (9, ""), (2, "burst: true")])
+def test_a_trace_that_is_too_short_is_said_before_the_search(
+    flushes: int, more: str, tmp_path: Path
+) -> None:
+    """A study of one searched to its end, and then said that its runs can prove nothing."""
+    spec = make_spec(tmp_path, more=more)
+    replay = Phase("replay", PhaseKind.MEASURE, replay=Replay("production.trace"))
+    workload = Workload("trace", (replay,), num=1000)
+    spec = replace(spec, workloads=(replace(spec.workloads[0], workload=workload),))
+    measured = replace(phase(1e5), name="replay", flushes=flushes, compactions=1)
+    run = Measurement(Outcome.OK, ROCKSDB, {}, "trace", 1, 0.0, 1.0, (measured,))
+    row = StoredMeasurement(1, Role.BASELINE, None, None, Config(), run, 1.0)
+    size, line = resized(spec, RunSize(), [row], 0.0)
+    assert (size.settled, size.longer) == (True, ())
+    is_short = flushes == 2 and not more
+    assert ("(flushed 2 times, at least 5 are wanted), and a study makes none" in line) is is_short

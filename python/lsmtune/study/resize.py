@@ -68,6 +68,11 @@ _TOO_SHORT = (
     "{} times as long, they would, for which {}; nothing can be proved better so: begin anew "
     "(--dir DIR) with {}smaller memtables, or burst: true, which asks what a burst gains"
 )
+_OWN_LENGTH = (
+    "the runs do not show what is sustained ({}), and a study makes none longer that replays a "
+    "trace, or measures a mix beside a fill; nothing can be proved better so: begin anew (--dir "
+    "DIR) with a longer one, or burst: true, which asks what a burst gains"
+)
 _CAPPED = (
     f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
     "a larger workload, ",
@@ -144,7 +149,7 @@ def resized(
             )
         )
         text = f"the runs of this study are {times} times as long"
-    lines = []
+    lines = _kept_short(spec, baseline)
     if why:
         lines.append(f"the runs do not show what is sustained ({why[0]}): {text}")
         if new.longer != size.longer:
@@ -156,6 +161,16 @@ def resized(
         run_s = round(needed.takes.at(new.scale), 1)
         lines.append(f"a run takes about {format_duration(run_s)}")
     return new, "; ".join(lines)
+
+
+def _kept_short(spec: Spec, baseline: Sequence[StoredMeasurement]) -> list[str]:
+    """What to say of runs with a length of their own that are not steady: before the search."""
+    workloads = [weighted.workload for weighted in spec.workloads]
+    if spec.burst or all(map(can_change, workloads)):
+        return []
+    pairs = zip(baseline, workloads, strict=True)
+    why = [line for row, w in pairs for line in unsteady(row.measurement, w, spec.goal)]
+    return [_OWN_LENGTH.format(why[0])] if why else []
 
 
 def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
