@@ -85,6 +85,7 @@ def test_json_has_the_notes_and_stderr_is_silent(lsmtune: Any, options: Path) ->
         ("--budget", "5m"),
         ("--trials", "5"),
         ("--seed", "5"),
+        ("--memory", "1GiB"),
     ],
 )
 def test_what_is_said_of_a_study_is_refused_where_none_is_made(
@@ -104,6 +105,7 @@ def test_a_space_becomes_a_study_of_the_engine_that_has_its_names(
     assert "engine: rocksdb, to which the options belong" in said.err
     assert "workload: no file says it: fillrandom" in said.err
     assert "budget: no file says it: 100 trials" in said.err
+    assert "limits.memory: no file says it: 4GiB" in said.err
     spec = load_spec(home / "study.yaml")
     assert spec.engine_name == "rocksdb"
     assert {p.name for p in spec.space.parameters} == {
@@ -115,10 +117,13 @@ def test_a_space_becomes_a_study_of_the_engine_that_has_its_names(
 
 def test_flags_say_what_the_files_do_not(lsmtune: Any, home: Path, space: Path) -> None:
     flags = ["--workload", "overwrite", "-w", "num=5000", "--budget", "9m", "--trials", "7"]
+    flags += ["--memory", "1GiB"]
     said = lsmtune("import", str(space), *flags, "--seed", "3", "--output", "s.yaml", "--json")
     assert said.json()["output"] == "s.yaml"
-    assert not any(n.startswith(("workload", "budget")) for n in said.json()["notes"])
+    stated = ("workload", "budget", "limits")
+    assert not any(n.startswith(stated) for n in said.json()["notes"])
     spec = load_spec(home / "s.yaml")
+    assert spec.limits.memory_bytes == 1 << 30
     assert (spec.budget.time_s, spec.budget.trials, spec.seed) == (540.0, 7, 3)
     assert spec.workloads[0].workload.name == "overwrite"
 
@@ -248,6 +253,7 @@ BAD = [
     (["SPACE", "--command", ""], "--command"),
     (["SPACE", "--command", "'open"], "no closing quotation"),
     (["SPACE", "--budget", "soon"], "--budget: found 'soon'"),
+    (["SPACE", "--memory", "much"], "--memory: found 'much'"),
     (["SPACE", "--command", "x", "--workload", "overwrite"], "the workload is the program's"),
     (["SPACE", "--command", "x", "-w", "num=9"], "-w/--workload-set: the workload is the prog"),
     (["SPACE", "-w", "nmu=5"], "did you mean num"),

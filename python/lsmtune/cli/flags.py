@@ -169,6 +169,7 @@ EngineOption = Annotated[
 LibraryOption = Annotated[
     Path | None, option("--library PATH", "The engine's shared library to measure.")
 ]
+MEMORY = "Memory of the machine you deploy on, page cache included."
 WORKLOADS = f"{', '.join(WORKLOAD_NAMES)}; or a workload file, or one of YCSB's."
 WorkloadOption = Annotated[str | None, option("--workload NAME", WORKLOADS, known=WORKLOAD_NAMES)]
 WorkloadSetOption = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.flags import (
+    MEMORY,
     BudgetOption,
     ForceOption,
     JsonOption,
@@ -15,6 +16,7 @@ from lsmtune.cli.flags import (
     TextOutputOption,
     TrialsOption,
     WorkloadSetOption,
+    bytes_of,
     command,
     duration_of,
     option,
@@ -58,6 +60,7 @@ def _import(
         "--workload NAME", "Workload of the study; fillrandom if unset.", None
     ),
     workload_set: WorkloadSetOption = None,
+    memory: str | None = option("--memory SIZE", MEMORY, None),
     budget: BudgetOption = None,
     trials: TrialsOption = None,
     seed: SeedOption = 0,
@@ -72,13 +75,15 @@ def _import(
     check_name(engine, ENGINE_KINDS, "--engine")
     if budget is not None:
         duration_of("--budget", budget)
+    if memory is not None:
+        bytes_of("--memory", memory)
     output = new_file(output, force=force)
     check_name(role, ROLES, "--as")
     check_name(workload, WORKLOAD_NAMES, "--workload")
     from lsmtune.study.imported import Wanted, import_files
 
     sets = tuple(workload_set or ())
-    wanted = Wanted(role, engine, command, workload, sets, budget, trials, seed)
+    wanted = Wanted(role, engine, command, workload, sets, budget, trials, seed, memory)
     document, text = import_files(
         files, format_name, wanted, output or Path(DEFAULT_OUTPUT), keep_defaults=keep_defaults
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import typer
 
 from lsmtune.cli.flags import (
+    MEMORY,
     ForceOption,
     WorkloadFlags,
     WorkloadOption,
@@ -33,7 +34,6 @@ from lsmtune.workloads.ycsb_properties import HISTOGRAM
 
 DEFAULT_WORKLOAD = "fillrandom"
 BUDGET = "Time for the whole study."
-MEMORY = "Memory of the machine you deploy on, page cache included."
 # Of the target, beside its sizes: how many threads, and what a write survives.
 ASKED = ("threads", "threadcount", "durability")
 EXAMPLES = (

@@ -36,6 +36,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import space_parts
 from lsmtune.model.files import parse_document
+from lsmtune.model.request import LIMITS_DEFAULT
 from lsmtune.model.text import read_text
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import make_space
@@ -43,6 +44,7 @@ from lsmtune.study.build import parse_spec, values_used
 from lsmtune.study.build_space import space_parameters
 from lsmtune.study.models import SpaceModel
 from lsmtune.study.template import render_options, render_study
+from lsmtune.units import format_bytes
 from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, stated_workload
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
@@ -66,6 +68,7 @@ class Wanted:
     budget: str | None = None
     trials: int | None = None
     seed: int = 0
+    memory: str | None = None
 
 
 def import_files(
@@ -130,6 +133,7 @@ def _check_no_study(wanted: Wanted) -> None:
         ("--budget", wanted.budget),
         ("--trials", wanted.trials),
         ("--seed", wanted.seed or None),
+        ("--memory", wanted.memory),
     ):
         if value is not None:
             why = "has no effect where an option file becomes options alone"
@@ -207,6 +211,12 @@ class _Draft:
             text = f"budget: no file says it: {DEFAULT_TRIALS} trials, see --budget and --trials"
             self.notes.append(text)
         self.raw["budget"] = budget or {"trials": DEFAULT_TRIALS}
+        if wanted.memory is not None:
+            self.raw["limits"] = {**self.raw.get("limits", {}), "memory": wanted.memory}
+        elif "engine" in self.raw:
+            assumed = format_bytes(LIMITS_DEFAULT.memory_bytes)
+            text = f"no file says it: {assumed}; what you deploy on has another one, see --memory"
+            self.notes.append(f"limits.memory: {text}")
         for path, config in configs:
             self._add_config(path, config)
         if "runner" in self.raw:
