@@ -239,6 +239,37 @@ def test_a_log_that_was_cut_or_has_numbers_without_end_is_read() -> None:
     assert (found.options, found.version) == ({"max_background_jobs": 7}, None)
 
 
+def test_a_log_says_which_target_its_database_is() -> None:
+    """Whoever imported one got a study of 1,000,000 records of 100 bytes, whatever they had."""
+
+    def made(file: int, family: str = "default", records: int = 1000) -> str:
+        return (
+            f'x EVENT_LOG_v1 {{"time_micros": 1, "cf_name": "{family}", "job": 3, "event": '
+            f'"table_file_creation", "file_number": {file}, "file_size": {512 * records}, '
+            f'"table_properties": {{"data_size": 1, "raw_key_size": {28 * records}, '
+            f'"raw_average_key_size": 28, "raw_value_size": {1000 * records}, '
+            f'"raw_average_value_size": 1000, "num_entries": {records}, "reason": kFlush}}}}'
+        )
+
+    gone = 'x EVENT_LOG_v1 {"time_micros": 1, "event": "table_file_deletion", "file_number": 8}'
+    lines = ["x Options.max_background_jobs: 7", made(7), made(8, records=500), gone]
+    lines += [made(9, family="other")]
+    said = notes_of(config("\n".join(lines), "rocksdb-log"))
+    assert "held: about 1,000 records: -w num=1000 -w key_bytes=20 -w value_bytes=1000" in said
+    # What was there when it was opened is in no event.
+    lines += [
+        "Cumulative WAL: 31K writes, 0 syncs, 31000.00 writes per sync, written: 0.03 GB",
+        "** Compaction Stats [default] **",
+        "  L0      2/0   24.00 KB   0.5      0.0     0.0",
+        " Sum     12/0    1.00 GB   0.0      0.0     0.0",
+        "** Compaction Stats [other] **",
+        " Sum     12/0    9.00 GB   0.0      0.0     0.0",
+    ]
+    said = notes_of(config("\n".join(lines), "rocksdb-log"))
+    assert f"it held: about {(1 << 30) // 512:,} records: " in said
+    assert "by its statistics: 31K writes were logged, with 0 syncs: -w durability=none," in said
+
+
 OBJECTS: dict[str, OptionValue] = {
     "allow_concurrent_memtable_write": False,
     "memtable_factory.id": "prefix_hash",

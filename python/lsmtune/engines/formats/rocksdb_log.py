@@ -4,6 +4,9 @@ The form is that of `DBOptions::Dump`, `ColumnFamilyOptions::Dump` (options/opti
 options/db_options.cc) and `BlockBasedTableFactory::GetPrintableOptions`: `Options.name: value`
 lines, and an indented block for the table. Truths and most enumerations are numbers there, and of
 objects (filter, rate limiter, prefix extractor) it has no more than a name or an address.
+
+What follows it says what the database holds: events of tables that are made and deleted, as JSON
+that need not be valid, and statistics now and then (`InternalStats::DumpDBStats`, `DumpCFStats`).
 """
 
 from __future__ import annotations
@@ -35,6 +38,20 @@ _TABLE_BEGINS = re.compile(r"\stable_factory options:\s*(?P<rest>.*)")
 _TABLE_LINE = re.compile(r"\s+(?P<name>\w+)\s*:\s?(?P<value>.*)")
 _FAMILY = re.compile(r"Options for column family \[(?P<name>.*)\]:")
 _VERSION = re.compile(r"RocksDB version: (?P<version>\d{1,9}(?:\.\d{1,9}){1,2})", re.ASCII)
+# Of an event: numbers of a table. Its keys have 8 bytes more than those of the user.
+_TABLE_EVENT = re.compile(r'"event": "table_file_(?P<what>creation|deletion)"')
+_TABLE_NUMBER = re.compile(
+    r'"(file_number|file_size|raw_key_size|raw_value_size|num_entries)": (\d{1,18})\b', re.ASCII
+)
+_TABLE_NUMBERS = 5
+_INTERNAL_BYTES = 8
+# Of statistics: the family that is told of, the size of all its levels, writes to the log ahead.
+_STATS_OF = re.compile(r"\*\* Compaction Stats \[(?P<name>.*)\] \*\*")
+_ALL_LEVELS = re.compile(
+    r"\s*Sum\s+\d+/\d+\s+(?P<size>\d{1,18}\.\d{1,6}) (?P<unit>[KMGT]?B)\s.*", re.ASCII
+)
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+_WAL = re.compile(r"Cumulative WAL: (?P<writes>\w+) writes, (?P<syncs>\w+) syncs,.*")
 _CHANGES = ("SetOptions() on column family", "SetDBOptions()")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -126,6 +143,7 @@ def read(request: ImportRequest) -> ImportedConfig:
         allowed = "lines such as `Options.write_buffer_size: 67108864`; the LOG's first file"
         raise InputError(request.source, why="has no dump of options", allowed=allowed)
     dump.note_what_is_open()
+    dump.note_what_it_held()
     options = options_of(dump.stated, dump.notes, whole=True, keep_defaults=request.keep_defaults)
     return ImportedConfig(ENGINE, options, dump.notes.taken(), dump.version)
 
@@ -144,6 +162,8 @@ class _Dump:
         self._family = DEFAULT_FAMILY
         self._in_table = False
         self._cache_name = "cache"
+        self._tables: dict[int, dict[str, int]] = {}
+        self._stats_of, self._held_bytes, self._logged = "", 0.0, ""
 
     def take(self, line: str, number: int) -> None:
         is_default = self._family == DEFAULT_FAMILY
@@ -168,6 +188,23 @@ class _Dump:
         elif any(change in line for change in _CHANGES):
             text = "left out: a change of options while the database was open"
             self.notes.add(number, "SetOptions", text)
+        elif match := _TABLE_EVENT.search(line):
+            self._take_event(match["what"], line)
+        elif match := _STATS_OF.search(line):
+            self._stats_of = match["name"]
+        elif self._stats_of == DEFAULT_FAMILY and (match := _ALL_LEVELS.fullmatch(line)):
+            self._held_bytes = float(match["size"]) * 1024 ** _UNITS.index(match["unit"])
+        elif match := _WAL.fullmatch(line):
+            self._logged = f"{match['writes']} writes were logged, with {match['syncs']} syncs"
+
+    def _take_event(self, what: str, line: str) -> None:
+        """A table of the default family was made, or any deleted."""
+        numbers = {name: int(digits) for name, digits in _TABLE_NUMBER.findall(line)}
+        file = numbers.get("file_number", -1)
+        if what == "deletion":
+            self._tables.pop(file, None)
+        elif len(numbers) == _TABLE_NUMBERS and f'"cf_name": "{DEFAULT_FAMILY}"' in line:
+            self._tables[file] = numbers
 
     def _take_option(self, match: re.Match[str], number: int) -> None:
         name, value = match["name"], match["value"].strip()
@@ -227,6 +264,27 @@ class _Dump:
         if memtable is not None and memtable.text != "SkipListFactory":
             text = f"{memtable.text} with the engine's own parameters: the LOG has no others"
             self.notes.add(memtable.line, "memtable_factory", text)
+
+    def note_what_it_held(self) -> None:
+        """Says what the target of a study of this database is, as far as the LOG tells.
+
+        Its tables tell how large records are. How many there are follows from the statistics, as
+        tables of earlier openings are in them, too; without any from the tables.
+        """
+
+        def all_of(name: str) -> int:
+            return sum(table[name] for table in self._tables.values())
+
+        entries, file_bytes = all_of("num_entries"), all_of("file_size")
+        if entries and file_bytes:
+            num = round((self._held_bytes or file_bytes) * entries / file_bytes)
+            key = max(1, round(all_of("raw_key_size") / entries) - _INTERNAL_BYTES)
+            value = round(all_of("raw_value_size") / entries)
+            text = f"about {num:,} records: -w num={num} -w key_bytes={key} -w value_bytes={value}"
+            self.notes.add(None, "it held", text)
+        if self._logged:
+            text = f"{self._logged}: -w durability=none, wal or sync says what a crash may cost"
+            self.notes.add(None, "by its statistics", text)
 
 
 FORMAT = ImportFormat("rocksdb-log", "the dump of options in a LOG of RocksDB", recognises, read)
