@@ -79,6 +79,21 @@ def test_a_debt_of_which_nothing_is_known_is_not_taken_for_none() -> None:
     assert [reports.take(each) for each in series] == [None, None, (3, 100.0)]
 
 
+def test_a_compaction_that_never_tells_its_debt_is_not_taken_to_have_none() -> None:
+    """A universal trial was ranked by its burst, before level ones that were charged."""
+    series = with_pending((1.0, 300, 0, 100), (2.0, 600, 0, 100))
+    run = Measurement(
+        *(Outcome.PRUNED, EngineIdentity("rocksdb"), {}, "w", 1, 0.0, 2.0),
+        intervals_unfinished=series,
+        phase_unfinished="w",
+    )
+    charged, burst = TimeRungs(1.0, "w", charged=True), TimeRungs(1.0, "w")
+    for style, told in (("kCompactionStyleLevel", 2), ("kCompactionStyleUniversal", 0)):
+        styled = replace(run, options={"compaction_style": style})
+        assert len(list(time_reports(charged, styled, "m"))) == told
+        assert len(list(time_reports(burst, styled, "m"))) == 2
+
+
 @pytest.mark.parametrize(
     ("engine", "workload", "metric", "charged"),
     [
@@ -139,6 +154,25 @@ def test_leveldb_does_not_tell_what_a_rung_would_have_to_charge() -> None:
         InputError, match=r"pruner\.rungs: leveldb does not tell .* throughput_ops_s"
     ):
         a_pruner("leveldb", "fillrandom", "sustained_throughput_ops_s")
+
+
+@pytest.mark.parametrize(
+    ("style", "refused"),
+    [
+        ("options: {compaction_style: kCompactionStyleUniversal}", True),
+        ("options: {compaction_style: kCompactionStyleLevel}", False),
+    ],
+)
+def test_rungs_that_end_no_trial_are_refused(style: str, refused: bool) -> None:
+    metric = "sustained_throughput_ops_s"
+    more = f"{style}\npruner: {{name: median, rungs: {{every: 1s}}}}"
+    if refused:
+        with pytest.raises(InputError, match=r"pruner\.rungs: kCompactionStyleUniversal does not"):
+            stated("rocksdb", "fillrandom", metric, more)
+    else:
+        assert stated("rocksdb", "fillrandom", metric, more).pruner is not None
+    # The pruner that `auto` comes with charges nothing.
+    assert stated("rocksdb", "fillrandom", metric, style).pruner is not None
 
 
 def stated(engine: str, workload: str, metric: str, more: str = "") -> Spec:

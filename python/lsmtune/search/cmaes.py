@@ -13,11 +13,11 @@ distribution over the choices of each categorical:
 A variable of one value is left out.
 
 The distribution moves once per generation, when as many trials drawn from it were judged as its
-population has, by their *ranks*: failed and pruned trials come last, and the scale of the values
-does not matter. Each trial keeps what was drawn for it in its system attributes; the distribution
-of any moment is found again by telling every complete generation in turn. Trials that were not
-drawn here (a study's start configurations) set where the search begins: at the best of those
-before the first drawn one, else in the middle of the space.
+population has, by their *ranks*: failed trials come last, pruned ones where they would have ended
+(`search.history`), and the scale of the values does not matter. Each trial keeps what was drawn for
+it in its system attributes; the distribution of any moment is found again by telling every complete
+generation in turn. Trials that were not drawn here (a study's start configurations) set where the
+search begins: at the best of those before the first drawn one, else in the middle of the space.
 """
 
 from __future__ import annotations

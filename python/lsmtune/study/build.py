@@ -18,7 +18,7 @@ from lsmtune.errors import FieldError, InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, parse_document, read_as, read_text
-from lsmtune.model.metrics import METRICS
+from lsmtune.model.metrics import BURST, METRICS
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Durability, PageCache
 from lsmtune.proof.guards import FACTS, check_guard, default_guards, metric_names
@@ -51,7 +51,16 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.spec import RUNG_MEMORY_BYTES, Budget, DataRungs, PrunerSpec, Spec
+from lsmtune.study.spec import (
+    LEVEL_STYLE,
+    RUNG_MEMORY_BYTES,
+    STYLE,
+    Budget,
+    DataRungs,
+    PrunerSpec,
+    Spec,
+    TimeRungs,
+)
 from lsmtune.units import format_bytes, format_duration
 from lsmtune.workloads.distributions import data_bytes
 
@@ -86,6 +95,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     pruner = make_pruner_spec(
         study.pruner, goal, workloads, engine, sampler.name, program=runner is not None
     )
+    _check_charged(pruner, fixed, space)
     notes += _unscaled(pruner, engine, space, workloads, study.limits) + its_notes
     return Spec(
         name=study.name,
@@ -137,6 +147,19 @@ def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Wor
     for weighted in workloads:
         fixed = with_merge_operator(fixed, engine, weighted.workload, "")
     return fixed
+
+
+def _check_charged(pruner: PrunerSpec | None, fixed: Config, space: Space) -> None:
+    """Raises FieldError for rungs of time that are of use for no trial."""
+    rungs = None if pruner is None else pruner.rungs
+    if not isinstance(rungs, TimeRungs):
+        return
+    searched = (parameter.choices for parameter in space.parameters if parameter.name == STYLE)
+    styles = next(searched, None) or [fixed.options.get(STYLE, LEVEL_STYLE)]
+    if not any(rungs.tell({STYLE: style}) for style in styles):
+        why = f"{styles[0]} does not tell what is left to compact, which the objective charges"
+        allowed = f"num: a list of sizes, or the objective {BURST}"
+        raise FieldError("pruner.rungs", why=why, allowed=allowed)
 
 
 def _unscaled(

@@ -31,6 +31,8 @@ from lsmtune.space.space import Space
 from lsmtune.units import SHARE_ALLOWED
 
 
+# An option of RocksDB, and its default.
+STYLE, LEVEL_STYLE = "compaction_style", "kCompactionStyleLevel"
 # The least memory of a smaller run: with less, what a process and an engine take whatever the data
 # are could have it killed.
 RUNG_MEMORY_BYTES = 64 << 20
@@ -55,6 +57,13 @@ class TimeRungs:
     every_s: float
     phase: str
     charged: bool = False
+
+    def tell(self, options: Mapping[str, object]) -> bool:
+        """Whether they are of use for a run with `options`.
+
+        RocksDB has no estimate of pending bytes but under level compaction: 0 is then not none.
+        """
+        return not self.charged or str(options.get(STYLE, LEVEL_STYLE)) == LEVEL_STYLE
 
 
 @dataclass(frozen=True)

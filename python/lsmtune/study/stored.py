@@ -72,6 +72,8 @@ def time_reports(
     for reported in measurement.intermediate:
         if metric in reported.metrics:
             yield reported.step, reported.metrics[metric]
+    if not rungs.tell(measurement.options):
+        return
     reports = TimeReports(rungs)
     series = [phase.intervals for phase in measurement.phases if phase.name == rungs.phase]
     if measurement.phase_unfinished == rungs.phase:

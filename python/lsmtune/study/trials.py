@@ -53,7 +53,9 @@ def run_trial(
     trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
     rungs = None if spec.pruner is None else spec.pruner.rungs
     metric = spec.objective.metric
-    prune = watching(report, rungs, metric) if isinstance(rungs, TimeRungs) else None
+    prune = None
+    if isinstance(rungs, TimeRungs):
+        prune = watching(report, rungs, metric, tell=rungs.tell(arm.config.options))
     if isinstance(rungs, DataRungs):
         stated_s = rungs.deadlines_s or (deadline_s,) * len(rungs.num)
         deadlines_s = [min(deadline_s, each_s) for each_s in stated_s]
@@ -92,8 +94,13 @@ def run_trial(
     return trial
 
 
-def watching(report: Report, rungs: TimeRungs, metric: str) -> Callable[[Message], bool]:
-    """Follows one run: asked at each message, says whether the pruner wants it to end."""
+def watching(
+    report: Report, rungs: TimeRungs, metric: str, *, tell: bool = True
+) -> Callable[[Message], bool]:
+    """Follows one run: asked at each message, says whether the pruner wants it to end.
+
+    `tell` is what the rungs say of its options.
+    """
     reports: TimeReports | None = None  # while the phase of the rungs lasts
 
     def is_to_end(message: Message) -> bool:
@@ -102,7 +109,7 @@ def watching(report: Report, rungs: TimeRungs, metric: str) -> Callable[[Message
             return report(message.step, message.metrics[metric])
         if isinstance(message, PhaseStarted):
             # It begins anew where the run was disturbed, and is measured again.
-            reports = TimeReports(rungs) if message.name == rungs.phase else None
+            reports = TimeReports(rungs) if tell and message.name == rungs.phase else None
         if reports is None or not isinstance(message, IntervalPassed):
             return False
         due = reports.take(message.interval())
