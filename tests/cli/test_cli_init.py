@@ -212,7 +212,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_terminal_is_asked_what_the_answer_must_hold_for(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     ours, theirs = pty.openpty()
-    os.write(ours, b"ycsb-q\nycsb-a\n1e6\n2e6\n2\nsync\n4 Gb\n2GiB\n\n")
+    os.write(ours, b"ycsb-q\nycsb-a\n1e6\n2e6\n2\n\n400\nsync\n4 Gb\n2GiB\n\n")
     command = [sys.executable, "-m", "lsmtune.cli.main", "init", "--output", str(path)]
     done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, check=True)
     os.close(ours)
@@ -223,6 +223,7 @@ def test_a_terminal_is_asked_what_the_answer_must_hold_for(tmp_path: Path) -> No
     last = spec.workload.phases[-1]
     assert (spec.workload.name, spec.workload.num) == ("ycsb-a", 1_000_000)
     assert (last.operations, last.threads) == (2_000_000, 2)
+    assert spec.workload.value_bytes > 4000, "ten fields of 400 bytes"
     assert spec.workload.durability.value == "sync"
     assert (spec.limits.memory_bytes, spec.budget.time_s) == (2 << 30, 600)
     assert f"next: lsmtune tune {path}" in done.stdout

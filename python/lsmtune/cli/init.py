@@ -34,8 +34,8 @@ from lsmtune.workloads.ycsb_properties import HISTOGRAM
 
 DEFAULT_WORKLOAD = "fillrandom"
 BUDGET = "Time for the whole study."
-# Of the target, beside its sizes: how many threads, and what a write survives.
-ASKED = ("threads", "threadcount", "durability")
+# Of the target, beside its sizes: how large records are, how many threads, what a write survives.
+ASKED = ("value_bytes", "fieldcount", "fieldlength", "threads", "threadcount", "durability")
 EXAMPLES = (
     "lsmtune init --workload fillrandom -w num=1000000 --memory 8GiB",
     "lsmtune init --engine leveldb --workload ycsb-a --budget 30m --output ycsb.yaml",
