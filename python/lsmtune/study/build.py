@@ -156,7 +156,7 @@ def _check_charged(pruner: PrunerSpec | None, fixed: Config, space: Space) -> No
         return
     searched = (parameter.choices for parameter in space.parameters if parameter.name == STYLE)
     styles = next(searched, None) or [fixed.options.get(STYLE, LEVEL_STYLE)]
-    if not any(rungs.tell({STYLE: style}) for style in styles):
+    if not any(rungs.judge({STYLE: style}) for style in styles):
         why = f"{styles[0]} does not tell what is left to compact, which the objective charges"
         allowed = f"num: a list of sizes, or the objective {BURST}"
         raise FieldError("pruner.rungs", why=why, allowed=allowed)

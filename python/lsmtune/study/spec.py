@@ -58,7 +58,7 @@ class TimeRungs:
     phase: str
     charged: bool = False
 
-    def tell(self, options: Mapping[str, object]) -> bool:
+    def judge(self, options: Mapping[str, object]) -> bool:
         """Whether they are of use for a run with `options`.
 
         RocksDB has no estimate of pending bytes but under level compaction: 0 is then not none.

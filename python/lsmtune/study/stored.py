@@ -72,7 +72,7 @@ def time_reports(
     for reported in measurement.intermediate:
         if metric in reported.metrics:
             yield reported.step, reported.metrics[metric]
-    if not rungs.tell(measurement.options):
+    if not rungs.judge(measurement.options):
         return
     reports = TimeReports(rungs)
     series = [phase.intervals for phase in measurement.phases if phase.name == rungs.phase]

@@ -55,7 +55,7 @@ def run_trial(
     metric = spec.objective.metric
     prune = None
     if isinstance(rungs, TimeRungs):
-        prune = watching(report, rungs, metric, tell=rungs.tell(arm.config.options))
+        prune = watching(report, rungs, metric, judges=rungs.judge(arm.config.options))
     if isinstance(rungs, DataRungs):
         stated_s = rungs.deadlines_s or (deadline_s,) * len(rungs.num)
         deadlines_s = [min(deadline_s, each_s) for each_s in stated_s]
@@ -95,11 +95,11 @@ def run_trial(
 
 
 def watching(
-    report: Report, rungs: TimeRungs, metric: str, *, tell: bool = True
+    report: Report, rungs: TimeRungs, metric: str, *, judges: bool = True
 ) -> Callable[[Message], bool]:
     """Follows one run: asked at each message, says whether the pruner wants it to end.
 
-    `tell` is what the rungs say of its options.
+    `judges` says whether the rungs are of use for its options.
     """
     reports: TimeReports | None = None  # while the phase of the rungs lasts
 
@@ -109,7 +109,7 @@ def watching(
             return report(message.step, message.metrics[metric])
         if isinstance(message, PhaseStarted):
             # It begins anew where the run was disturbed, and is measured again.
-            reports = TimeReports(rungs) if tell and message.name == rungs.phase else None
+            reports = TimeReports(rungs) if judges and message.name == rungs.phase else None
         if reports is None or not isinstance(message, IntervalPassed):
             return False
         due = reports.take(message.interval())
