@@ -6,10 +6,13 @@ this file with whatever interpreter runs them.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import struct
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -49,7 +52,10 @@ class Driver:
         self.say("failed")
 
     def begin(self) -> None:
+        """Says so, and waits until it was read: what a tuner has not read when it kills is lost."""
         self.say("hello", "opened", "phase_started", "interval")
+        while fcntl.ioctl(self.output.fileno(), termios.FIONREAD, struct.pack("i", 0)).strip(b"\0"):
+            time.sleep(0.001)
 
     def watch_stdin(self) -> None:
         """Honours `cancel` unless told not to; exits at end of file, as the real driver does."""

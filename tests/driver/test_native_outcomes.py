@@ -23,7 +23,6 @@ from lsmtune.driver.messages import (
     PROTOCOL_VERSION,
     IntervalPassed,
     Message,
-    PhaseStarted,
 )
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.watch import Ending
@@ -371,7 +370,7 @@ def test_cancel_asks_first_and_kills_after_a_grace(
     cancel = threading.Event()
 
     def on_message(message: Message) -> None:
-        if isinstance(message, PhaseStarted):
+        if isinstance(message, IntervalPassed):
             cancel.set()
 
     measurement = NativeRunner(fake_driver).run(make_request(behaviour), on_message, cancel)
