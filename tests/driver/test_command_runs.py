@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lsmtune.driver import watch
 from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError
 from lsmtune.model.command import (
@@ -108,8 +109,9 @@ def test_a_program_reports_and_the_measurement_has_it(request_: RunRequest) -> N
     assert measurement.reported == {"score": 42, "seed": 7}
     assert measurement.options == {"size": "21", "mode": "fast"}
     assert measurement.seed == 7
-    # A program that is over before it was looked at has an unknown peak, not none.
-    assert measurement.rss_bytes_max is None or measurement.rss_bytes_max > 1 << 20
+    # A program that is over before it was looked at has an unknown peak, not none; one that was
+    # looked at only as it began may have had a few pages.
+    assert measurement.rss_bytes_max is None or measurement.rss_bytes_max > 0
 
 
 def test_arguments_environment_and_files(request_: RunRequest, tmp_path: Path) -> None:
@@ -258,8 +260,14 @@ def test_a_bad_line_ends_the_run_at_once(request_: RunRequest) -> None:
     ],
 )
 def test_a_program_that_fails_has_crashed_whatever_it_reported(
-    request_: RunRequest, number: int, outcome: Outcome, why: str
+    request_: RunRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    outcome: Outcome,
+    why: str,
 ) -> None:
+    # The kernel counts its kills for the whole machine, on which other tests make it kill.
+    monkeypatch.setattr(watch, "machine_oom_kills", lambda: 0)
     measurement = CommandRunner(program("crash", str(number))).run(request_)
     assert measurement.outcome is outcome
     assert why in why_not_ok(measurement)
@@ -336,10 +344,15 @@ def test_our_own_memory_is_not_the_programs(request_: RunRequest) -> None:
     """A small program, started by a tester that held 340 MB, was said to have used as much."""
     held = bytearray(400 << 20)
     held[::4096] = b"x" * len(held[::4096])
-    measurement = CommandRunner(program("spin")).run(request_)
+
+    def is_seen() -> bool:
+        """Not where the machine took half a second from us: it is over before it is looked at."""
+        peak_bytes = CommandRunner(program("spin")).run(emptied(request_)).rss_bytes_max
+        assert peak_bytes is None or peak_bytes < 300 << 20
+        return peak_bytes is not None
+
+    in_time(is_seen)
     del held
-    assert measurement.rss_bytes_max is not None
-    assert measurement.rss_bytes_max < 300 << 20
 
 
 def test_disk_over_the_limit_is_killed(request_: RunRequest) -> None:
