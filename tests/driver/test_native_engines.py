@@ -79,6 +79,13 @@ def make(tmp_path: Path) -> Make:
     return build
 
 
+def emptied(request: RunRequest) -> RunRequest:
+    """The same once more."""
+    shutil.rmtree(request.directory)
+    request.directory.mkdir()
+    return request
+
+
 @pytest.fixture
 def rocksdb(rocksdb_library: Path) -> EngineIdentity:
     return EngineIdentity("rocksdb", library=str(rocksdb_library))
@@ -87,8 +94,16 @@ def rocksdb(rocksdb_library: Path) -> EngineIdentity:
 def test_a_run_measures_every_phase_and_reads_its_keys_back(
     driver: Path, engine: EngineIdentity, make: Make
 ) -> None:
-    measurement = NativeRunner(driver).run(make(engine))
-    assert measurement.outcome is Outcome.OK, measurement.error
+    request, runs = make(engine), list[Measurement]()
+
+    def all_performed() -> bool:
+        """Not where a busy machine took the 0.6 s in which one phase performs what it can."""
+        runs.append(NativeRunner(driver).run(emptied(request)))
+        assert runs[-1].outcome is Outcome.OK, runs[-1].error
+        return runs[-1].phases[3].operations > 0
+
+    in_time(all_performed)
+    measurement = runs[-1]
     assert measurement.engine.version
     phases = {phase.name: phase for phase in measurement.phases}
     assert list(phases) == ["load", "settle", "readrandom", "paced", "overwrite"]
@@ -184,15 +199,13 @@ def test_the_driver_obeys_cancel_within_its_grace(
     request = make(engine, workload(ENDLESS))
 
     def obeyed() -> bool:
-        shutil.rmtree(request.directory)
-        request.directory.mkdir()
         cancel = threading.Event()
 
         def on_message(message: Message) -> None:
             if isinstance(message, IntervalPassed) and message.index == 1:
                 cancel.set()
 
-        measurement = NativeRunner(driver).run(request, on_message, cancel)
+        measurement = NativeRunner(driver).run(emptied(request), on_message, cancel)
         assert measurement.outcome is Outcome.CANCELLED
         return "killed" not in why_not_ok(measurement)
 
