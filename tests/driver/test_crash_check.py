@@ -59,7 +59,10 @@ def test_without_a_log_what_was_in_memory_is_lost(
     workload = Workload("load", (LOAD,), num=NUM, durability=Durability.NONE)
     engine = EngineIdentity("rocksdb", library=str(rocksdb_library))
     limits = Limits(60.0, 2 << 30, 2 << 30)
-    request = RunRequest(engine, Config(), workload, 5, tmp_path, limits)
+    # As large as the whole load: a tuner that the machine keeps from killing lets it fill a usual
+    # one, and what was flushed is not lost.
+    config = Config({"write_buffer_size": 1 << 30})
+    request = RunRequest(engine, config, workload, 5, tmp_path, limits)
     killed = NativeRunner(driver).kill_in_load(request, 20_000)
     check = NativeRunner(driver).check_after_crash(request, killed.acknowledged)
     assert check.outcome is Outcome.DATA_LOSS
