@@ -9,6 +9,7 @@ were stored by then.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -28,21 +29,30 @@ from lsmtune.study.observer import TuneObserver
 from lsmtune.study.start import open_study
 
 RUN_S = 0.03
-# A child lives until it stored up to MOST_RUNS runs and then up to LONGEST_S longer: on any
-# machine the kills fall in the middle of the study, and none comes after its end.
+# A child lives until it stored up to MOST_RUNS runs and then up to LONGEST_S longer, in which it
+# stores MOST_AFTER more at most: on any machine the kills fall in the middle of the study, and none
+# comes after its end.
 MOST_RUNS = 2
 LONGEST_S = 0.1
+MOST_AFTER = 3
 
 
 class Log(TuneObserver):
-    """Writes down each stored run at once, with a system call that a kill cannot take back."""
+    """Writes down each stored run at once, with a system call that a kill cannot take back.
 
-    def __init__(self, path: Path) -> None:
+    After `runs_max` of them it waits to be killed.
+    """
+
+    def __init__(self, path: Path, runs_max: float) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._left = runs_max
 
     def run_finished(self, stored: StoredMeasurement) -> None:
         place = f"{stored.role} {stored.trial} {stored.pair} {stored.repeat}\n"
         os.write(self._descriptor, place.encode())
+        self._left -= 1
+        while self._left <= 0:
+            signal.pause()
 
 
 def larger_is_faster(gain: float) -> Callable[[dict[str, object]], float]:
@@ -54,7 +64,7 @@ def larger_is_faster(gain: float) -> Callable[[dict[str, object]], float]:
     return speed
 
 
-def session(home: Path, trials: int, pairs: int, storage: str) -> None:
+def session(home: Path, trials: int, pairs: int, storage: str, runs_max: float = math.inf) -> None:
     noise = "{calibration: 1, anchors: 8, repeats: 3}"
     spec = make_spec(home, budget=f"{{trials: {trials}}}", pairs=pairs, noise=noise)
     # A search among trials of which several may be the best; or a proof that is not soon over,
@@ -62,16 +72,16 @@ def session(home: Path, trials: int, pairs: int, storage: str) -> None:
     speed = larger_is_faster(0.002 if trials > pairs else 0.0002)
     runner = FakeRunner(speed=speed, run_s=RUN_S)
     with open_study(home / "s", spec, storage=storage) as folder:
-        log = Log(home / "told.log")
+        log = Log(home / "told.log", runs_max)
         tune(spec, folder, runner, ENGINE, log, stop=threading.Event())
 
 
-def child(home: Path, trials: int, pairs: int, storage: str) -> int:
+def child(home: Path, trials: int, pairs: int, storage: str, runs_max: float = math.inf) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
-        session(home, trials, pairs, storage)
+        session(home, trials, pairs, storage, runs_max)
     except BaseException as error:
         os.write(2, f"{type(error).__name__}: {error}\n".encode())
         os._exit(1)
@@ -91,9 +101,9 @@ def main(home: Path, kills: int, seed: int, trials: int, pairs: int, storage: st
     with tempfile.TemporaryDirectory(dir=home) as warm:
         session(Path(warm), trials=2, pairs=6, storage=storage)
     for _ in range(kills):
-        wanted = told(home) + moments.randint(0, MOST_RUNS)
-        pid = child(home, trials, pairs, storage)
-        while told(home) < wanted:
+        before, runs = told(home), moments.randint(0, MOST_RUNS)
+        pid = child(home, trials, pairs, storage, runs + MOST_AFTER)
+        while told(home) < before + runs:
             time.sleep(0.001)
         time.sleep(moments.uniform(0.0, LONGEST_S))
         os.kill(pid, signal.SIGKILL)
