@@ -48,6 +48,7 @@ STOP_S, LONGEST_STOP_S = 0.5, 20.0
 # Less than the longest stop: a run that was stopped would pass it, if that time were the run's.
 DEADLINE = "15s"
 
+DONE = (0, 3, 4)  # done; not proved, and proved worse, which are results as well
 RUN_LINE = re.compile(r"^[a-z]+ ?[^:\n]*: ok\b", re.MULTILINE)
 BY_SOMEBODY = "by whom is not known"  # said of a run that was killed from outside
 GIVEN_UP = re.compile(f"^lsmtune: .*({BY_SOMEBODY}|stopped by a signal from outside)", re.MULTILINE)
@@ -280,13 +281,16 @@ class Session:
             victim.send_signal(blow.number)
         except psutil.NoSuchProcess:
             return True
-        self.done.append(blow)
         if blow.number is signal.SIGSTOP:
             time.sleep(blow.stop_s)
             with contextlib.suppress(psutil.NoSuchProcess):  # a run may be ended meanwhile
                 victim.send_signal(signal.SIGCONT)
-        if blow.ends:
-            self._check_end(blow, process.wait(PATIENCE_S))
+        status = process.wait(PATIENCE_S) if blow.ends else None
+        if blow.number is signal.SIGKILL and status in DONE:
+            return False  # it was done before the signal came
+        self.done.append(blow)
+        if status is not None:
+            self._check_end(blow, status)
         return True
 
     def _wait(self, condition: Callable[[], bool]) -> bool:
@@ -344,7 +348,7 @@ class Session:
                 self.fault(f"{blow}: exit status {status}")
         elif status < 0 and not blow.after_runs and 'cli/main.py", line' not in said:
             said = ""  # Python's own answer, before a line of lsmtune was performed
-        elif status not in (0, 3, 130):
+        elif status not in (*DONE, 130):
             self.fault(f"{blow}: exit status {status}: {said.splitlines()[-1:]}")
         elif status == 130 and len(re.findall("^lsmtune: .*interrupted", said, re.MULTILINE)) != 1:
             self.fault(f"{blow}: not told in one line: {said.splitlines()[-2:]}")
@@ -399,7 +403,7 @@ class Session:
             if status != 1 or not GIVEN_UP.search(said):
                 break  # else it was struck where it tries no longer: the user looks why
             self._account()
-        if status not in (0, 3, 4):
+        if status not in DONE:
             self.fault(f"ended with {status}: {said.splitlines()[-1:]}")
         self._check_text(said)
         self._account()
