@@ -1,6 +1,7 @@
 """The real driver behind a pipe that spoils what it says: its place in `REAL_DRIVER`.
 
-`MISSPEAK=truncate` cuts a message of the first run in the middle and lets nothing follow it.
+`MISSPEAK=truncate` cuts a message of the second run in the middle and lets nothing follow it: that
+is a trial, after the baseline. The file `MISSPEAK_RUNS` has a byte for each run so far.
 `MISSPEAK=version` changes the version that the driver states.
 """
 
@@ -36,10 +37,11 @@ def spoil(line: bytes) -> bytes:
     how = os.environ["MISSPEAK"]
     if how == "version" and b'"hello"' in line:
         return re.sub(rb'"protocol_version":\d+', b'"protocol_version":999', line)
-    once = Path(os.environ["MISSPOKE_ONCE"])
-    if how == "truncate" and b'"phase_finished"' in line and not once.exists():
-        once.touch()
-        return line[: len(line) // 2]
+    if how == "truncate" and b'"phase_finished"' in line:
+        with Path(os.environ["MISSPEAK_RUNS"]).open("ab") as runs:
+            runs.write(b".")
+            if runs.tell() == 2:
+                return line[: len(line) // 2]
     return line
 
 
