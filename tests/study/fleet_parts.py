@@ -34,6 +34,7 @@ from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import open_study
+from patience import PATIENCE_S
 
 TICK_S = 0.1
 
@@ -42,13 +43,15 @@ class LocalHost:
     """A host that is a thread of this process.
 
     `silent`: while it is set, nothing that the host says is heard; its answers come when it is
-    cleared.
+    cleared. `on_trial` is called before each of its runs of a trial, with how many these are.
     """
 
     def __init__(self, name: str, worker: Worker) -> None:
         self.name = name
         self.silent = threading.Event()
         self.alive = True
+        self.on_trial: Callable[[int], object] = lambda _count: None
+        self._trials = 0
         self._worker = worker
 
     def facts(self, engine: EngineIdentity) -> HostFacts:
@@ -57,6 +60,9 @@ class LocalHost:
 
     def submit(self, token: int, work: Work) -> Future[Answer]:
         """See `Host`."""
+        if work.requests and work.requests[0].trial is not None:
+            self._trials += 1
+            self.on_trial(self._trials)
         future: Future[Answer] = Future()
 
         def perform() -> None:
@@ -128,14 +134,35 @@ def local_host(path: Path, name: str, **runner: object) -> LocalHost:
     return LocalHost(name, Worker(path / f"host-{name}", made))
 
 
-def fleet_of(path: Path, hosts: int, effect: Callable[[int], float] = lambda _: 1.0) -> LocalFleet:
-    """Hosts a, b, ...; each with a file `a.jsonl` of its runs in `path`."""
-    return LocalFleet(
-        [
-            local_host(path, chr(97 + n), run_s=0.02, effect=effect(n), log=path / f"{n}.jsonl")
-            for n in range(hosts)
-        ]
-    )
+def together(hosts: Sequence[LocalHost]) -> LocalFleet:
+    """A fleet in which no host begins a second trial before each has measured one.
+
+    Else one would measure all of them while the machine keeps the thread of another waiting.
+    """
+    each_had_one = threading.Barrier(len(hosts), timeout=PATIENCE_S)
+
+    def meet(count: int) -> None:
+        if count == 2:
+            each_had_one.wait()
+
+    for host in hosts:
+        host.on_trial = meet
+    return LocalFleet(hosts)
+
+
+def hosts_of(
+    path: Path, hosts: int, effect: Callable[[int], float] = lambda _: 1.0
+) -> list[LocalHost]:
+    """Hosts a, b, ...; each with a file `0.jsonl`, `1.jsonl`, ... of its runs in `path`."""
+    return [
+        local_host(path, chr(97 + n), run_s=0.02, effect=effect(n), log=path / f"{n}.jsonl")
+        for n in range(hosts)
+    ]
+
+
+def fleet_of(path: Path, hosts: int) -> LocalFleet:
+    """A fleet of `hosts_of`."""
+    return LocalFleet(hosts_of(path, hosts))
 
 
 def tuned_on(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleet_parts import LocalFleet, LocalHost, fleet_of, local_host, tuned_on
+from fleet_parts import LocalFleet, LocalHost, fleet_of, hosts_of, local_host, together, tuned_on
 from optuna.trial import TrialState
 from simulated_hosts import SimulatedRunner
 from study_parts import Recorder, make_spec, stored, trials_of, tuned
@@ -42,6 +42,7 @@ from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED
 from lsmtune.study.start import open_study
 from lsmtune.study.trials import TrialEnd
+from patience import PATIENCE_S
 
 
 def runs_of(log: Path) -> list[tuple[float, float]]:
@@ -56,7 +57,7 @@ def test_a_study_on_three_hosts_shares_its_trials_and_each_host_has_one_run_at_a
 ) -> None:
     observer = Recorder()
     spec = make_spec(tmp_path, budget="{trials: 12}", noise="{calibration: 3, anchors: 2}")
-    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 3), observer)
+    result, _ = tuned_on(spec, tmp_path / "s", together(hosts_of(tmp_path, 3)), observer)
     assert result.counts == {"ok": 12}
     rows = stored(tmp_path / "s")
     first = [row for row in rows if row.role is Role.TRIAL and row.repeat == 0]
@@ -79,7 +80,7 @@ def test_a_study_on_three_hosts_shares_its_trials_and_each_host_has_one_run_at_a
 
 def test_a_slow_host_makes_its_trials_no_worse(tmp_path: Path) -> None:
     spec = make_spec(tmp_path, budget="{trials: 16}")
-    fleet = fleet_of(tmp_path, 2, lambda n: (1.0, 0.5)[n])
+    fleet = together(hosts_of(tmp_path, 2, lambda n: (1.0, 0.5)[n]))
     result, _ = tuned_on(spec, tmp_path / "s", fleet)
     assert {row.measurement.host for row in trials_of(tmp_path / "s")} == {"a", "b"}
     alone = tuned(spec, tmp_path / "alone")
@@ -161,14 +162,19 @@ def test_a_search_of_a_small_space_tries_again_what_its_last_host_lost(tmp_path:
 
 def test_what_a_silent_host_says_later_is_discarded_and_counted(tmp_path: Path) -> None:
     silent = Dying(local_host(tmp_path, "b", run_s=0.6), 3, silent=True)
+    other, came = local_host(tmp_path, "a", run_s=0.1), threading.Event()
+    # The study goes on until that has come, and is not over before the host is silent.
+    other.on_trial = lambda count: count < 6 or came.wait(PATIENCE_S)
 
     class Heard(Recorder):
         def warning(self, text: str) -> None:
             super().warning(text)
             if "given up" in text:
+                # After the head was told.
+                silent.asked[-1].add_done_callback(lambda _: came.set())
                 silent.silent.clear()
 
-    fleet = LocalFleet([local_host(tmp_path, "a", run_s=0.1), silent])
+    fleet = LocalFleet([other, silent])
     spec = make_spec(tmp_path, budget="{trials: 12}")
     result, parts = tuned_on(spec, tmp_path / "s", fleet, Heard())
     assert result.counts == {"ok": 12}
@@ -186,7 +192,7 @@ def test_what_a_silent_host_says_after_the_last_step_is_counted(
         came = threading.Event()
         silent.asked[-1].add_done_callback(lambda _: came.set())  # after the head was told
         silent.silent.clear()
-        assert came.wait(timeout=60)
+        assert came.wait(PATIENCE_S)
         return fleet_verdict(*of)
 
     monkeypatch.setattr("lsmtune.fleet.tuning.fleet_verdict", late)
@@ -199,10 +205,10 @@ def test_a_head_that_stops_goes_on_from_its_folder_with_other_hosts(tmp_path: Pa
     observer = Recorder()
     observer.stop_at = ("trial_finished", 4)
     spec = make_spec(tmp_path, budget="{trials: 10}")
-    result, _ = tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 2), observer)
+    result, _ = tuned_on(spec, tmp_path / "s", together(hosts_of(tmp_path, 2)), observer)
     assert result.interrupted
     hosts = [local_host(tmp_path, name, run_s=0.02) for name in "bc"]
-    result, _ = tuned_on(spec, tmp_path / "s", LocalFleet(hosts))
+    result, _ = tuned_on(spec, tmp_path / "s", together(hosts))
     assert result.counts == {"ok": 10}
     numbers = Counter(row.trial for row in trials_of(tmp_path / "s"))
     assert set(numbers.values()) == {1}
@@ -233,19 +239,22 @@ def test_a_head_that_is_killed_in_the_proof_does_not_forget_how_long_that_took(
 
 
 def test_a_host_that_joins_late_has_a_baseline_before_its_trials(tmp_path: Path) -> None:
-    fleet = fleet_of(tmp_path, 1)
+    first, late = (local_host(tmp_path, name, run_s=0.02) for name in ("first", "late"))
+    fleet, had_one = LocalFleet([first]), threading.Event()
+    late.on_trial = lambda count: had_one.set() if count == 2 else None
+    first.on_trial = lambda count: count < 6 or had_one.wait(PATIENCE_S)
 
     class Joins(Recorder):
         def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
             super().trial_finished(number, end, best=best)
             if number == 1:
-                fleet.add(local_host(tmp_path, "late", run_s=0.02))
+                fleet.add(late)
 
     spec = make_spec(tmp_path, budget="{trials: 14}", noise="{calibration: 2, anchors: 5}")
     tuned_on(spec, tmp_path / "s", fleet, Joins())
-    late = [r.role for r in stored(tmp_path / "s") if r.measurement.host == "late"]
-    assert late[:3] == [Role.BASELINE, Role.CALIBRATION, Role.CALIBRATION]
-    assert Role.TRIAL in late
+    roles = [r.role for r in stored(tmp_path / "s") if r.measurement.host == "late"]
+    assert roles[:3] == [Role.BASELINE, Role.CALIBRATION, Role.CALIBRATION]
+    assert Role.TRIAL in roles
 
 
 def test_a_fleet_keeps_no_time_for_tests_that_it_does_not_make(
@@ -331,7 +340,7 @@ def test_a_host_that_returns_to_a_study_with_as_many_as_it_may_have_is_taken(
 
 def test_a_stale_token_is_refused_by_the_host_and_by_the_head(tmp_path: Path) -> None:
     host = local_host(tmp_path, "a")
-    host.submit(7, Work(())).exception(timeout=10)
+    host.submit(7, Work(())).exception(PATIENCE_S)
     with pytest.raises(HostLostError, match="lease 6 ended"):
         host._worker.perform(6, Work(()))
     host.close()
@@ -390,6 +399,15 @@ def on_speed(
 
     runner = partial(SimulatedRunner, of)
     hosts = [kind(name, Worker(path / name, runner(run_s=0.1))) for name in names]
+    begun = [threading.Event() for _ in hosts]
+
+    def begin(host: int, count: int) -> None:
+        """No second trial before all hosts have begun one: the search might end without them."""
+        begun[host].set()
+        assert count == 1 or all(each.wait(PATIENCE_S) for each in begun)
+
+    for number, host in enumerate(hosts if kind is LocalHost else []):
+        host.on_trial = partial(begin, number)
     spec = make_spec(path, noise="{calibration: 0, anchors: 0, repeats: 3}", **study)
     return tuned_on(spec, path / "s", LocalFleet(hosts), like=runner())[0]
 
@@ -422,9 +440,9 @@ def test_a_search_does_not_end_while_the_host_that_lacks_the_best_is_at_an_ancho
     class Waits(LocalHost):
         def submit(self, token: int, work: Work) -> Future[Answer]:
             if self.name == "b" and at_anchor.is_set():
-                assert idle.wait(timeout=60)
+                assert idle.wait(PATIENCE_S)
             elif self.name == "a" and work.requests[0].trial:
-                assert at_anchor.wait(timeout=60)
+                assert at_anchor.wait(PATIENCE_S)
             return super().submit(token, work)
 
     def due(_tuning: FleetTuning, host: str = "") -> bool:

@@ -18,6 +18,7 @@ from lsmtune.fleet.host import Answer, HostLostError, Work
 from lsmtune.fleet.on_ray import NAME, SLOT, RayFleet
 from lsmtune.machine.awake import Clock
 from lsmtune.model.config import EngineIdentity
+from patience import PATIENCE_S
 
 
 class _RayError(Exception):
@@ -103,7 +104,7 @@ def lost_next(ray: FakeRay, fleet: RayFleet) -> bool:
     hosts = fleet.hosts()
     for host in hosts:
         with pytest.raises(HostLostError, match="the actor died"):
-            host.submit(1, Work(())).result(timeout=10)
+            host.submit(1, Work(())).result(PATIENCE_S)
         host.give_up()
     return bool(hosts)
 
@@ -124,7 +125,7 @@ def test_a_host_that_is_lost_now_and_then_in_a_long_study_is_not_left_alone(
         assert all(lost_next(ray, fleet) for _ in range(3))
         ray.dies = False
         (host,) = fleet.hosts()
-        assert host.submit(1, Work(())).result(timeout=10) == Answer(())
+        assert host.submit(1, Work(())).result(PATIENCE_S) == Answer(())
         host.give_up()
 
 
@@ -182,7 +183,7 @@ def test_a_host_that_is_too_late_again_and_again_is_left_alone(
         late = host.submit(1, Work(()))
         host.give_up()
         ray.asked[-1].set_result(Answer(()))
-        assert late.result(timeout=10) == Answer(())
+        assert late.result(PATIENCE_S) == Answer(())
     assert fleet.hosts() == []
     assert fleet.hosts() == []
 
@@ -200,7 +201,7 @@ def test_a_host_that_is_silent_keeps_its_slot_until_it_answered_or_had_time_to(
     assert fleet.hosts() == []
     if answers:
         ray.asked[0].set_result(Answer(()))
-        assert late.result(timeout=10) == Answer(())
+        assert late.result(PATIENCE_S) == Answer(())
     else:
         now_s[0] = 61.0
     assert [again.name for again in fleet.hosts()] == ["a"]
