@@ -10,6 +10,7 @@ import pytest
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
+from patience import in_time
 
 MEMORY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 # Runs of a second, which nobody kills, on an engine that is none.
@@ -184,12 +185,15 @@ class TestLevelDB:
         return ("verify", *engine, "--workload", "fillrandom", "-w", "num=20000", "--json")
 
     def test_a_tiny_write_buffer_is_worse(self, lsmtune: Any, arguments: tuple[str, ...]) -> None:
-        said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB")
-        assert said.status == 4, said.err
-        verdict = said.json()["verdict"]
-        assert verdict["outcome"] == "worse", said.err
-        assert verdict["ratio_high"] < 1
-        assert verdict["pairs"] < 30
+        def is_told() -> bool:
+            """Not where a busy machine took a second from some of the runs, which take a tenth."""
+            said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB")
+            verdict = said.json()["verdict"]
+            told = (said.status, verdict["outcome"])
+            assert told in ((4, "worse"), (3, "not_proven")), said.err
+            return said.status == 4 and verdict["ratio_high"] < 1 and verdict["pairs"] < 30
+
+        in_time(is_told)
 
     def test_the_default_is_never_proved_better_than_itself(
         self, lsmtune: Any, arguments: tuple[str, ...]
