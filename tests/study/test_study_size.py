@@ -426,6 +426,19 @@ def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:
     assert result.verdict.proved_at[0].share_of_target == 1.0
 
 
+def test_a_study_that_was_stopped_in_its_first_run_is_sized_by_its_file_of_today(
+    tmp_path: Path,
+) -> None:
+    """Begun without a time budget, it ran on the whole target in whatever time it then had."""
+    observer, stopped = Recorder(), ByBytes()
+    observer.stop_at = ("run_started", Role.BASELINE)
+    assert run_large(large(tmp_path, "{trials: 3}"), tmp_path / "s", stopped, observer).interrupted
+    assert [request.workload.num for request in stopped.requests] == [10_000_000]
+    again = ByBytes()
+    run_large(large(tmp_path, "{time: 7m}"), tmp_path / "s", again, Recorder())
+    assert again.requests[0].workload.num < 1_000_000
+
+
 def test_a_model_that_is_as_small_as_the_first_run_is_told_of(tmp_path: Path) -> None:
     spec, runner, observer = large(tmp_path, "{time: 7m}"), ByBytes(), Recorder()
     run_large(spec, tmp_path / "study", runner, observer)

@@ -25,7 +25,8 @@ from lsmtune.experiment.run_length import (
     steady_factor,
     unsteady,
 )
-from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.measurement import Outcome
 from lsmtune.study.budget import PROMOTED_MAX, RESERVE_FACTOR, proof_runs_least
 from lsmtune.study.feasible import limits_of_size
 from lsmtune.study.size import (
@@ -35,6 +36,7 @@ from lsmtune.study.size import (
     all_alike,
     for_their_length,
     more_s,
+    stored_size,
     unlike_now,
 )
 from lsmtune.study.spec import Spec
@@ -93,7 +95,10 @@ def begin(spec: Spec, folder: StudyFolder) -> str:
 
     Returns what the user has to know of one that has no model, or an empty text.
     """
-    if folder.measurements.fact(RUN_SIZE) is not None or folder.measurements.all():
+    known, rows = stored_size(folder), folder.measurements.of(Role.BASELINE)
+    # Before a run tells, what was decided follows from the file as it is now, and may be another.
+    begun = known.tries or known.settled
+    if begun or any(row.measurement.outcome is Outcome.OK for row in rows):
         return ""
     model, limits = _model_scale(spec, MODEL_BYTES), limits_of_size(spec)
     scale = 1.0 if limits else model
