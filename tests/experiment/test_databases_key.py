@@ -14,9 +14,9 @@ from lsmtune.errors import InputError
 from lsmtune.experiment import database_key
 from lsmtune.experiment.database_key import (
     GoldenPlan,
+    digest_of,
     golden_plan,
     layout_of,
-    library_sha256,
     load_and_run,
 )
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
@@ -215,9 +215,9 @@ def test_a_library_is_read_again_only_when_it_changed(
     monkeypatch.setattr(database_key, "file_sha256", reading)
     library = tmp_path / "lib.so"
     library.write_text("one")
-    assert [library_sha256(library), library_sha256(library)] == ["one", "one"]
+    assert [digest_of(library), digest_of(library)] == ["one", "one"]
     library.write_text("other")
-    assert library_sha256(library) == "other"
+    assert digest_of(library) == "other"
     assert len(read) == 2
 
 

@@ -120,6 +120,29 @@ def test_the_comparable_parts_hold_nothing_else(replaced: dict[str, str]) -> Non
     assert minimal(**replaced).comparable_parts() == minimal().comparable_parts()
 
 
+def test_a_library_and_a_trace_are_compared_by_their_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study that was moved was refused; one of which the trace was replaced went on."""
+    text = MINIMAL.replace("{name: fillrandom}", "{file: w.yaml}")
+    text = text.replace("{name: rocksdb}", "{name: rocksdb, library: lib.so}")
+    for place in (tmp_path / "here", tmp_path / "there"):
+        place.mkdir()
+        (place / "lib.so").write_text("an engine")
+        (place / "monday").write_text("a trace")
+        (place / "w.yaml").write_text(
+            "version: 1\nname: w\nnum: 10\nphases:\n"
+            "  - {name: load, kind: load, operation: fillseq, operations_per_thread: 10}\n"
+            "  - {name: trace, kind: measure, replay: {path: monday}}\n"
+        )
+    here = parse_spec(text, tmp_path / "here" / "study.yaml").comparable_parts()
+    monkeypatch.chdir(tmp_path / "there")
+    assert parse_spec(text, Path("study.yaml")).comparable_parts() == here
+    for name, part in (("lib.so", "engine"), ("monday", "workload")):
+        Path(name).write_text(f"another {name}, and longer")
+        assert parse_spec(text, Path("study.yaml")).comparable_parts()[part] != here[part]
+
+
 def test_the_comparable_parts_hold_whether_runs_start_from_copies() -> None:
     """Trials on copies of one tree were judged by a baseline that had loaded its own."""
     own, sized = "databases: {reuse: false}", "databases: {size: 1GiB}"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
-from study_parts import Recorder, make_spec
+from study_parts import Recorder, make_spec, stored
 
 from lsmtune.errors import InputError
+from lsmtune.experiment.store import Role
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import TuneResult
@@ -67,3 +68,14 @@ def test_a_library_that_was_moved_is_the_same_one(tmp_path: Path) -> None:
     (tmp_path / "a" / "librocksdb.so").unlink()
     moved = library(tmp_path / "b" / "librocksdb.so", "one")
     assert session(tmp_path, moved, 4).counts == {"ok": 4}
+
+
+def test_a_proof_goes_on_with_a_library_that_was_moved(tmp_path: Path) -> None:
+    """Its pairs were of the file at the old place: a finished study was proved once more."""
+    first = session(tmp_path, library(tmp_path / "a" / "librocksdb.so", "one"), 8)
+    rows = stored(tmp_path / "s")
+    assert any(row.role is Role.PROOF_CANDIDATE for row in rows)
+    (tmp_path / "a" / "librocksdb.so").unlink()
+    again = session(tmp_path, library(tmp_path / "b" / "librocksdb.so", "one"), 8)
+    assert again.verdict == first.verdict
+    assert stored(tmp_path / "s") == rows

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.database_key import library_sha256
+from lsmtune.experiment.database_key import digest_of
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Build, EngineIdentity
@@ -44,7 +44,7 @@ def refuse_other(
     sha256: str | None = None
     if asked.library is not None:
         with suppress(OSError):  # of a file that is not there; the run itself says so
-            sha256 = library_sha256(Path(asked.library))
+            sha256 = digest_of(Path(asked.library))
     now = encode(engine) | {_SHA256: sha256}
     place_before = place
     if alone and known and place not in known:

@@ -147,7 +147,7 @@ FORMAT_VERSION = 5
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
 
-def library_sha256(path: Path) -> str:
+def digest_of(path: Path) -> str:
     """The SHA-256 of a file, read again only if its size or time changed. Raises OSError."""
     status = path.stat()
     return _sha256_of(path, status.st_size, status.st_mtime_ns)
@@ -156,6 +156,29 @@ def library_sha256(path: Path) -> str:
 @functools.cache
 def _sha256_of(path: Path, _size: int, _time_ns: int) -> str:
     return file_sha256(path)
+
+
+def by_bytes(path: Path) -> str:
+    """What stands for a file where runs are compared: its bytes, wherever it lies.
+
+    The path of one that cannot be read: the run itself says so.
+    """
+    try:
+        return digest_of(path)
+    except OSError:
+        return str(path)
+
+
+def compared_workload(workload: Workload) -> Workload:
+    """`workload` as it is compared with others: a trace that it replays is its bytes."""
+
+    def compared(phase: Phase) -> Phase:
+        replay = phase.replay
+        if replay is None:
+            return phase
+        return replace(phase, replay=replace(replay, path=by_bytes(Path(replay.path))))
+
+    return replace(workload, phases=tuple(map(compared, workload.phases)))
 
 
 @dataclass(frozen=True)
@@ -233,7 +256,7 @@ def golden_plan(request: RunRequest) -> GoldenPlan | None:
     build = {"name": engine.name, "version": engine.version}
     if engine.library is not None:
         try:
-            build = {"name": engine.name, "library_sha256": library_sha256(Path(engine.library))}
+            build = {"name": engine.name, "library_sha256": digest_of(Path(engine.library))}
         except OSError:
             return None  # no such library: the run itself says so
     key: dict[str, object] = {

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
+from lsmtune.experiment.database_key import compared_workload
 from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import ROUNDS, StudyFolder, digest
 from lsmtune.experiment.measurer import Databases, Measurer
@@ -54,13 +55,16 @@ def perform(
     # A library may be moved; what it is, its version and build say.
     engines = [[each.engine.name, each.engine.version, each.engine.build] for each in cells]
     options = [cell.config.engine_options() for cell in cells]
-    of_cells = [[c.name, e, o, c.workload] for c, e, o in zip(cells, engines, options, strict=True)]
+    compared = [compared_workload(cell.workload) for cell in cells]
+    of_cells = [
+        [cell.name, *parts] for cell, *parts in zip(cells, engines, options, compared, strict=True)
+    ]
     shared: dict[str, object] = {
         # The order of cells is no part. All of a cell, and then what of it may be new.
         "cells": _in_any_order(of_cells),
         "engine": _in_any_order(engines),
         "options": _in_any_order(options),
-        "workload": _in_any_order([cell.workload for cell in cells]),
+        "workload": _in_any_order(compared),
         "seed": seed,
         "limits": limits,
         "databases": databases is not None,

@@ -63,12 +63,15 @@ def stored_pairs(
 def pairs_among(
     rows: Iterable[StoredMeasurement], baseline: Arm, candidate: Arm, workloads: int
 ) -> list[Pair]:
-    """The pairs of a proof of these two arms: as `pairs_by_side`."""
+    """The pairs of a proof of these two arms, by their options: as `pairs_by_side`.
+
+    The libraries of either side are the same in all of a folder, though they may have been moved.
+    """
 
     def side(run: StoredMeasurement) -> int | None:
-        if run.role is Role.PROOF_BASELINE and _is_of(run, baseline):
+        if run.role is Role.PROOF_BASELINE and run.config.options == baseline.config.options:
             return 0
-        if run.role is Role.PROOF_CANDIDATE and _is_of(run, candidate):
+        if run.role is Role.PROOF_CANDIDATE and run.config.options == candidate.config.options:
             return 1
         return None
 
@@ -91,12 +94,6 @@ def pairs_by_side(
             pairs.setdefault(run.pair, ([], []))[side].append(run)
     both = [Pair(*sides) for _, sides in sorted(pairs.items())]
     return [pair for pair in both if pair.is_over(workloads)]
-
-
-def _is_of(run: StoredMeasurement, arm: Arm) -> bool:
-    """Whether `run` is of the options and the engine library of `arm`."""
-    same_options = dict(run.config.options) == dict(arm.config.options)
-    return same_options and run.library == arm.engine.library
 
 
 def measurements(side: Side) -> list[Measurement]:

@@ -13,6 +13,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.scaling import scaled_memory
 from lsmtune.errors import nearest_name
+from lsmtune.experiment.database_key import by_bytes, compared_workload
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import STRICT, Duration, Share, described, refused
@@ -273,10 +274,11 @@ class Spec:
         sizes = {} if self.data_rungs is None else {"pruner.rungs.num": self.data_rungs.num}
         # A command without its folder: a study may be moved together with its program.
         runner = self.program if self.command is None else replace(self.command, folder=Path())
+        library = self.engine_library
         return {
-            "engine": [self.engine_name, str(self.engine_library or "")],
+            "engine": [self.engine_name, "" if library is None else by_bytes(library)],
             "runner": repr(runner),
-            "workload": [[each.workload, each.weight] for each in self.workloads],
+            "workload": [[compared_workload(w.workload), w.weight] for w in self.workloads],
             "objective": self.goal.objectives,
             "baseline": self.baseline.options,
             "options": self.fixed,
