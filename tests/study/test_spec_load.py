@@ -7,14 +7,16 @@ import pytest
 import yaml
 
 from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import json_schema, parse_document
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.request import DatabaseSpec, PairMethod
 from lsmtune.model.workload import Durability
-from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec
+from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec, stored_spec
 from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Budget, DataRungs, NoiseSpec, PrunerSpec, Spec, TimeRungs
+from lsmtune.study.start import open_study
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -141,6 +143,22 @@ def test_a_library_and_a_trace_are_compared_by_their_bytes(
     for name, part in (("lib.so", "engine"), ("monday", "workload")):
         Path(name).write_text(f"another {name}, and longer")
         assert parse_spec(text, Path("study.yaml")).comparable_parts()[part] != here[part]
+
+
+def test_a_study_that_was_moved_is_read_with_the_files_beside_it(tmp_path: Path) -> None:
+    """They were looked for where it was tuned, so that its report ended at their names."""
+    home, moved = tmp_path / "here", tmp_path / "there"
+    home.mkdir()
+    (home / "study.yaml").write_text(MINIMAL.replace("{name: fillrandom}", "{file: w.yaml}"))
+    phase = "{name: fill, kind: measure, operation: fillrandom, operations_per_thread: 10}"
+    (home / "w.yaml").write_text(f"version: 1\nname: w\nnum: 10\nphases:\n  - {phase}\n")
+    spec = load_spec(home / "study.yaml")
+    with open_study(home / "study.lsmtune", spec) as folder:
+        folder.note_origin(spec.path)
+    home.rename(moved)
+    with StudyFolder.open(moved / "study.lsmtune") as folder:
+        read = stored_spec(folder)
+    assert (read.path, read.workload) == (moved / "study.yaml", spec.workload)
 
 
 def test_the_comparable_parts_hold_whether_runs_start_from_copies() -> None:

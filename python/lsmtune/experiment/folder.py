@@ -51,6 +51,7 @@ from lsmtune.machine.files import is_owned, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
+from lsmtune.model.text import is_file
 from lsmtune.search.sampler import suggestion_of
 from lsmtune.search.searcher import OUTCOME
 from lsmtune.space.space import Space, quiet_optuna
@@ -257,8 +258,10 @@ class StudyFolder:
 
     @property
     def origin(self) -> Path:
-        """Where the study file lay when it was last tuned."""
-        return Path(self.measurements.fact(_ORIGIN) or self.path / "study.yaml")
+        """Where the study file lay when it was last tuned; if it was moved, beside the folder."""
+        noted = Path(self.measurements.fact(_ORIGIN) or self.path / "study.yaml")
+        beside = self.path.absolute().with_name(noted.name)
+        return beside if not is_file(noted) and is_file(beside) else noted
 
     @property
     def runs_path(self) -> Path:
