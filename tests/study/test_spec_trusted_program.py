@@ -40,6 +40,18 @@ def test_the_program_is_found_from_where_the_study_lies(tmp_path: Path) -> None:
     assert "rocksdb-db_bench" in str(spec.comparable_parts()["runner"])
 
 
+def test_a_study_that_was_moved_with_its_program_goes_on(tmp_path: Path) -> None:
+    """What made its runs comparable was where the program lay, and not which one it was."""
+    for place in (tmp_path / "here", tmp_path / "there"):
+        (place / "bin").mkdir(parents=True)
+        (place / "bin" / "db_bench").write_text("a program")
+    here = load_spec(write(tmp_path / "here")).comparable_parts()
+    there = load_spec(write(tmp_path / "there"))
+    assert there.comparable_parts() == here
+    (tmp_path / "there" / "bin" / "db_bench").write_text("another program")
+    assert there.comparable_parts()["runner"] != here["runner"]
+
+
 def test_without_a_path_it_is_looked_for(tmp_path: Path) -> None:
     program = load_spec(write(tmp_path, "path: bin/db_bench, ", "")).program
     assert program is not None

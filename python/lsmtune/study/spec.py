@@ -272,9 +272,11 @@ class Spec:
         Two files that say the same in another order have equal parts.
         """
         sizes = {} if self.data_rungs is None else {"pruner.rungs.num": self.data_rungs.num}
+        program, library = self.program, self.engine_library
+        if program is not None and program.path is not None:
+            program = replace(program, path=Path(by_bytes(program.path)))
         # A command without its folder: a study may be moved together with its program.
-        runner = self.program if self.command is None else replace(self.command, folder=Path())
-        library = self.engine_library
+        runner = program if self.command is None else replace(self.command, folder=Path())
         return {
             "engine": [self.engine_name, "" if library is None else by_bytes(library)],
             "runner": repr(runner),
