@@ -12,7 +12,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import json_schema, parse_document
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.request import DatabaseSpec, PairMethod
-from lsmtune.model.workload import Durability
+from lsmtune.model.workload import Durability, Replay
 from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec, stored_spec
 from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Budget, DataRungs, NoiseSpec, PrunerSpec, Spec, TimeRungs
@@ -139,7 +139,9 @@ def test_a_library_and_a_trace_are_compared_by_their_bytes(
         )
     here = parse_spec(text, tmp_path / "here" / "study.yaml").comparable_parts()
     monkeypatch.chdir(tmp_path / "there")
-    assert parse_spec(text, Path("study.yaml")).comparable_parts() == here
+    there = parse_spec(text, Path("study.yaml"))
+    assert there.workload.phases[1].replay == Replay(str(tmp_path / "there" / "monday"))
+    assert there.comparable_parts() == here
     for name, part in (("lib.so", "engine"), ("monday", "workload")):
         Path(name).write_text(f"another {name}, and longer")
         assert parse_spec(text, Path("study.yaml")).comparable_parts()[part] != here[part]

@@ -169,18 +169,6 @@ def by_bytes(path: Path) -> str:
         return str(path)
 
 
-def compared_workload(workload: Workload) -> Workload:
-    """`workload` as it is compared with others: a trace that it replays is its bytes."""
-
-    def compared(phase: Phase) -> Phase:
-        replay = phase.replay
-        if replay is None:
-            return phase
-        return replace(phase, replay=replace(replay, path=by_bytes(Path(replay.path))))
-
-    return replace(workload, phases=tuple(map(compared, workload.phases)))
-
-
 @dataclass(frozen=True)
 class GoldenPlan:
     """A request that can start from a copy of a golden database.

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
-from lsmtune.experiment.database_key import compared_workload
+from lsmtune.experiment.database_key import by_bytes
 from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import ROUNDS, StudyFolder, digest
 from lsmtune.experiment.measurer import Databases, Measurer
@@ -55,7 +55,7 @@ def perform(
     # A library may be moved; what it is, its version and build say.
     engines = [[each.engine.name, each.engine.version, each.engine.build] for each in cells]
     options = [cell.config.engine_options() for cell in cells]
-    compared = [compared_workload(cell.workload) for cell in cells]
+    compared = [cell.workload.with_traces(by_bytes) for cell in cells]
     of_cells = [
         [cell.name, *parts] for cell, *parts in zip(cells, engines, options, compared, strict=True)
     ]

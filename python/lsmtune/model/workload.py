@@ -8,8 +8,10 @@ across fields, `workloads.file` checks.
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -472,6 +474,14 @@ class Workload:
     def measured_names(self) -> list[str]:
         """The names of the measure phases in their order, each once."""
         return list(dict.fromkeys(phase.name for phase in self.measured_phases))
+
+    def with_traces(self, named: Callable[[Path], str]) -> Workload:
+        """The same, with each trace that it replays as `named` says by its path."""
+        phases = (
+            replace(p, replay=p.replay and replace(p.replay, path=named(Path(p.replay.path))))
+            for p in self.phases
+        )
+        return replace(self, phases=tuple(phases))
 
 
 def stated_parts(workload: Workload, *, short: bool = True) -> dict[str, Any]:

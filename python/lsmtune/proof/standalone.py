@@ -12,7 +12,7 @@ from pathlib import Path
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.errors import InputError
-from lsmtune.experiment.database_key import compared_workload
+from lsmtune.experiment.database_key import by_bytes
 from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
@@ -81,7 +81,7 @@ class Verification:
         """All but the two configurations."""
         return {
             "engine": [self.engine.name, *(engine.library or "" for engine in self.builds)],
-            "workload": compared_workload(self.workload),
+            "workload": self.workload.with_traces(by_bytes),
             "objective": self.objective,
             "limits": self.limits,
         }

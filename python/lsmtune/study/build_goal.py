@@ -252,7 +252,8 @@ def _workload(
         if error.source != str(path):  # what a file of its own has wrong
             raise
         raise error.but(field=".".join(part for part in (field, error.field) if part)) from None
-    workload = stated.workload
+    # From the root: a host of a fleet has another current folder.
+    workload = stated.workload.with_traces(lambda trace: str(trace.absolute()))
     label = workload.name if label is None else label
     if not isinstance(label, str) or not label or not label.isprintable():
         raise FieldError(f"{field}.label", found=label, allowed="text of one line")

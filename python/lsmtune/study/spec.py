@@ -13,7 +13,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.scaling import scaled_memory
 from lsmtune.errors import nearest_name
-from lsmtune.experiment.database_key import by_bytes, compared_workload
+from lsmtune.experiment.database_key import by_bytes
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import STRICT, Duration, Share, described, refused
@@ -277,10 +277,11 @@ class Spec:
             program = replace(program, path=Path(by_bytes(program.path)))
         # A command without its folder: a study may be moved together with its program.
         runner = program if self.command is None else replace(self.command, folder=Path())
+        workloads = [[w.workload.with_traces(by_bytes), w.weight] for w in self.workloads]
         return {
             "engine": [self.engine_name, "" if library is None else by_bytes(library)],
             "runner": repr(runner),
-            "workload": [[compared_workload(w.workload), w.weight] for w in self.workloads],
+            "workload": workloads,
             "objective": self.goal.objectives,
             "baseline": self.baseline.options,
             "options": self.fixed,
