@@ -304,6 +304,16 @@ def test_a_study_of_one_machine_does_not_go_on_in_a_fleet(tmp_path: Path) -> Non
         tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))
 
 
+def test_a_study_that_waited_for_a_host_in_vain_goes_on_on_one_machine(tmp_path: Path) -> None:
+    """It was refused as the fleet's, though nothing was measured there."""
+    spec, stop = make_spec(tmp_path, budget="{trials: 2}"), threading.Event()
+    stop.set()
+    assert tuned_on(spec, tmp_path / "s", LocalFleet([]), stop=stop)[0].interrupted
+    assert tuned(spec, tmp_path / "s").counts == {"ok": 2}
+    with StudyFolder.open(tmp_path / "s") as folder:
+        assert folder.measurements.fact(FLEET_ELAPSED) is None
+
+
 def test_a_study_of_a_fleet_does_not_go_on_on_one_machine(tmp_path: Path) -> None:
     spec = make_spec(tmp_path, budget="{trials: 2}")
     tuned_on(spec, tmp_path / "s", fleet_of(tmp_path, 1))

@@ -110,12 +110,17 @@ class Session:
 
     def _refuse_other_kind(self) -> None:
         """Raises InputError where the folder's runs were made by another kind of Tuning."""
-        if self._folder.measurements.fact(FLEET_HOSTS) is not None:
+        store = self._folder.measurements
+        if store.fact(FLEET_HOSTS) is None:
+            return
+        if store.all():
             raise InputError(
                 str(self._folder.path),
                 why="was begun on a fleet, and cannot go on on one machine",
                 allowed="--fleet, or another folder (--dir DIR)",
             )
+        for fact in (FLEET_HOSTS, FLEET_ELAPSED):  # it waited for a host in vain
+            store.set_fact(fact, None)
 
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
