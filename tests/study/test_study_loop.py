@@ -145,6 +145,24 @@ def test_when_the_baseline_is_the_best_there_is_no_proof(tmp_path: Path) -> None
     assert len(runner.requests) == 4
 
 
+def test_a_trial_without_an_option_of_the_baseline_is_not_the_baseline(tmp_path: Path) -> None:
+    """What made today's configuration slow was no parameter, and the gain without it not proved."""
+
+    def speed(options: dict[str, object]) -> float:
+        if "max_background_jobs" in options:
+            return 1e5
+        return 2e5 if options["write_buffer_size"] == 2 * MIB else 1.5e5
+
+    spec = make_spec(tmp_path, budget="{trials: 3}", more="baseline: {max_background_jobs: 1}")
+    observer = Recorder()
+    result = tuned(spec, tmp_path / "s", FakeRunner(speed=speed, noise=0.0), observer)
+    assert result.best_trial == 0
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+    told = "candidates are tried without max_background_jobs of the baseline: no parameters of the"
+    assert any(text.startswith(told) for text in observer.warnings)
+
+
 def test_one_fast_run_of_the_baseline_does_not_replace_the_proof(tmp_path: Path) -> None:
     """The baseline's run of the search was the fastest of all; its runs of the proof are not."""
     lucky = derive_seed(1, Stream.BASELINE, 0)

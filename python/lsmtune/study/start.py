@@ -168,10 +168,15 @@ def allowed_points(
 ) -> list[dict[str, OptionValue]]:
     """The points of the space to try first: the baseline, those of `start`, then textbook ones.
 
-    `observer` is told what keeps one of `start` out.
+    `observer` is told what keeps one of `start` out, and what candidates lack of the baseline.
     """
     for line in outside(spec):
         observer.warning(line)
+    if alone := _of_baseline_alone(spec):
+        observer.warning(
+            f"candidates are tried without {', '.join(alone)} of the baseline: no parameters of "
+            "the space; what every run is to have belongs under options"
+        )
     known: list[dict[str, OptionValue]] = []
     allowed = []
     for config in (spec.baseline, *spec.start):
@@ -283,16 +288,28 @@ def outside(spec: Spec) -> list[str]:
         if why:
             lines.append(f"{config.label} lies outside the space and is not tried: {why}")
             continue
-        fixed = {name for name, value in spec.fixed.items() if config.options.get(name) == value}
-        known = {parameter.name for parameter in spec.space.parameters} | fixed
-        left = ", ".join(name for name in config.options if name not in known)
-        if left:
+        if left := ", ".join(_left(spec, config)):
             lines.append(f"{config.label} is tried without {left}: no parameters of the space")
     return lines
+
+
+def _left(spec: Spec, config: Config) -> list[str]:
+    """The options of `config` that no candidate has."""
+    fixed = {name for name, value in spec.fixed.items() if config.options.get(name) == value}
+    known = {parameter.name for parameter in spec.space.parameters} | fixed
+    return [name for name in config.options if name not in known]
+
+
+def _of_baseline_alone(spec: Spec) -> list[str]:
+    """What the baseline sets that no candidate has, and the engine has otherwise by itself."""
+    options = spec.baseline.options
+    return [n for n in _left(spec, spec.baseline) if spec.defaults.get(n) != options[n]]
 
 
 def is_baseline(spec: Spec, config: Config) -> bool:
     """Whether `config` is the baseline, in its own words or as a point of the space."""
     first = spec.space.point_of(spec.baseline.options, spec.defaults)
-    as_point = None if first is None else candidate_config(spec, 0, first).options
+    as_point: Mapping[str, OptionValue] | None = None
+    if first is not None and not _of_baseline_alone(spec):
+        as_point = candidate_config(spec, 0, first).options
     return config.options in (baseline_config(spec).options, as_point)
