@@ -426,6 +426,25 @@ def test_a_budget_that_holds_the_target_has_no_model(tmp_path: Path) -> None:
     assert result.verdict.proved_at[0].share_of_target == 1.0
 
 
+class Taking(ByBytes):
+    """A database takes 1.5 times its data, and a run that may not do so fails."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        taken_bytes = round(1.5 * 116 * request.workload.num)
+        is_full = taken_bytes > request.limits.disk_bytes
+        found = super()._measurement(request, Outcome.DISK_FULL if is_full else outcome)
+        phases = tuple(replace(p, database_bytes_max=taken_bytes) for p in found.phases)
+        return replace(found, phases=phases)
+
+
+def test_a_proof_on_more_data_than_the_search_stays_below_the_disk_limit(tmp_path: Path) -> None:
+    """Its runs ended as `disk_full`, after hours of a search on a model that the disk held."""
+    spec, runner = large(tmp_path, "{time: 20m}"), Taking()
+    spec = replace(spec, limits=replace(spec.limits, disk_bytes=160 << 20))
+    run_large(spec, tmp_path / "study", runner, Recorder())
+    assert {row.measurement.outcome for row in stored(tmp_path / "study")} == {Outcome.OK}
+
+
 def test_a_study_that_was_stopped_in_its_first_run_is_sized_by_its_file_of_today(
     tmp_path: Path,
 ) -> None:

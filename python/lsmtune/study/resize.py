@@ -62,6 +62,8 @@ _DIFFERS = 1.4
 _LASTING_SHARE = 0.5
 # How many times as long as stated runs become at most, and in how many steps.
 _LONGEST, _TRIES = 1000.0, 4
+# Of the disk limit: the guards let a configuration take 1.25 times the baseline's space.
+_DISK_SHARE = 0.8
 # A run of a trial is at most so many times as long as one of the baseline: what a search takes for
 # one configuration, it has not for others.
 _TRIAL_LONGEST = 4.0
@@ -79,7 +81,7 @@ _CAPPED = (
     f"a study makes them longer {_TRIES} times, {_LONGEST:,.0f} times as long at most",
     "a larger workload, ",
 )
-_NOT_TIME = "limits.deadline, or the durations of phases, do"
+_NOT_TIME = "limits.deadline, limits.disk, or the durations of phases, do"
 _MODEL = (
     "{} not hold a search at the target: it searches a model with {:.2g} of the data, memtables, "
     "caches and memory, and proves at {:.2g}"
@@ -220,7 +222,7 @@ class _Needed:
     `why`: what keeps those of the baseline from showing what is sustained, empty for nothing.
     `factors`: how many times as long they have to be, by workload; `spec` has a target of that
     length. One under each workload then takes `takes`; `runs` are each by itself, without its load.
-    `scale_most`: the largest scale of runs that flush often enough, and are within the deadline.
+    `scale_most`: the largest scale of runs that flush often enough, and are within their limits.
     `flushes`: of the baseline's runs, as in `RunSize`. `spent_s` seconds of the budget are gone.
     """
 
@@ -326,6 +328,10 @@ def _needed(
         runs.append(_Takes(lasting_s, (run.elapsed_s + longer_s - lasting_s) / size.scale))
         if not spec.burst:
             held = data_held(run, workload, spec.goal, flushes_for(trigger))
+            scale_most = min(scale_most, size.scale * held)
+        taken_bytes = max((phase.database_bytes_max or 0 for phase in run.phases), default=0)
+        if taken_bytes:
+            held = max(1.0, _DISK_SHARE * spec.limits.disk_bytes / taken_bytes)
             scale_most = min(scale_most, size.scale * held)
     longest_s = DEADLINE_SHARE * spec.limits.deadline_s
     scale_most = min([scale_most, *(each.scale_for(longest_s) for each in runs)])
