@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.goal import Direction
 from lsmtune.search.optuna_samplers import TPE, FewerTrials
+from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.sampler import SamplerContext, SpaceExhaustedError
 from lsmtune.testing.search import (
     MAXIMIZE,
@@ -218,6 +219,18 @@ class TestPruning:
         again = searcher.ask(first.values)
         searcher.report(again.number, 1, 99.0)
         assert not searcher.should_prune(again.number)
+
+    def test_what_is_measured_again_is_not_judged_by_what_it_came_to_before(self) -> None:
+        """Its last step stayed that of the first try, and decided at each step of the next."""
+        pruner = PRUNERS["far-behind"].make(ratio=0.5, warmup=0.0)
+        searcher = make_searcher("random", NUMBERS, pruner=pruner)
+        assert self.driven(searcher, [100.0, 100.0, 100.0])[1] == 3
+        number = searcher.ask().number
+        searcher.report(number, 3, 1.0)
+        assert searcher.should_prune(number)
+        searcher.begin_anew(number)
+        searcher.report(number, 1, 99.0)
+        assert not searcher.should_prune(number)
 
 
 def test_violations_and_the_samplers_notes_are_stored_and_failure_is_not() -> None:

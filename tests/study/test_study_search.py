@@ -16,12 +16,13 @@ from optuna.trial import TrialState
 from study_parts import Recorder, stored, tuned
 
 from lsmtune.cli.choices import resolve_named
+from lsmtune.driver.collect import KILLED
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
 from lsmtune.engines.scaling import PROCESS_BYTES, THREAD_BYTES
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
-from lsmtune.model.measurement import Interval, Measurement, Outcome
+from lsmtune.model.measurement import Interval, Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
 from lsmtune.report.source import read_study
 from lsmtune.study.build import parse_spec
@@ -96,6 +97,37 @@ class Streaming(FakeRunner):
             return replace(found, phases=(*before, last))
         ended = replace(found, phases=tuple(before), error=None)
         return replace(ended, phase_unfinished=last.name, intervals_unfinished=last.intervals)
+
+
+class Frozen(Streaming):
+    """The run of trial 3 is frozen for an hour and then killed, both once, from outside."""
+
+    frozen = False
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        if request.trial != 3 or self.frozen:
+            return super().run(request, on_message, cancel)
+        self.frozen = True
+        tell = on_message or (lambda _: None)
+        tell(PhaseStarted(0, "fillrandom", "measure"))
+        late = Interval(3600.0, 3600.0, 1, 1, 0.0, 1, pending_compaction_bytes=0)
+        tell(IntervalPassed(**late.__dict__, index=0))
+        found = FakeRunner.run(self, request)
+        error = RunError(KILLED, "killed by SIGKILL, by whom is not known")
+        return replace(found, outcome=Outcome.DISTURBED, error=error, phases=())
+
+
+def test_a_run_that_was_disturbed_is_not_pruned_by_what_it_came_to_before(tmp_path: Path) -> None:
+    """Measured again, the run was ended at its first step, by the rate of the frozen one."""
+    spec = study(tmp_path, pruner="pruner: {name: far-behind}", budget="budget: {trials: 5}")
+    runner = Frozen(speed=lambda _options: 1e5)
+    assert tuned(spec, tmp_path / "s", runner).counts == {"ok": 5}
+    assert runner.frozen
 
 
 def trial_states(folder: Path) -> list[TrialState]:

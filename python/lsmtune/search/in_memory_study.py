@@ -135,15 +135,19 @@ class InMemoryStudy:
         final = _final_values(state, values, self.trial(number).intermediate_values)
         self._storage.set_trial_state_values(self._id(number), state, final)
 
-    def put_back(self, number: int) -> None:
-        """End a running trial that says nothing; it keeps the system attributes of its beginning.
+    def begin_anew(self, number: int) -> None:
+        """Let a running trial be as it was when it began.
 
-        What pruners noted of it since would be compared with what its configuration comes to when
-        it is tried again.
+        What it came to since, and what pruners noted of that, would be compared with what its
+        configuration comes to when it is tried again.
         """
         running = copy.copy(self.trial(number))
-        running.system_attrs = dict(self._begun_with[number])
+        running.system_attrs, running.intermediate_values = dict(self._begun_with[number]), {}
         self._storage._set_trial(self._id(number), running)
+
+    def put_back(self, number: int) -> None:
+        """End a running trial that says nothing."""
+        self.begin_anew(number)
         self.finish(number, TrialState.FAIL, None, {})
 
     def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> bool:

@@ -164,6 +164,10 @@ class Searcher:
         """A running trial has come to `value` at `step`, a whole number from 0."""
         self._study.report(number, step, value)
 
+    def begin_anew(self, number: int) -> None:
+        """A running trial is measured again from its beginning: what it came to says nothing."""
+        self._study.begin_anew(number)
+
     def should_prune(self, number: int) -> bool:
         """Whether a running trial looks so bad that it should end here."""
         study = self._study.as_optuna()

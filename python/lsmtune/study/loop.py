@@ -294,8 +294,8 @@ class Tuning(Session):
         # As if the machine were as fast as it was in the beginning.
         scale = self._observations.judgement.drift.factor(host=host)
 
-        def report(step: int, value: float) -> bool:
-            return call(lambda: self._trials.report(number, step, value * scale))
+        def report(step: int, value: float, first: bool) -> bool:
+            return call(lambda: self._trials.report(number, step, value * scale, first=first))
 
         arm = Arm(self._engine, candidate_config(self._spec, number, values))
         index, (deadline_s, until_s) = len(self._observations.trials), self._run_ends()

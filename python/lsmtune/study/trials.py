@@ -29,8 +29,9 @@ from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
 
-# Takes a step and a value; whether the pruner wants the trial to end.
-Report = Callable[[int, float], bool]
+# Takes a step, a value, and whether it is the first of a run, which may be measured again; whether
+# the pruner wants the trial to end.
+Report = Callable[[int, float, bool], bool]
 
 
 def run_trial(
@@ -81,7 +82,7 @@ def run_trial(
                 return None
             trial.rungs[rung] = runs
             value = spec.goal.value([run.measurement for run in runs])
-            if value is None or report(rungs.step(rung), value):
+            if value is None or report(rungs.step(rung), value, False):
                 return trial
         deadline_s = deadlines_s[-1]
     slot = Slot(Role.TRIAL, index, trial=number)
@@ -102,18 +103,23 @@ def watching(
     `judges` says whether the rungs are of use for its options.
     """
     reports: TimeReports | None = None  # while the phase of the rungs lasts
+    first = False
 
     def is_to_end(message: Message) -> bool:
-        nonlocal reports
+        nonlocal reports, first
         if isinstance(message, IntermediateReport) and metric in message.metrics:
-            return report(message.step, message.metrics[metric])
+            return report(message.step, message.metrics[metric], False)
         if isinstance(message, PhaseStarted):
             # It begins anew where the run was disturbed, and is measured again.
-            reports = TimeReports(rungs) if judges and message.name == rungs.phase else None
+            first = judges and message.name == rungs.phase
+            reports = TimeReports(rungs) if first else None
         if reports is None or not isinstance(message, IntervalPassed):
             return False
         due = reports.take(message.interval())
-        return due is not None and report(*due)
+        if due is None:
+            return False
+        begins, first = first, False
+        return report(*due, begins)
 
     return is_to_end
 
@@ -291,8 +297,13 @@ class Trials:
         """
         return None if len(self._promises) < _PROMISES else max(self._promises[-_PROMISES:])
 
-    def report(self, number: int, step: int, value: float) -> bool:
-        """Tell the pruner of a trial that runs; whether it is to be ended."""
+    def report(self, number: int, step: int, value: float, *, first: bool) -> bool:
+        """Tell the pruner of a trial that runs; whether it is to be ended.
+
+        `first`: it is the first value of its run; those before it are of one that was disturbed.
+        """
+        if first:
+            self._searcher.begin_anew(number)
         self._searcher.report(number, step, value)
         return self._searcher.should_prune(number)
 
