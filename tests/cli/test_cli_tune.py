@@ -15,6 +15,7 @@ import pytest
 
 from lsmtune.driver.native import NativeRunner
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import MeasurementStore
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.programs.runner import RunnerChoice
@@ -52,6 +53,19 @@ def test_tune_as_json_continues_and_requires_a_gain(lsmtune: Any, study: Path) -
     assert second.status == 3
     assert second.json()["trials"] == 3
     assert "continuing: 1 trials are stored" in second.err
+
+
+def test_a_study_that_goes_on_on_another_machine_says_what_differs(
+    lsmtune: Any, study: Path
+) -> None:
+    """Its new trials were compared with those of the old machine without a word."""
+    assert "not as when" not in lsmtune("tune", str(study), "--trials", "1").err
+    assert "not as when" not in lsmtune("tune", str(study), "--trials", "2").err
+    store = MeasurementStore(study.with_name("study.lsmtune") / "measurements.db")
+    store.set_fact("machine", {**store.fact("machine"), "processors": "1024", "plugin: x": "1"})
+    store.close()
+    said = lsmtune("tune", str(study), "--trials", "3")
+    assert f"study began: processors {os.cpu_count()} (was 1024); what runs now" in said.err
 
 
 def test_tune_in_a_folder_that_is_not_ours_changes_nothing(

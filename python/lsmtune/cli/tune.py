@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lsmtune.study.loop import Tuning
     from lsmtune.study.observer import TuneResult
 
-_METHOD = "proof.method"
+_METHOD, _PLUGIN = "proof.method", "plugin: "
 EXAMPLES = (
     "lsmtune tune study.yaml",
     "lsmtune tune study.yaml --budget 10m --require-gain && deploy",
@@ -105,9 +105,11 @@ def tune_study(
     spec = replace(spec, engine_version=chosen.engine.version)
     path = session.directory or default_folder(study)
     with open_study(path, spec, flags.storage) as folder:
-        if folder.measurements.fact("machine") is None:
-            facts = machine_facts(folder.path)
+        facts, noted = machine_facts(folder.path), folder.measurements.fact("machine")
+        if noted is None:
             folder.measurements.set_fact("machine", {**facts, **_plugins_used(spec)})
+        elif flags.fleet is None and (unlike := _unlike(noted, facts)):
+            chosen = replace(chosen, warnings=(*chosen.warnings, unlike))
         spec = with_winners(spec, folder)
         with _fleet(flags.fleet, chosen, folder.path) as make:
             result = _search_and_prove(
@@ -135,6 +137,20 @@ def tune_study(
         raise typer.Exit(status_of(result.verdict))
 
 
+def _unlike(noted: Mapping[str, object], facts: Mapping[str, str]) -> str:
+    """What of the machine is not as `noted` when the study began, in one line; or empty."""
+    from lsmtune.machine.findings import OF_THE_MOMENT
+
+    names = [n for n in {**noted, **facts} if n != OF_THE_MOMENT and not n.startswith(_PLUGIN)]
+    shown = [
+        f"{n} {facts.get(n, 'not known')} (was {noted.get(n, 'not known')})"
+        for n in names
+        if facts.get(n) != noted.get(n)
+    ]
+    why = "what runs now is compared with what ran then"
+    return f"the machine is not as when the study began: {', '.join(shown)}; {why}" if shown else ""
+
+
 def _plugins_used(spec: Spec) -> dict[str, str]:
     """The plugins that a study uses, each with its package and the version of that."""
     used = {
@@ -148,7 +164,7 @@ def _plugins_used(spec: Spec) -> dict[str, str]:
     for weighted in spec.workloads:
         name = weighted.workload.name
         used[f"workload {name}"] = FAMILIES.origin(name)
-    return {f"plugin: {kind}": str(origin) for kind, origin in used.items() if origin is not None}
+    return {f"{_PLUGIN}{kind}": str(origin) for kind, origin in used.items() if origin is not None}
 
 
 def tune_runner(spec: Spec) -> RunnerChoice:

@@ -24,7 +24,7 @@ from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import claim, run_directory
 from lsmtune.experiment.observer import Observer
 from lsmtune.machine.files import file_lock
-from lsmtune.machine.findings import machine_facts
+from lsmtune.machine.findings import OF_THE_MOMENT, machine_facts
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import PairMethod, RunRequest
@@ -33,7 +33,6 @@ from lsmtune.model.request import PairMethod, RunRequest
 SILENCE_S = 30.0
 # So long may it take to end a run that was cancelled.
 CANCEL_S = 15.0
-_OF_THE_MOMENT = "load average at the start"
 _PURPOSE = "fleet"
 _LOCK = "slot.lock"
 # A worker that was killed lets its lock go at once; its driver ends by itself within 0.3 s.
@@ -134,7 +133,7 @@ def host_facts(engine: EngineIdentity, runner: Runner, directory: Path) -> HostF
         software["library"] = file_sha256(library)
         beside = snappy_beside(library)
         software["Snappy"] = file_sha256(beside) if beside else "its own"
-    hardware = {name: v for name, v in machine_facts(directory).items() if name != _OF_THE_MOMENT}
+    hardware = {name: v for name, v in machine_facts(directory).items() if name != OF_THE_MOMENT}
     return HostFacts(software, hardware)
 
 

@@ -193,6 +193,8 @@ def clock_finding(root: Path = ROOT) -> Finding:
 
 # --- the machine in a few words
 
+OF_THE_MOMENT = "load average at the start"
+
 
 def machine_facts(folder: Path, root: Path = ROOT) -> dict[str, str]:
     """Names and values for a report; what the machine does not tell is left out.
@@ -211,6 +213,6 @@ def machine_facts(folder: Path, root: Path = ROOT) -> dict[str, str]:
         "filesystem": None if mount is None else f"{mount.filesystem} on {mount.device}",
         "kernel": platform.release(),
         "clock source": host.clock_source(root),
-        "load average at the start": f"{os.getloadavg()[0]:.2f}",
+        OF_THE_MOMENT: f"{os.getloadavg()[0]:.2f}",
     }
     return {name: value for name, value in facts.items() if value is not None}
