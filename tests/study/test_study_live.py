@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_runner import MIB, FakeRunner
-from fleet_parts import fleet_of, tuned_on
+from fleet_parts import LocalFleet, LocalHost, fleet_of, local_host, tuned_on
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.driver.messages import Message
 from lsmtune.errors import InputError
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
+from lsmtune.fleet.host import Answer, Work
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
@@ -182,6 +184,34 @@ def test_a_fleet_is_not_charged_for_a_pause_either(tmp_path: Path) -> None:
     assert live is not None
     assert live.spent_s is not None
     assert live.spent_s < 3600.0
+
+
+class Counting(LocalHost):
+    """Knows what it was asked to do."""
+
+    def __init__(self, host: LocalHost) -> None:
+        super().__init__(host.name, host._worker)
+        self.asked: list[Future[Answer]] = []
+
+    def submit(self, token: int, work: Work) -> Future[Answer]:
+        self.asked.append(super().submit(token, work))
+        return self.asked[-1]
+
+
+def test_a_pause_of_a_fleet_begins_when_no_host_measures(tmp_path: Path) -> None:
+    """The runs under way were charged for it, and cut off where it was longer than the search."""
+    folder, under_way = tmp_path / "s", list[bool]()
+    slow = Counting(local_host(tmp_path, "b", run_s=0.2))
+    fleet = LocalFleet([local_host(tmp_path, "a", run_s=0.02), slow])
+
+    def look() -> None:
+        under_way.append(any(not future.done() for future in slow.asked))
+
+    spec, observer = make_spec(tmp_path), Asking(folder, 2, Requests(pause=True))
+    with going_on(folder, look):
+        result, _ = tuned_on(spec, folder, fleet, observer)
+    assert under_way == [False]
+    assert result.trials == 8
 
 
 def test_what_is_spent_and_what_runs_is_told_while_the_study_runs(tmp_path: Path) -> None:

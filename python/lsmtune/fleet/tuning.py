@@ -282,6 +282,9 @@ class FleetTuning(Tuning):
         """What a free host does next; None where there is nothing, for the `_reason`."""
         if not member.ready:
             return self._admission(member)
+        # A pause begins when nothing runs: else the runs under way would be charged for it.
+        if self._live.pause_asked and any(m.token is not None for m in self._members):
+            return None
         self._attend()
         if self._stop.is_set():
             return None

@@ -183,6 +183,11 @@ class LiveFile(TuneObserver):
         if self.clock() >= self._written_s + _EVERY_S:
             self.say(**changes)
 
+    @property
+    def pause_asked(self) -> bool:
+        """Whether `attend` would wait."""
+        return self._requests().pause
+
     def attend(self, excuse: Callable[[float], None]) -> Requests:
         """What is asked between two trials, of `add` what is new. Waits while a pause is asked for.
 
