@@ -124,7 +124,7 @@ def test_the_key_is_stable(make_request: Requests) -> None:
     assert isinstance(load_seed, int)
     assert 0 <= load_seed <= SEED_MAX
     assert document == {
-        "format_version": 5,
+        "format_version": 6,
         "engine": {"name": "rocksdb", "version": "10.2.1"},
         "options": {"write_buffer_size": "1048576"},
         "load": {

@@ -143,7 +143,7 @@ def _durability(workload: Workload, engine: str) -> Durability:
 # The name of the workload, what is measured, and runtime options are not part of it.
 
 # Increase it when golden databases of older versions of lsmtune can no longer be used.
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
 
