@@ -224,7 +224,7 @@ def test_a_closed_terminal_does_not_end_what_was_started_with_nohup(home: Path) 
             stderr=subprocess.PIPE,
             text=True,
         )
-        wait_until(lambda: nohup.poll() is not None or list(home.glob("*/request.json")))
+        wait_until(lambda: nohup.poll() is not None or list(home.glob("*/runs/*/request.json")))
         lasts = nohup.poll() is None
         nohup.send_signal(signal.SIGHUP)
         out, _ = nohup.communicate(timeout=PATIENCE_S)

@@ -202,10 +202,14 @@ def test_what_a_silent_host_says_after_the_last_step_is_counted(
 
 
 def test_a_head_that_stops_goes_on_from_its_folder_with_other_hosts(tmp_path: Path) -> None:
-    observer = Recorder()
-    observer.stop_at = ("trial_finished", 4)
+    class Fifth(Recorder):
+        def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+            super().trial_finished(number, end, best=best)
+            if len(self.of("trial_finished")) == 5:
+                self.stop.set()
+
     spec = make_spec(tmp_path, budget="{trials: 10}")
-    result, _ = tuned_on(spec, tmp_path / "s", together(hosts_of(tmp_path, 2)), observer)
+    result, _ = tuned_on(spec, tmp_path / "s", together(hosts_of(tmp_path, 2)), Fifth())
     assert result.interrupted
     hosts = [local_host(tmp_path, name, run_s=0.02) for name in "bc"]
     result, _ = tuned_on(spec, tmp_path / "s", together(hosts))
@@ -309,6 +313,8 @@ def test_a_study_that_waited_for_a_host_in_vain_goes_on_on_one_machine(tmp_path:
     spec, stop = make_spec(tmp_path, budget="{trials: 2}"), threading.Event()
     stop.set()
     assert tuned_on(spec, tmp_path / "s", LocalFleet([]), stop=stop)[0].interrupted
+    with open_study(tmp_path / "s", spec) as opened:
+        opened.measurements.set_fact(FLEET_ELAPSED, 60.0)
     assert tuned(spec, tmp_path / "s").counts == {"ok": 2}
     with StudyFolder.open(tmp_path / "s") as folder:
         assert folder.measurements.fact(FLEET_ELAPSED) is None

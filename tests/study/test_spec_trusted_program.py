@@ -107,6 +107,9 @@ def test_what_the_program_tells_is_guarded(tmp_path: Path) -> None:
 
     assert guards() == ["latency_us_p99 <= 1.25 * baseline"]
     assert guards("budget: {trials: 2}", "budget: {trials: 2}\nguards: []") == []
+    # Its histogram is that of the readers alone.
+    reads = guards("{name: fillrandom, num: 1000}", "{name: readwhilewriting, num: 1000}")
+    assert reads == ["readwhilewriting.latency_us_p99 <= 1.25 * baseline"]
 
 
 def test_a_constraint_on_what_the_program_tells_is_taken(tmp_path: Path) -> None:

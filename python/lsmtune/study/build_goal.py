@@ -129,6 +129,12 @@ def _untold(study: StudyModel, name: str, workloads: Workloads) -> InputError | 
     phase, _, metric = name.rpartition(".")
     metric = SHORT_NAMES.get(metric, metric)
     for weighted in workloads:
+        measured = weighted.workload.measured_phases
+        # db_bench times no writer beside its readers, YCSB-cpp the two halves of such an operation.
+        beside = {"put" for each in measured if each.operation == "readwhilewriting"}
+        untimed = {"read_modify_write", *beside} - {each.name for each in measured}
+        if phase in untimed:
+            return InputError("", found=name, why=f"{info.name} cannot tell it")
         try:
             info.check_reported(metric, phase or None, weighted.workload, "")
         except InputError as error:

@@ -31,7 +31,6 @@ from lsmtune.space.constraint import Constraint
 from lsmtune.space.space import Space
 from lsmtune.units import SHARE_ALLOWED
 
-
 # An option of RocksDB, and its default.
 STYLE, LEVEL_STYLE = "compaction_style", "kCompactionStyleLevel"
 # The least memory of a smaller run: with less, what a process and an engine take whatever the data

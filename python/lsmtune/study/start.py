@@ -7,6 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.option_names import same_to
 from lsmtune.experiment.database_key import layout_of, load_and_run
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
@@ -302,8 +303,12 @@ def _left(spec: Spec, config: Config) -> list[str]:
 
 def _of_baseline_alone(spec: Spec) -> list[str]:
     """What the baseline sets that no candidate has, and the engine has otherwise by itself."""
-    options = spec.baseline.options
-    return [n for n in _left(spec, spec.baseline) if spec.defaults.get(n) != options[n]]
+    options, defaults, engine = spec.baseline.options, spec.defaults, spec.engine_name
+    return [
+        name
+        for name in _left(spec, spec.baseline)
+        if name not in defaults or not same_to(engine, options[name], defaults[name])
+    ]
 
 
 def is_baseline(spec: Spec, config: Config) -> bool:
