@@ -1,6 +1,6 @@
 """Do answers carry over? Studies of ten minutes, each then verified at the size of its target.
 
-    .venv/bin/python benchmarks/carry/carry.py --output docs/benchmarks/carry/carry.jsonl
+    .venv/bin/python benchmarks/carry/carry.py --output /tmp/carry.jsonl
 
 Eight workloads, and the quickstart with five seeds. Each is tuned with the budget of a user who is
 in a hurry, which proves at a part of the target (`promised`). Then `lsmtune verify` lets the
@@ -8,7 +8,7 @@ recommended configuration meet the baseline at the whole target, or at ten times
 had where that was the target (`larger`). It runs what is stated, and runs that are not steady prove
 nothing: so it has as many operations for each record as the proof came to need. A line is added for
 each case; cases that the output has are left out, so that the work can be spread over several
-nights.
+nights. A case that failed or was stopped has no line, and goes on in its folder at the next call.
 """
 
 from __future__ import annotations
@@ -159,8 +159,9 @@ def main() -> None:
         if name in done or arguments.only not in name:
             continue
         line = carried(name, study, arguments.runs)
-        with arguments.output.open("a") as output:
-            output.write(json.dumps(line) + "\n")
+        if "error" not in line:
+            with arguments.output.open("a") as output:
+                output.write(json.dumps(line) + "\n")
         print(summary(line), flush=True)
 
 
