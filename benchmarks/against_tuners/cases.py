@@ -177,7 +177,7 @@ CASES: Mapping[str, Case] = {
         {"recordcount": 1_200_000, "operationcount": 2_000_000, "compression_ratio": 0.5},
         scale=4,
     ),
-    # The same data, all of it written once more: 18 flushes of the baseline.
+    # The same data, all of it written once more: some 72 flushes of the baseline.
     "overwrite-large": Case(
         "overwrite", {"num": 1_200_000, "value_bytes": 1000, "compression_ratio": 0.5}, scale=4
     ),
