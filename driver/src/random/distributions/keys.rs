@@ -141,7 +141,8 @@ impl KeyChooser {
             },
             Draw::Latest(ranks) => {
                 // YCSB draws over as many ranks as the newest key's number, so never the very first
-                // key.
+                // key. It computes `eta` once, from the number of records at the beginning; here it
+                // follows the records that there are.
                 ranks.resize((live_count - 1).max(1));
                 live.end - 1 - ranks.rank(unit(random.random()))
             }
