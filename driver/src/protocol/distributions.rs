@@ -1,4 +1,4 @@
-//! Distributions of keys, sizes and lengths; `docs/measuring.md` says what each means.
+//! Distributions of keys, sizes and lengths; `docs/workloads.md` says what each means.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 """The distributions of keys and of sizes: their parameters, and the reading of what a file states.
 
-`docs/measuring.md` says what each means. A distribution is stated as a mapping with its name under
+`docs/workloads.md` says what each means. A distribution is stated as a mapping with its name under
 `distribution`; one without parameters by its name alone, and a constant size by its number.
 """
 
