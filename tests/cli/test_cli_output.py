@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from lsmtune.cli.live import bench_view, print_text, sparkline, tune_display, tune_view
+from lsmtune.cli.live import bench_display, bench_view, sparkline, tune_display, tune_view
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import Plan, RunLine, RunProgress, TuneProgress
 from lsmtune.driver.messages import PhaseFinished, PhaseStarted, parse_message
@@ -311,13 +311,17 @@ def test_what_is_said_beside_a_display_is_printed_by_the_thread_that_draws_it(
     with tune_display(plan, lambda: 0.0, observer=TuneProgress) as progress:
         begun = len(writers)
         progress.warning("the disk is slow")
-        print_text("run 3 of 9: crashed")
+        wait_until(lambda: "warning: the disk is slow" in screen.getvalue())
+        assert threading.get_ident() not in writers[begun:]
+    run = RunProgress(WORKLOADS[0].workload)
+    with bench_display(run):
+        begun = len(writers)
+        run.say("run 3 of 9: crashed")
         wait_until(lambda: "run 3 of 9: crashed" in screen.getvalue())
         assert threading.get_ident() not in writers[begun:]
-        print_text("the last word")
-    print_text("no display any more")
-    text = screen.getvalue()
-    assert text.index("warning: the disk is slow") < text.index("run 3") < text.index("last word")
+        run.say("the last word")
+    run.say("no display any more")
+    assert screen.getvalue().index("run 3") < screen.getvalue().index("last word")
     assert capsys.readouterr().err == "no display any more\n"
 
 

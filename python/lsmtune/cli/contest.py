@@ -255,7 +255,7 @@ def _rounds(
     given: ContestFlags, limits: Limits, cells: Sequence[Cell], runner: Runner, *, quiet: bool
 ) -> tuple[StoredMeasurement, ...]:
     """Runs the rounds with their display; Ctrl-C stops them in order."""
-    from lsmtune.cli.live import bench_display, print_text
+    from lsmtune.cli.live import bench_display
     from lsmtune.cli.rounds_progress import RoundsProgress, stored_runs
     from lsmtune.cli.verify import proof_folder
     from lsmtune.experiment.rounds import perform
@@ -267,7 +267,7 @@ def _rounds(
     with (
         proof_folder(given.directory) as folder,
         bench_display(observer, quiet=quiet),
-        stop_on_interrupt(print_text) as stop,
+        stop_on_interrupt(observer.say) as stop,
     ):
         runs = perform(cells, given.rounds, folder, runner, limits, given.seed, observer, stop)
     if stop.is_set() and len(runs) < len(cells) * given.rounds:

@@ -5,7 +5,6 @@ All of this goes to stderr: stdout is for results.
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from lsmtune.cli.output import print_text
 from lsmtune.cli.tune_progress import (
     PhaseProgress,
     Plan,
@@ -46,9 +46,6 @@ _WARNING = "warning: "
 
 Observer = TypeVar("Observer", bound=TuneProgress)
 
-# What the display that is on has still to print above itself; empty while there is no display.
-_above: list[deque[Text]] = []
-
 
 def live_console() -> Console | None:
     """Where a display goes that changes; None where there is nobody to watch it."""
@@ -63,8 +60,13 @@ def bench_display(run: RunProgress, *, quiet: bool = False) -> Iterator[None]:
     if console is None:
         yield
         return
-    with _live(console, lambda: bench_view(run)):
-        yield
+    above: deque[str] = deque()
+    with _live(console, lambda: bench_view(run), above):
+        run.put, put_after = above.append, run.put
+        try:
+            yield
+        finally:
+            run.put = put_after
 
 
 @contextmanager
@@ -84,33 +86,36 @@ def tune_display(
     if console is None and not quiet:
         yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=print_text)
         return
-    progress = observer(plan, clock, spent_before_s, on_text=_print_warning)
     if console is None or quiet:
-        yield progress
+        yield observer(plan, clock, spent_before_s, on_text=_warnings_to(print_text))
         return
+    above: deque[str] = deque()
+    progress = observer(plan, clock, spent_before_s, on_text=_warnings_to(above.append))
 
     def view() -> RenderableType:
         return tune_view(progress, datetime.now().astimezone(), console.width)
 
-    with _live(console, view):
+    with _live(console, view, above):
         yield progress
 
 
 @contextmanager
-def _live(console: Console, view: Callable[[], RenderableType]) -> Iterator[None]:
-    """Shows `view` while the context lasts, below what `print_text` prints meanwhile.
+def _live(
+    console: Console, view: Callable[[], RenderableType], above: deque[str]
+) -> Iterator[None]:
+    """Shows `view` while the context lasts, below the texts that are put into `above` meanwhile.
 
-    The thread that draws prints that, too. To draw, rich goes up by the height of what it drew
+    The thread that draws prints those, too. To draw, rich goes up by the height of what it drew
     last, and erases: of what another thread has written meanwhile it erases a part.
     """
-    texts: deque[Text] = deque()
 
-    def print_texts() -> None:
-        while texts:
-            console.print(texts.popleft())
+    def print_above() -> None:
+        while above:
+            text = above.popleft()
+            console.print(Text(text, "yellow" if text.startswith(_WARNING) else ""))
 
     def drawn() -> RenderableType:
-        print_texts()
+        print_above()
         return view()
 
     display = Live(
@@ -121,13 +126,11 @@ def _live(console: Console, view: Callable[[], RenderableType]) -> Iterator[None
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    _above.append(texts)
     try:
         with display:
             yield
     finally:
-        _above.pop()
-        print_texts()  # of what came while it ended
+        print_above()  # what came while it ended
 
 
 def bench_view(run: RunProgress) -> RenderableType:
@@ -266,17 +269,12 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
     return print_line
 
 
-def print_text(text: str, style: str = "") -> None:
-    """A line on stderr, above the display if one is on; a `style` is for a display alone."""
-    if _above:
-        _above[-1].append(Text(text, style))
-    else:
-        print(text, file=sys.stderr, flush=True)
+def _warnings_to(put: Callable[[str], None]) -> Callable[[str], None]:
+    def put_warning(text: str) -> None:
+        if text.startswith(_WARNING):
+            put(text)
 
-
-def _print_warning(text: str) -> None:
-    if text.startswith(_WARNING):
-        print_text(text, "yellow")
+    return put_warning
 
 
 # --- A progress bar for work of which the number of steps is known

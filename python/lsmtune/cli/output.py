@@ -101,6 +101,11 @@ def put_out(
         typer.echo(message.format(output))
 
 
+def print_text(text: str) -> None:
+    """A line on stderr about what goes on, of a command that is long at work."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def say(text: str) -> None:
     """A line on stderr, where it stands beside the result."""
     typer.echo(f"lsmtune: {text}", err=True)

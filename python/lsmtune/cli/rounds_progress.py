@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from lsmtune.cli.live import live_console, print_text
+from lsmtune.cli.live import live_console
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.experiment.files import MEASUREMENTS_DB
@@ -67,7 +67,7 @@ class RoundsProgress(RunProgress):
         """Counts the runs of earlier sessions."""
         self._done, self._of = done, of
         if done and self._says_runs:
-            print_text(f"continuing: {done} of {of} runs are stored")
+            self.say(f"continuing: {done} of {of} runs are stored")
 
     def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
@@ -84,11 +84,11 @@ class RoundsProgress(RunProgress):
         left = "" if done == of else self._left()
         if self._says_runs or run.measurement.outcome is not Outcome.OK:
             number = f"round {run.round + 1}, run {done} of {of}"
-            print_text(f"{number}: {run.arm}: {ended} ({took}){left}")
+            self.say(f"{number}: {run.arm}: {ended} ({took}){left}")
 
     def warning(self, text: str) -> None:
         """Something the user should know."""
-        print_text(f"warning: {text}")
+        self.say(f"warning: {text}")
 
     def _left(self) -> str:
         """`; about 12m left`, empty before a run has ended."""

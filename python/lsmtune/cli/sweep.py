@@ -268,7 +268,7 @@ def _perform(
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
     """
-    from lsmtune.cli.live import bench_display, print_text
+    from lsmtune.cli.live import bench_display
     from lsmtune.cli.rounds_progress import SweepProgress, stored_runs
     from lsmtune.experiment.measurer import loaded_databases
     from lsmtune.experiment.rounds import perform
@@ -280,7 +280,7 @@ def _perform(
     databases = loaded_databases(folder, runner, sweep.databases, progress)
     # On the disk of the runs, where that is there: what is above may be read-only, or in memory.
     parent = folder if folder.is_dir() else folder.absolute().parent
-    with stop_on_interrupt(print_text) as stop:
+    with stop_on_interrupt(progress.say) as stop:
         known = {run.arm for run in before}
         refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
         if refused is not None:

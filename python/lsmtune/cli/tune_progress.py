@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lsmtune.cli.output import print_text
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 from lsmtune.engines.differences import Difference, differences, known_defaults
 from lsmtune.experiment.observer import Observer
@@ -60,11 +61,19 @@ class PhaseProgress:
 
 
 class RunProgress(Observer):
-    """The phases of the run that is on, and how far it is."""
+    """The phases of the run that is on, and how far it is.
+
+    `put` takes what is said beside them: it prints that, or a display does above itself.
+    """
 
     def __init__(self, workload: Workload) -> None:
+        self.put: Callable[[str], None] = print_text
         self.phases = [PhaseProgress(phase) for phase in workload.phases]
         self.title = ""  # of the run, where its display has one
+
+    def say(self, text: str) -> None:
+        """Says a line beside the phases."""
+        self.put(text)
 
     def run_started(self, _slot: Slot, _arm: Arm, workload: Workload) -> None:
         """A new run of `workload` begins."""
