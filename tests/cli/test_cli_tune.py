@@ -265,6 +265,21 @@ def test_where_every_trial_breaks_a_constraint_no_line_says_that_none_gave_a_val
     assert "no trial gave a value" not in said.out
 
 
+def test_a_trace_that_is_not_there_is_said_before_its_study_is_opened(
+    lsmtune: Any, study: Path
+) -> None:
+    """Runs are compared by its bytes: a study that was stopped early began anew without a word."""
+    phase = "{name: run, kind: measure, replay: {path: gone.trace}}"
+    workload = f"version: 1\nname: again\nnum: 9\nphases:\n  - {phase}\n"
+    study.with_name("again.yaml").write_text(workload)
+    stated = "{name: fillrandom, num: 1000}"
+    study.write_text(study.read_text().replace(stated, "{file: again.yaml}"))
+    refusal = lsmtune("tune", str(study)).refusal
+    assert "workload" in refusal
+    assert "phase run replays what is no file" in refusal
+    assert not study.with_suffix(".lsmtune").exists()
+
+
 def test_a_winner_is_kept_for_the_workload_that_its_study_states(
     lsmtune: Any, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import EngineIdentity
-from lsmtune.model.measurement import Interval, Measurement, Outcome
-from lsmtune.study.build import parse_spec
+from lsmtune.model.measurement import IntermediateReport, Interval, Measurement, Outcome
+from lsmtune.study.build import parse_spec, parse_stored_spec
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 from lsmtune.study.stored import (
     TimeReports,
@@ -19,6 +19,7 @@ from lsmtune.study.stored import (
     smaller,
     time_reports,
 )
+from lsmtune.study.trials import watching
 from lsmtune.workloads.stated import make_workload
 
 
@@ -175,8 +176,36 @@ def test_rungs_that_end_no_trial_are_refused(style: str, refused: bool) -> None:
     assert stated("rocksdb", "fillrandom", metric, style).pruner is not None
 
 
+def test_a_study_whose_rungs_are_refused_by_now_has_a_report() -> None:
+    """It was run, and its report and its line in `ls` said that its file is wrong."""
+    more = "options: {compaction_style: kCompactionStyleUniversal}"
+    more += "\npruner: {name: median, rungs: {every: 1s}}"
+    text = study_text("rocksdb", "fillrandom", "sustained_throughput_ops_s", more)
+    with pytest.raises(InputError):
+        parse_spec(text, Path("study.yaml"))
+    assert parse_stored_spec(text, Path("study.yaml")).pruner is not None
+
+
+def test_steps_of_a_program_that_runs_anew_do_not_stand_beside_those_of_its_first_try() -> None:
+    """Step 1 of the second try was judged with steps 2 to 5 of the one that was disturbed."""
+    reports: list[tuple[int, bool]] = []
+
+    def report(step: int, _value: float, first: bool) -> bool:
+        reports.append((step, first))
+        return False
+
+    is_to_end = watching(report, TimeRungs(1.0, "w"), "m")
+    for step in (1, 2, 1, 2):
+        assert not is_to_end(IntermediateReport(step, {"m": 1.0}))
+    assert reports == [(1, False), (2, False), (1, True), (2, False)]
+
+
 def stated(engine: str, workload: str, metric: str, more: str = "") -> Spec:
-    text = f"""
+    return parse_spec(study_text(engine, workload, metric, more), Path("study.yaml"))
+
+
+def study_text(engine: str, workload: str, metric: str, more: str) -> str:
+    return f"""
 version: 1
 name: rungs
 engine: {{name: {engine}}}
@@ -186,7 +215,6 @@ space: {{write_buffer_size: {{type: int, low: 1MiB, high: 8MiB}}}}
 budget: {{trials: 1}}
 {more}
 """
-    return parse_spec(text, Path("study.yaml"))
 
 
 def a_pruner(engine: str, workload: str, metric: str) -> PrunerSpec:

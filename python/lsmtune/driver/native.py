@@ -122,6 +122,7 @@ class NativeRun(Conversation):
         )
         beyond = "" if self.group is not None else cached_beyond(self._request, measurement)
         if beyond:
+            beyond += " (lsmtune doctor says why there is no group)"
             measurement = replace(measurement, warnings=(*measurement.warnings, beyond))
         self.measurement = with_lost_reads(measurement, self._request.workload)
         return super()._over(judgement)

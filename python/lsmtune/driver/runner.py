@@ -59,10 +59,10 @@ def cached_beyond(request: RunRequest, measurement: Measurement) -> str:
     database_bytes = max((p.database_bytes or 0 for p in measurement.measured_phases), default=0)
     if database_bytes + (measurement.rss_bytes_max or 0) <= limit_bytes:
         return ""
+    needs_none = "; page_cache: direct needs none" if request.engine.name == "rocksdb" else ""
     return (
         f"no control group held it to {format_bytes(limit_bytes)}, page cache included, and its "
-        "files were cached beyond that: reads are faster than with that memory (lsmtune doctor "
-        "says why there is none; page_cache: direct needs none)"
+        f"files were cached beyond that: reads are faster than with that memory{needs_none}"
     )
 
 

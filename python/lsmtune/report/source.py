@@ -270,9 +270,10 @@ def counts(records: StudyRecords, pairs: Sequence[Pair]) -> list[bool]:
     Each host of a fleet has a method of its own, by which its last pair was run.
     """
     verdict, runs = records.verdict, [pair.runs[0].measurement for pair in pairs]
-    if verdict is None or not (verdict.method or records.of_fleet):
+    of_fleet = records.of_fleet
+    if verdict is None or not (verdict.method or of_fleet):
         return [True] * len(pairs)
-    methods = {run.host: run.paired_by if records.of_fleet else verdict.method for run in runs}
+    methods = {run.host: run.paired_by if of_fleet else verdict.method for run in runs}
     return [run.paired_by == methods[run.host] for run in runs]
 
 

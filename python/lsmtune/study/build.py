@@ -14,7 +14,7 @@ from lsmtune.engines.ready import ReadySpace
 from lsmtune.engines.safety import DURABILITY_OPTIONS, check_allowance, flattened, unsafe_reason
 from lsmtune.engines.scaling import least_of, scaling_options
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
-from lsmtune.errors import FieldError, InputError
+from lsmtune.errors import FieldError, InputError, check_names
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, parse_document, read_as, read_text
@@ -95,7 +95,6 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     pruner = make_pruner_spec(
         study.pruner, goal, workloads, engine, sampler.name, program=runner is not None
     )
-    _check_charged(pruner, fixed, space)
     notes += _unscaled(pruner, engine, space, workloads, study.limits) + its_notes
     return Spec(
         name=study.name,
@@ -149,13 +148,14 @@ def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Wor
     return fixed
 
 
-def _check_charged(pruner: PrunerSpec | None, fixed: Config, space: Space) -> None:
+def _check_charged(spec: Spec) -> None:
     """Raises FieldError for rungs of time that are of use for no trial."""
-    rungs = None if pruner is None else pruner.rungs
+    rungs = None if spec.pruner is None else spec.pruner.rungs
     if not isinstance(rungs, TimeRungs):
         return
-    searched = (parameter.choices for parameter in space.parameters if parameter.name == STYLE)
-    styles = next(searched, None) or [fixed.options.get(STYLE, LEVEL_STYLE)]
+    parameters = spec.space.parameters
+    searched = (parameter.choices for parameter in parameters if parameter.name == STYLE)
+    styles = next(searched, None) or [spec.fixed.get(STYLE, LEVEL_STYLE)]
     if not any(rungs.judge({STYLE: style}) for style in styles):
         why = f"{styles[0]} does not tell what is left to compact, which the objective charges"
         allowed = f"num: a list of sizes, or the objective {BURST}"
@@ -378,6 +378,12 @@ def parse_spec(text: str, path: Path, asked: Budget = NO_BUDGET) -> Spec:
     spec = _spec_of(document, path, text)
     try:
         check_installed(spec.sampler.name, "", "sampler")
+        # What a study that was run may have: it has a report all the same.
+        _check_charged(spec)
+        if spec.command is not None:
+            names = [parameter.name for parameter in spec.space.parameters]
+            why = "is no parameter of the space"
+            check_names(spec.baseline.options, names, "", "baseline", why=why)
     except InputError as error:
         raise document.located(error) from None
     own = spec.budget

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.workload_options import check_workload
-from lsmtune.errors import FieldError, InputError, by_name, check_name, check_names
+from lsmtune.errors import FieldError, InputError, by_name, check_name
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
@@ -184,7 +184,6 @@ def make_command(
     names = [parameter.name for parameter in space.parameters]
     optional = [parameter.name for parameter in space.parameters if parameter.conditions]
     check_command(spec, names, optional)
-    check_names(baseline.options, names, "", "baseline", why="is no parameter of the space")
     if space.point_of(baseline.options) is None:
         why = "is no point of the space, and a program has no defaults of its own"
         allowed = "a value within the space for each parameter, here or as its default"

@@ -189,7 +189,8 @@ def _settled(size: RunSize, needed: _Needed) -> tuple[RunSize, str]:
     """
     proof_scale = needed.proof_scale(size.scale)
     text = ""
-    if size.scale < 1.0 and abs(math.log(proof_scale / size.proof_scale)) > math.log(_DIFFERS):
+    differs = abs(math.log(proof_scale / size.proof_scale)) > math.log(_DIFFERS)
+    if size.scale < 1.0 and (differs or needed.scale_most < size.proof_scale):
         run_s = format_duration(round(needed.takes.at(size.scale), 1))
         text = f"a run takes {run_s}: the proof has {proof_scale:.2g} of the target"
         size = replace(size, proof_scale=proof_scale)

@@ -103,12 +103,13 @@ def watching(
     `judges` says whether the rungs are of use for its options.
     """
     reports: TimeReports | None = None  # while the phase of the rungs lasts
-    first = False
+    first, last_step = False, -1
 
     def is_to_end(message: Message) -> bool:
-        nonlocal reports, first
+        nonlocal reports, first, last_step
         if isinstance(message, IntermediateReport) and metric in message.metrics:
-            return report(message.step, message.metrics[metric], False)
+            anew, last_step = message.step <= last_step, message.step
+            return report(message.step, message.metrics[metric], anew)
         if isinstance(message, PhaseStarted):
             # It begins anew where the run was disturbed, and is measured again.
             first = judges and message.name == rungs.phase

@@ -269,7 +269,8 @@ class _Dump:
         """Says what the target of a study of this database is, as far as the LOG tells.
 
         Its tables tell how large records are. How many there are follows from the statistics, as
-        tables of earlier openings are in them, too; without any from the tables.
+        tables of earlier openings are in them, too; from the tables where these hold more, as
+        statistics are up to ten minutes old.
         """
 
         def all_of(name: str) -> int:
@@ -277,7 +278,7 @@ class _Dump:
 
         entries, file_bytes = all_of("num_entries"), all_of("file_size")
         if entries and file_bytes:
-            num = round((self._held_bytes or file_bytes) * entries / file_bytes)
+            num = round(max(self._held_bytes, file_bytes) * entries / file_bytes)
             key = max(1, round(all_of("raw_key_size") / entries) - _INTERNAL_BYTES)
             value = round(all_of("raw_value_size") / entries)
             text = f"about {num:,} records: -w num={num} -w key_bytes={key} -w value_bytes={value}"
