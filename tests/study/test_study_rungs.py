@@ -194,10 +194,11 @@ def test_steps_of_a_program_that_runs_anew_do_not_stand_beside_those_of_its_firs
         reports.append((step, first))
         return False
 
-    is_to_end = watching(report, TimeRungs(1.0, "w"), "m")
-    for step in (1, 2, 1, 2):
-        assert not is_to_end(IntermediateReport(step, {"m": 1.0}))
-    assert reports == [(1, False), (2, False), (1, True), (2, False)]
+    for _try in range(2):
+        is_to_end = watching(report, TimeRungs(1.0, "w"), "m")
+        for step in (1, 2):
+            assert not is_to_end(IntermediateReport(step, {"m": 1.0}))
+    assert reports == [(1, True), (2, False), (1, True), (2, False)]
 
 
 def stated(engine: str, workload: str, metric: str, more: str = "") -> Spec:

@@ -29,7 +29,6 @@ from lsmtune.errors import InputError, InterruptedByUserError, by_name, need_pac
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.config import EngineIdentity
-from lsmtune.model.text import is_file
 from lsmtune.programs.command import CommandRunner
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.programs.runner import RunnerChoice, chosen_program
@@ -38,6 +37,7 @@ from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.study.build import load_spec, place_of
 from lsmtune.study.spec import Budget, Spec
+from lsmtune.workloads.choice import check_traces
 from lsmtune.workloads.stated import FAMILIES
 
 if TYPE_CHECKING:
@@ -106,7 +106,10 @@ def tune_study(
     spec = replace(spec, engine_version=chosen.engine.version)
     path = session.directory or default_folder(study)
     if flags.fleet is None:
-        _check_traces(spec)
+        # Runs are compared by a trace's bytes: a study of one that is gone would seem changed.
+        field = "workload" if len(spec.workloads) == 1 else "workloads"
+        for weighted in spec.workloads:
+            check_traces(weighted.workload, place_of(spec, field), field)
     with open_study(path, spec, flags.storage) as folder:
         facts, noted = machine_facts(folder.path), folder.measurements.fact("machine")
         if noted is None:
@@ -138,20 +141,6 @@ def tune_study(
         raise failure
     if flags.require_gain:
         raise typer.Exit(status_of(result.verdict))
-
-
-def _check_traces(spec: Spec) -> None:
-    """Raises InputError for a trace that is not there.
-
-    Runs are compared by its bytes, so that its study seemed to be changed: one without trials began
-    anew, and another was refused.
-    """
-    for phase in (phase for each in spec.workloads for phase in each.workload.phases):
-        if phase.replay is not None and not is_file(Path(phase.replay.path)):
-            field = "workload" if len(spec.workloads) == 1 else "workloads"
-            why = f"phase {phase.name} replays what is no file"
-            found, allowed = str(phase.replay.path), "a trace of RocksDB"
-            raise InputError(place_of(spec, field), field, why=why, found=found, allowed=allowed)
 
 
 def _unlike(noted: Mapping[str, object], facts: Mapping[str, str]) -> str:

@@ -124,7 +124,7 @@ class Measurer:
         workload: Workload | None = None,
         config: Config | None = None,
         memory_bytes: int | None = None,
-        prune: Callable[[Message], bool] | None = None,
+        prune: Callable[[], Callable[[Message], bool]] | None = None,
         after: Callable[[RunRequest, Measurement], None] | None = None,
     ) -> StoredMeasurement | None:
         """Run `arm` once and store it. None when the run was cancelled: nothing is stored.
@@ -133,8 +133,9 @@ class Measurer:
         measurer passes `until_s`, it is cancelled. `workload` takes the place of the experiment's
         own. `config` is what the engine is given in place of the arm's, which is stored: the same
         one at the scale of a smaller workload, and `memory_bytes` the memory limit at that scale.
-        `prune` is asked at each message; once it says yes the run is ended, and stored as `pruned`.
-        `after` is called when the run is over, while its directory is there.
+        `prune` makes, for each time that the run is tried, what is asked at each message of that;
+        once it says yes the run is ended, and stored as `pruned`. `after` is called when the run is
+        over, while its directory is there.
 
         Raises InputError when another version of the engine answered than before, LsmtuneError when
         something stopped the run each time that it was tried.
@@ -149,10 +150,11 @@ class Measurer:
 
         def attempt() -> tuple[list[Measurement], Sequence[StoredMeasurement]]:
             cancel = _Cancel(self.stop, self.clock, until_s)
+            is_to_end = None if prune is None else prune()
 
             def on_message(message: Message) -> None:
                 self.observer.run_message(message)
-                if prune is not None and not cancel.is_set() and prune(message):
+                if is_to_end is not None and not cancel.is_set() and is_to_end(message):
                     cancel.set()
 
             self.observer.run_started(slot, arm, sized)
@@ -203,7 +205,7 @@ class Measurer:
         workloads: Sequence[Workload] | None = None,
         config: Config | None = None,
         memory_bytes: int | None = None,
-        prune: Callable[[Message], bool] | None = None,
+        prune: Callable[[], Callable[[Message], bool]] | None = None,
     ) -> list[StoredMeasurement] | None:
         """Run `arm` under each workload, up to a run that does not end well; None when cancelled.
 

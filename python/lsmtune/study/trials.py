@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -29,8 +30,8 @@ from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
 
-# Takes a step, a value, and whether it is the first of a run, which may be measured again; whether
-# the pruner wants the trial to end.
+# Takes a step, a value, and whether it is the first of a run, which may be one that is tried anew;
+# whether the pruner wants the trial to end.
 Report = Callable[[int, float, bool], bool]
 
 
@@ -56,7 +57,8 @@ def run_trial(
     metric = spec.objective.metric
     prune = None
     if isinstance(rungs, TimeRungs):
-        prune = watching(report, rungs, metric, judges=rungs.judge(arm.config.options))
+        judges = rungs.judge(arm.config.options)
+        prune = partial(watching, report, rungs, metric, judges=judges)
     if isinstance(rungs, DataRungs):
         stated_s = rungs.deadlines_s or (deadline_s,) * len(rungs.num)
         deadlines_s = [min(deadline_s, each_s) for each_s in stated_s]
@@ -98,25 +100,22 @@ def run_trial(
 def watching(
     report: Report, rungs: TimeRungs, metric: str, *, judges: bool = True
 ) -> Callable[[Message], bool]:
-    """Follows one run: asked at each message, says whether the pruner wants it to end.
+    """Follows one try of a run: asked at each message, says whether the pruner wants it to end.
 
     `judges` says whether the rungs are of use for its options.
     """
     reports: TimeReports | None = None  # while the phase of the rungs lasts
-    first, last_step = False, -1
+    first = True
 
     def is_to_end(message: Message) -> bool:
-        nonlocal reports, first, last_step
+        nonlocal reports, first
+        due: tuple[int, float] | None = None
         if isinstance(message, IntermediateReport) and metric in message.metrics:
-            anew, last_step = message.step <= last_step, message.step
-            return report(message.step, message.metrics[metric], anew)
-        if isinstance(message, PhaseStarted):
-            # It begins anew where the run was disturbed, and is measured again.
-            first = judges and message.name == rungs.phase
-            reports = TimeReports(rungs) if first else None
-        if reports is None or not isinstance(message, IntervalPassed):
-            return False
-        due = reports.take(message.interval())
+            due = message.step, message.metrics[metric]
+        elif isinstance(message, PhaseStarted):
+            reports = TimeReports(rungs) if judges and message.name == rungs.phase else None
+        elif isinstance(message, IntervalPassed) and reports is not None:
+            due = reports.take(message.interval())
         if due is None:
             return False
         begins, first = first, False

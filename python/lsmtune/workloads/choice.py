@@ -11,7 +11,7 @@ from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.engines.workload_options import check_workload, with_merge_operator
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.text import is_there
+from lsmtune.model.text import is_file, is_there
 from lsmtune.model.workload import Workload
 from lsmtune.units import UnitError, option_text_allowed, option_value
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
@@ -74,12 +74,7 @@ def choose_workload(
     for note in stated.notes:
         say(note)
     check_workload(stated.workload, engine, "--workload")
-    for phase in stated.workload.phases:
-        # Said before a database is loaded for it.
-        if phase.replay is not None and not Path(phase.replay.path).is_file():
-            why = f"phase {phase.name} replays what is no file"
-            allowed = "a trace of RocksDB"
-            raise InputError("--workload", found=phase.replay.path, why=why, allowed=allowed)
+    check_traces(stated.workload, "--workload")
     if name not in FAMILIES and not stated.parameters:
         fields: dict[str, Any] = {"file": name}
     else:  # the properties of a file of YCSB's stand in the study file itself
@@ -87,6 +82,15 @@ def choose_workload(
     sources = ",".join(dict.fromkeys(given.source for given in stated.engine.values()))
     options = _options(stated.engine, engine, say)
     return Choice(stated.workload, fields, options, sources, stated.parameters)
+
+
+def check_traces(workload: Workload, source: str, field: str = "") -> None:
+    """Raises InputError for a trace that is not there, before a database is loaded for it."""
+    for phase in workload.phases:
+        if phase.replay is not None and not is_file(Path(phase.replay.path)):
+            why = f"phase {phase.name} replays what is no file"
+            found, allowed = phase.replay.path, "a trace of RocksDB"
+            raise InputError(source, field, found=found, why=why, allowed=allowed)
 
 
 def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, OptionValue]:
