@@ -37,12 +37,15 @@ NOWHERE = Circumstances({}, [{}], "study.yaml", "rocksdb")
 VERDICT = Verdict(VerdictOutcome.BETTER, "throughput_ops_s", "maximize", 0.95, 6, ratio=1.5)
 
 
-def run(latencies: Mapping[str, float] | None = None, **metrics: float) -> Measurement:
-    """A run of one phase; `latencies` are p99 by operation type."""
+def run(
+    latencies: Mapping[str, float] | None = None, operations: int = 100, **metrics: float
+) -> Measurement:
+    """A run of one phase; `latencies` are p99 by operation type, of so many `operations` each."""
     phase = made_up_phase(
         "run",
         latencies={
-            kind: Latency(1, us, us, latency_us_p99=us) for kind, us in (latencies or {}).items()
+            kind: Latency(operations, us, us, latency_us_p99=us)
+            for kind, us in (latencies or {}).items()
         },
         **metrics,
     )
@@ -307,6 +310,26 @@ def test_a_pair_that_drew_no_operation_of_a_rare_type_says_nothing_of_its_latenc
     with pytest.raises(InputError, match=f"rocksdb did not observe {name} under this workload"):
         check_observed([limit], NOWHERE, [without])
     check_observed([limit], NOWHERE, [slow])
+
+
+def test_a_type_with_too_few_operations_for_a_percentile_breaks_no_guard() -> None:
+    """A trace had 40 deletes: their p99 is the slowest of them, and a gain was refused for it."""
+    limit = guard("delete.latency_us_p99 <= 1.25 * baseline", MIXED)
+    fast, slow = ({"get": 9.0, "delete": us} for us in (9.0, 90.0))
+    few = [([run(fast, 40)], [run(slow, 40)])] * 6
+    judged = judged_by_guards(VERDICT, [limit], NOWHERE, few)
+    assert judged.outcome is VerdictOutcome.BETTER
+    assert judged.guards[0].held is None
+    needed = "100 operations are needed to judge it"
+    assert judged.notes == (f"delete.latency_us_p99: {needed}, and a run of the baseline had 40",)
+    assert (
+        violations([limit], NOWHERE, [run(slow, 40)], [baseline_observations([run(fast, 40)])])
+        == {}
+    )
+
+    enough = judged_by_guards(VERDICT, [limit], NOWHERE, [([run(fast)], [run(slow)])] * 6)
+    assert enough.why == f"the candidate breaks {limit.text} in 6 of 6 pairs (10.00x)"
+    assert enough.notes == ()
 
 
 def test_a_constraint_that_a_program_breaks_under_one_of_several_workloads() -> None:

@@ -19,7 +19,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import metric_value
 from lsmtune.model.measurement import Measurement, PhaseMeasurement
-from lsmtune.model.metrics import LATENCIES, METRICS, PHASE_METRICS, SHORT_NAMES
+from lsmtune.model.metrics import LATENCIES, METRICS, PERCENTILES, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.verdict import GuardResult, Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.proof.verdict import PairedRuns, Runs
@@ -124,8 +124,16 @@ def check_guard(guard: Constraint, source: str, field: str) -> None:
         raise InputError(source, field, found=guard.text, allowed=allowed)
 
 
+def operations_min(metric: str) -> int:
+    """How many operations a run needs to tell a latency: so many that one is above its percentile.
+
+    100 for `latency_us_p99`. The p99 of fewer is the slowest of them, which chance decides.
+    """
+    return round(100 / (100 - PERCENTILES.get(metric, 0)))
+
+
 def observations(
-    run: Measurement, wanted: Collection[str] | None = None
+    run: Measurement, wanted: Collection[str] | None = None, *, of_baseline: bool = False
 ) -> list[dict[str, OptionValue]]:
     """What each measure phase observed, by the metrics' names; one element without phases.
 
@@ -133,7 +141,8 @@ def observations(
     operation type of the phase. A metric without a phase has to hold in every one, but for
     `write_amplification`, which is that of all phases together: one that deletes what another has
     put writes so little that a single compaction doubles its own. Of the metrics without an
-    operation type those that are `wanted`; None for all.
+    operation type those that are `wanted`; None for all. `of_baseline` leaves out the latencies of
+    types with too few operations to compare with.
     """
     measured = run.measured_phases
     together = _write_amplification(measured)
@@ -153,6 +162,7 @@ def observations(
             f"{kind}.{name}": getattr(latency, name)
             for kind, latency in ({} if phase is None else phase.latencies).items()
             for name in LATENCIES
+            if not of_baseline or latency.count >= operations_min(name)
         }
         values = {**typed, **dotted, **{name: metric_value(run, name, phase) for name in names}}
         if together is not None and _WRITES in values:
@@ -177,7 +187,7 @@ def _write_amplification(phases: Sequence[PhaseMeasurement]) -> float | None:
 
 def baseline_observations(runs: Sequence[Measurement]) -> list[dict[str, OptionValue]]:
     """What each measure phase of the baseline observed under one workload: the mean over `runs`."""
-    phases = zip(*(observations(run) for run in runs), strict=True)
+    phases = zip(*(observations(run, of_baseline=True) for run in runs), strict=True)
     means: list[dict[str, OptionValue]] = []
     for observed in phases:
         known = set.intersection(*(set(values) for values in observed))
@@ -339,12 +349,31 @@ def judged_by_guards(
         for each in results
         if 0 < each.pairs < len(pairs)
     ]
+    notes += _notes_on_rare_types(guards, pairs)
     broken = [_broken_text(each) for each in results if each.held is False]
     gained = verdict.outcome in (VerdictOutcome.BETTER, VerdictOutcome.EQUIVALENT)
     if broken and gained:
         why = f"the candidate breaks {', '.join(broken)}"
         verdict = verdict.but(VerdictOutcome.NOT_PROVEN, why)
     return replace(verdict, guards=results, notes=(*verdict.notes, *notes))
+
+
+def _notes_on_rare_types(guards: Sequence[Constraint], pairs: PairedRuns) -> list[str]:
+    """Which guards a run of the baseline could not judge, for want of operations of their type."""
+    notes = []
+    for metric in sorted({name for guard in guards for name in guard.baseline_names}):
+        kind, _, name = metric.rpartition(".")
+        counts = [
+            phase.latencies[kind].count
+            for baseline, _candidate in pairs
+            for run in baseline
+            for phase in run.measured_phases
+            if kind in phase.latencies
+        ]
+        if counts and min(counts) < operations_min(name):
+            least = f"{operations_min(name)} operations are needed to judge it"
+            notes.append(f"{metric}: {least}, and a run of the baseline had {min(counts)}")
+    return notes
 
 
 def _broken_text(result: GuardResult) -> str:
