@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_runner import FakeRunner
@@ -37,6 +38,7 @@ from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability, PhaseKind
+from lsmtune.proof import power_loss
 from lsmtune.proof.crash_test import CrashOutcome, kept_tests
 from lsmtune.proof.file_log import history_of
 from lsmtune.proof.power_loss import (
@@ -216,6 +218,34 @@ def test_an_interrupt_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LSMTUNE_FILES", sys.executable)
     stop = threading.Event()
     stop.set()
+    assert fake_test(tmp_path, NativeRunner(Path("/bin/true")), stop) is None
+
+
+def test_a_load_that_was_disturbed_is_recorded_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever closed his laptop meanwhile had a verdict without the test."""
+    monkeypatch.setenv("LSMTUNE_FILES", sys.executable)
+    loads = iter(["the load ended disturbed: killed by SIGKILL", "no log"])
+    monkeypatch.setattr(power_loss, "recorded", lambda *_: next(loads))
+    found = fake_test(tmp_path, NativeRunner(Path("/bin/true")))
+    assert found is not None
+    assert power_line(found) == "not done: no log"
+
+
+def test_a_stop_that_kills_the_driver_too_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shutdown in the middle of the test left a final verdict, "better", that was not tested."""
+    monkeypatch.setenv("LSMTUNE_FILES", sys.executable)
+    monkeypatch.setattr(power_loss, "recorded", lambda *_: SimpleNamespace())
+    stop = threading.Event()
+
+    def killed(_tries: int) -> PowerTest:
+        stop.set()
+        raise power_loss._NotDone("looking at what was left ended disturbed: killed by SIGTERM")
+
+    monkeypatch.setattr(power_loss, "_Tester", lambda *_: SimpleNamespace(test=killed))
     assert fake_test(tmp_path, NativeRunner(Path("/bin/true")), stop) is None
 
 

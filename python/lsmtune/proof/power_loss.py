@@ -17,9 +17,10 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from lsmtune.driver.native import NativeRunner
+from lsmtune.driver.native import CrashCheck, NativeRunner
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
+from lsmtune.experiment.disturbed import tried_again
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role
@@ -38,6 +39,7 @@ from lsmtune.proof.file_log import History
 from lsmtune.proof.power_model import Cut, Model, Moment, State, contents, losses, ordered_allows
 from lsmtune.proof.power_states import lessened, states
 from lsmtune.proof.recorded_load import (
+    DISTURBED,
     FAULT,
     LIBRARY,
     VARIABLE,
@@ -149,21 +151,29 @@ def power_test(
     started_s = time.monotonic()
     seed = derive_seed(study_seed, Stream.CRASH, 1)
     slot = Slot(Role.CRASH, index=1, workload=measurer.workloads.index(workload))
-    with measurer.folder.run_directory() as directory:
-        request = measurer.request((arm, slot), seed, directory)
-        request = small_request(request, workload, load_bytes)
-        measurer.observer.run_started(slot, arm, request.workload)
-        load = recorded(runner.driver, library, request, measurer.stop)
+
+    def attempt() -> tuple[RunRequest, History | str]:
+        with measurer.folder.run_directory() as directory:
+            request = measurer.request((arm, slot), seed, directory)
+            request = small_request(request, workload, load_bytes)
+            measurer.observer.run_started(slot, arm, request.workload)
+            return request, recorded(runner.driver, library, request, measurer.stop)
+
+    def disturbance(tried: tuple[RunRequest, History | str]) -> str:
+        load = tried[1]
+        is_so = isinstance(load, str) and load.startswith(DISTURBED) and not measurer.stop.is_set()
+        return f"in the power test {load}" if is_so else ""
+
+    request, load = tried_again(attempt, disturbance, measurer.observer.warning)
     if measurer.stop.is_set():
         return None
     if isinstance(load, str):
         return replace(not_done, why=load)
     try:
         test = _Tester(runner, measurer, request, load).test(tries)
-    except _Stopped:
-        return None
     except (_NotDone, InputError) as error:  # InputError: an engine that keeps nothing on disk
-        return replace(not_done, why=str(error))
+        # Who stops lsmtune may have killed the driver, too.
+        return None if measurer.stop.is_set() else replace(not_done, why=str(error))
     test = replace(test, elapsed_s=time.monotonic() - started_s)
     if test.outcome is not CrashOutcome.NOT_DONE:
         keep_test(store, POWER_TESTS, of, test)
@@ -206,12 +216,8 @@ def broken(
 # --- the states
 
 
-class _Stopped(Exception):  # noqa: N818
-    """The measurer's stop event was set."""
-
-
 class _NotDone(Exception):  # noqa: N818
-    """A state could not be looked at, for a reason that is not the engine's."""
+    """A state could not be looked at, for a reason that is not the engine's; or for a stop."""
 
 
 class _Tester:
@@ -222,7 +228,7 @@ class _Tester:
     ) -> None:
         self._runner = runner
         self._folder = measurer.folder
-        self._stop = measurer.stop
+        self._stop, self._warn = measurer.stop, measurer.observer.warning
         self._request = request
         self._durability = request.workload.durability
         self._history = history
@@ -230,7 +236,7 @@ class _Tester:
         self._reduced: set[tuple[Breach, bool]] = set()
 
     def test(self, tries: int) -> PowerTest:
-        """What so many states hold. Raises _Stopped and _NotDone."""
+        """What so many states hold. Raises _NotDone."""
         violations: list[PowerViolation] = []
         tried = ordered = 0
         lost_share_max = 0.0
@@ -276,17 +282,24 @@ class _Tester:
     def _held(self, moment: Moment, state: State) -> Held:
         """What the engine finds in a state, which it opens twice."""
         files, folders = contents(moment, state)
-        with self._folder.run_directory() as directory:
-            database = directory / DATABASE
-            for name in ["", *folders]:
-                (database / name).mkdir()
-            for name, content in files.items():
-                (database / name).write_bytes(content)
-            request = replace(self._request, directory=directory)
-            # Asked for none, the driver counts those that are there up to the first that is not.
-            check = self._runner.check_after_crash(request, 0, self._stop)
-        if check.outcome is Outcome.CANCELLED:
-            raise _Stopped
+
+        def attempt() -> tuple[CrashCheck, Path]:
+            with self._folder.run_directory() as directory:
+                database = directory / DATABASE
+                for name in ["", *folders]:
+                    (database / name).mkdir()
+                for name, content in files.items():
+                    (database / name).write_bytes(content)
+                request = replace(self._request, directory=directory)
+                # Asked for none, the driver counts what is there up to the first that is not.
+                return self._runner.check_after_crash(request, 0, self._stop), directory
+
+        def disturbance(tried: tuple[CrashCheck, Path]) -> str:
+            check, _ = tried
+            is_so = check.outcome is Outcome.DISTURBED and not self._stop.is_set()
+            return f"in the power test a check was disturbed ({check.message})" if is_so else ""
+
+        check, directory = tried_again(attempt, disturbance, self._warn)
         verified = check.verified
         if verified is None:
             if check.outcome is Outcome.CRASHED:

@@ -38,6 +38,8 @@ from lsmtune.proof.power_states import IDLE
 LIBRARY = "lsmtune-files.so"
 VARIABLE = "LSMTUNE_FILES"
 FAULT = "LSMTUNE_FILES_FAULT"  # which the library reads
+_ENDED = "the load ended"
+DISTURBED = f"{_ENDED} {Outcome.DISTURBED.value}"  # how `recorded` begins to say so
 
 # So many times does the load fill a write buffer, whatever size the configuration asks for: the
 # engine has to change logs, to flush and to compact meanwhile. Both engines name it so.
@@ -107,7 +109,7 @@ def recorded(
         return str(error)
     refused = f"; refused: {', '.join(sorted(set(history.refused)))}" if history.refused else ""
     if judgement.outcome is not Outcome.OK:
-        return f"the load ended {judgement.outcome.value}: {judgement.message}{refused}"
+        return f"{_ENDED} {judgement.outcome.value}: {judgement.message}{refused}"
     different = _different(history, directory / DATABASE)
     if different:
         return f"files changed in a way that was not noticed: {', '.join(different)}"
