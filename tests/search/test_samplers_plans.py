@@ -168,6 +168,17 @@ class TestManual:
         with pytest.raises(SpaceExhaustedError, match="each of the 4 configurations of the list"):
             searcher.ask()
 
+    def test_a_later_session_tries_what_is_new_in_its_list(self) -> None:
+        """It went on after the last place of the list before, and said that all was tried."""
+        first = make_searcher("manual", ONE, given={"configs": [{"only": 5}, {"only": 900}]})
+        trials = [first.ask().trial for _ in range(2)]
+        now = [{"only": 900}, {"only": 7}, {"only": 8}]
+        second = make_searcher("manual", ONE, given={"configs": now})
+        second.restore(trials)
+        assert asked(second, 2) == [{"only": 7}, {"only": 8}]
+        with pytest.raises(SpaceExhaustedError, match="each of the 3 configurations of the list"):
+            second.ask()
+
     def test_sizes_are_read_as_everywhere(self) -> None:
         space = space_of(number("size", MIB, 16 * MIB, log=True, step=MIB))
         searcher = make_searcher("manual", space, given={"configs": [{"size": "4MiB"}]})

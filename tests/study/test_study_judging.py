@@ -234,6 +234,23 @@ def test_what_was_rejected_at_a_larger_size_is_not_the_best() -> None:
     assert nothing.rejected == set(range(4))
 
 
+def test_what_was_rejected_at_a_larger_size_leads_no_search_that_goes_on() -> None:
+    """It seemed 3x on a model. The next session repeated no trial, and expected nothing of any."""
+    values = [*(100.0 + n for n in range(7)), 160.0, 159.0]
+    trials = [trial(9, ok(9, 1600.0)), *(trial(n, ok(n, v)) for n, v in enumerate(values))]
+    assert judge(trials, [], GOAL).next_repeat(3) is None
+    found = judge(trials, [], GOAL, Promotion(values={9: None}))
+    assert found.next_repeat(3) == 7
+    assert found.for_searcher(9).violations == {"<rejected>": 1.0}
+    assert found.for_searcher(0).violations == {}
+
+    observations = Observations(GOAL)
+    observations.add_trial(trials[0])
+    assert not observations.for_searcher()[9].violations
+    observations.promote(Promotion(values={9: None}))
+    assert observations.for_searcher()[9].violations
+
+
 def test_a_promoted_trial_that_breaks_what_is_asked_by_now_is_not_the_best() -> None:
     """It was the best there, and the session ended: every trial was said to break a constraint."""
     broken = ok(3, 120.0, violations={"write_buffer_size <= 4MiB": 1.0})

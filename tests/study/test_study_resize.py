@@ -12,7 +12,7 @@ from study_parts import make_spec
 
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.workload import Phase, PhaseKind, Replay, Workload
 from lsmtune.study.build import parse_spec
 from lsmtune.study.resize import resized
@@ -22,6 +22,10 @@ SMALL = "{name: fillrandom, num: 1000}"
 READS = "{name: readrandom, num: 10000000, duration_s: 30}"
 # Operations that take 200 s at the target, and a limit of time beside them.
 LIMITED = "{{name: ycsb-a, recordcount: 10000000, operationcount: 10000000, maxexecutiontime: {}}}"
+# They add half of the records that there are, at any scale, and get slower by that.
+INSERTS = "{name: ycsb-d, recordcount: 10000000, operationcount: 100000000}"
+FALLING = tuple(Interval(n / 4, 0.25, 25, 25 * n, 100.0 - n, None) for n in range(1, 41))
+GROWS = {"flushes": 20, "operations": 6_000_000, "intervals": FALLING}
 FIRST = RunSize(scale=0.06, proof_scale=0.06)  # of what is large
 AGAIN = replace(FIRST, tries=1, proof_scale=0.5)
 STEADY, TWICE, FULL = {"flushes": 9}, {"flushes": 2}, {"flushes": 1, "user_bytes_written": 64 << 20}
@@ -65,6 +69,8 @@ STEADY, TWICE, FULL = {"flushes": 9}, {"flushes": 2}, {"flushes": 1, "user_bytes
             *(LARGE, "budget: {time: 6h}", replace(AGAIN, settled=True, time_s=1200.0)),
             *((12.0, 0.0), STEADY, {"scale": 0.06}, "began with a time budget of 20m"),
         ),
+        # Its model's inserts counted as a share of the target's data: runs 16 times too long.
+        (INSERTS, "budget: {time: 1h}", FIRST, (12.0, 0.0), GROWS, {"longer": ()}, ""),
         # 30 of 33 s were a duration's, which are as many at the target.
         (READS, "budget: {time: 1h}", FIRST, (30.0, 0.0, 3.1), {}, {"scale": 1.0}, "about 1m2"),
         # A limit of YCSB's that no run comes to made the runs of trials longer than needed.
@@ -77,7 +83,7 @@ def test_the_size_of_the_runs_follows_from_what_was_measured(
     more: str,
     size: RunSize,
     took: tuple[float, ...],
-    figures: dict[str, int],
+    figures: dict[str, object],
     expected: dict[str, object],
     told: str,
     tmp_path: Path,

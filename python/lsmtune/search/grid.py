@@ -89,6 +89,7 @@ class GridSampler(PlanSampler):
         points: int = context.settings["points"]
         self._values = {p.name: _grid_values(p, points) for p in context.space.parameters}
         self._listed = every_configuration(context.space, self._values, LISTED_MAX)
+        self.ends = self._listed is not None
         self._order = self.rng.permutation(len(self._listed or ())).tolist()
 
     def variables_at(self, index: int) -> dict[str, Any]:

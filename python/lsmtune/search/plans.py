@@ -5,7 +5,9 @@ do; `manual` is a list. (`grid`, which makes its own list, is in `search.grid`.)
 
 The index in the sequence is not the trial's number: a configuration that breaks a constraint uses
 up an index and no trial, and a queued configuration uses up a trial and no index. Each trial has
-its index as a system attribute, so that the next one is known after a stop.
+its index as a system attribute, so that the next one is known after a stop. A plan with an end is
+gone through from its beginning each time, as an earlier session may have had another: the Searcher
+leaves out what was tried.
 """
 
 from __future__ import annotations
@@ -39,7 +41,12 @@ Configs = tuple[Mapping[str, OptionValue], ...]
 
 
 class PlanSampler(ProposingSampler):
-    """Takes the plan in order; indices of trials that were put back come first."""
+    """Takes the plan in order; indices of trials that were put back come first.
+
+    `ends`: whether the plan has a last configuration.
+    """
+
+    ends = False
 
     @abstractmethod
     def variables_at(self, index: int) -> dict[str, Any]:
@@ -54,7 +61,8 @@ class PlanSampler(ProposingSampler):
         planned = [t for t in trials if t.number != trial.number and _INDEX in t.system_attrs]
         taken = {t.system_attrs[_INDEX] for t in planned if t.state != TrialState.FAIL}
         put_back = {t.system_attrs[_INDEX] for t in planned} - taken
-        for index in chain(sorted(put_back), count(max(taken | put_back, default=-1) + 1)):
+        further = chain(sorted(put_back), count(max(taken | put_back, default=-1) + 1))
+        for index in count() if self.ends else further:
             variables = self.variables_at(index)
             study._storage.set_trial_system_attr(trial._trial_id, _INDEX, index)
             yield variables
@@ -103,6 +111,8 @@ SOBOL = SamplerKind(
 
 class ManualSampler(PlanSampler):
     """The configurations in the order of the list."""
+
+    ends = True
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)

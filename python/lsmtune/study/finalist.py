@@ -109,7 +109,9 @@ def for_proof(
         factor, room, measured = 1.0, 1.0, 1.0
         if not spec.burst and spec.command is None and all(map(can_last, measurer.workloads)):
             growth = size.proof_factor
-            factor, room, measured = _proof_length(spec, measurer, trial, deadline_s, growth)
+            searched, _ = at_scale(spec, size.scale)
+            lengths = _proof_length(spec, measurer, searched, trial, deadline_s, growth)
+            factor, room, measured = lengths
         least, share = size.scale / size.proof_scale, 1.0
         if room < 1.0 and all(map(_lasts, measurer.workloads)):
             # Less data take as long, but memtables that are as much smaller flush as much more.
@@ -163,13 +165,18 @@ class _Side:
 
 
 def _proof_length(
-    spec: Spec, measurer: Measurer, trial: int, deadline_s: float, growth: float
+    spec: Spec,
+    measurer: Measurer,
+    searched: Sequence[Workload],
+    trial: int,
+    deadline_s: float,
+    growth: float,
 ) -> tuple[float, float, float]:
     """Three factors: how long runs are, how much time there is, how long is what runs measure.
 
     The first and the last are against a run of the baseline, the second against what the least
-    proof takes. Where a rate moves, only what flushes want is measured. A run of the search takes
-    `growth` times as long at the size of the proof.
+    proof takes. Where a rate moves, only what flushes want is measured. A run of the search, under
+    the `searched` workloads, takes `growth` times as long at the size of the proof.
     """
     rows = measurer.folder.measurements.all()
     arms = (Role.BASELINE, None), (Role.TRIAL, trial)
@@ -180,7 +187,7 @@ def _proof_length(
     sides = [
         _Side(
             row.measurement,
-            measurer.workloads[row.workload],
+            (measurer.workloads if row.role is Role.PROMOTION else searched)[row.workload],
             measurer.length_of(row.config),
             growth=1.0 if row.role is Role.PROMOTION else growth,
             lacking=flushes_missing(row.measurement, spec.goal),

@@ -32,6 +32,8 @@ from lsmtune.study.racing import Race, Scatter, Standing, after_another, run_log
 from lsmtune.study.stored import Round, TrialRounds, anchor_rounds
 from lsmtune.study.trials import TrialEnd
 
+REJECTED = "<rejected>"  # the constraint that a trial broke which failed at the proof's size
+
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedTrial(TrialRounds):
@@ -98,6 +100,9 @@ class Judgement:
         standings = {n: t.standing for n, t in self.trials.items() if t.standing is not None}
         self._in_logs = len(standings) == len(self._values)
         self._race = Race(standings if self._in_logs else {}, log_sd)
+        # What was rejected leads nobody any more.
+        able = {n: each for n, each in standings.items() if n not in self.rejected}
+        self._able = Race(able if self._in_logs else {}, log_sd) if self.rejected else self._race
 
     @cached_property
     def best(self) -> int | None:
@@ -208,7 +213,7 @@ class Judgement:
         for trial in self.trials.values():
             if trial.unplaced and len(trial.rounds) < 2 * runs_max + 1:
                 return trial.number
-        return self._race.repeat(runs_max)
+        return self._able.repeat(runs_max)
 
     @property
     def rounded_log_sd(self) -> float:
@@ -233,7 +238,10 @@ class Judgement:
             # Too slow for its deadline is no failure of another kind: how slow is known.
             state = TrialState.PRUNED
             reports = {**reports, max(reports, default=0) + 1: trial.reached}
-        return TrialJudgement(state, values, trial.end.violations, reports, noise)
+        broken = dict(trial.end.violations)
+        if number in self.rejected:
+            broken[REJECTED] = 1.0
+        return TrialJudgement(state, values, broken, reports, noise)
 
 
 def judge(
@@ -423,6 +431,8 @@ class Observations:
 
     def promote(self, promotion: Promotion) -> None:
         """What trials came to at a larger size, in the latest round there."""
+        for number in {*self._promotion.values, *promotion.values}:
+            self._for_searcher.pop(number, None)
         self._promotion = promotion
         self._judgement = None
 

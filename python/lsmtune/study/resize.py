@@ -34,6 +34,7 @@ from lsmtune.study.size import (
     RUN_SIZE,
     RunSize,
     all_alike,
+    at_scale,
     for_their_length,
     more_s,
     stored_size,
@@ -309,7 +310,7 @@ def _needed(
     cycles: bool,
 ) -> _Needed:
     """`cycles`: runs see two cycles of level 0, of the baseline's own trigger, as trials do."""
-    workloads = [weighted.workload for weighted in spec.workloads]
+    workloads, _ = at_scale(spec, size.scale)  # what the runs insert is beside their own data
     pairs = list(zip(baseline, workloads, strict=True))
     options = baseline_config(spec).options
     memtable_bytes, trigger = write_cycle(spec.engine_name, options, spec.defaults)
