@@ -19,10 +19,12 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.report.source import read_study
 from lsmtune.search.starts import preset_starts
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.study.build import load_spec
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.spec import Budget
 from lsmtune.study.start import allowed_points, problem_of, textbook_points
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +77,15 @@ def test_the_first_trial_is_the_baseline_as_a_point_of_the_space(tmp_path: Path)
         "level0_file_num_compaction_trigger": 4,
     }
     assert dict(runner.requests[0].config.options) == {}
+
+
+def test_a_report_tells_the_budget_that_was_asked_for_last(tmp_path: Path) -> None:
+    """With `--budget 2h` for a file that says 170 s, `show` had 1h58m of 170 s used."""
+    spec = make_spec(tmp_path, budget="{trials: 1}")
+    tuned(spec, tmp_path / "s")
+    tuned(replace(spec, budget=Budget(3600.0, 2)), tmp_path / "s")
+    with StudyFolder.open(tmp_path / "s") as folder:
+        assert read_study(folder).spec.budget == Budget(3600.0, 2)
 
 
 def test_without_a_known_default_the_sampler_begins(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.study.budget import SearchBudget
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Promotion
-from lsmtune.study.loop import Begun, Tuning
+from lsmtune.study.loop import Begun, Promoting, Tuning
 from lsmtune.study.observer import TuneResult
 from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS
 from lsmtune.study.size import lengths
@@ -349,7 +349,7 @@ class FleetTuning(Tuning):
 
     # --- The proof: on all hosts at once, each with pairs of its own.
 
-    def _promoted(self, work: Callable[[Measurer, str], Promotion | None]) -> Promotion | None:
+    def _promoted(self, begin: Callable[[str], Promoting]) -> Promotion | None:
         """See `Tuning`: on one host that is ready."""
         results: list[Promotion | None] = []
         begun: list[Member] = []
@@ -360,7 +360,7 @@ class FleetTuning(Tuning):
             if results or any(m.token is not None for m in begun if m in self._members):
                 return None
             begun.append(member)
-            return Step(lambda m: work(m, member.name), results.append)
+            return Step(begin(member.name), results.append)
 
         while not results:
             if not self._drive(assign):

@@ -30,9 +30,9 @@ from lsmtune.study.build import stored_spec
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.judging import JudgedTrial, Judgement, judge
 from lsmtune.study.promotion import promotion_of, stored_beliefs
-from lsmtune.study.session import FLEET_ELAPSED, FLEET_HOSTS, REFUSED, SEARCH_ENDED
+from lsmtune.study.session import BUDGET, FLEET_ELAPSED, FLEET_HOSTS, REFUSED, SEARCH_ENDED
 from lsmtune.study.size import at_length
-from lsmtune.study.spec import Spec
+from lsmtune.study.spec import Budget, Spec
 from lsmtune.study.start import baseline_config
 from lsmtune.study.stored import (
     Round,
@@ -115,6 +115,8 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
     store, results = folder.measurements, folder.result_path.absolute()
     spec = at_length(stored_spec(folder), folder)
+    if bounds := store.fact(BUDGET):
+        spec = replace(spec, budget=Budget(*bounds))
     spent_s = store.spent_s()  # ahead of the rows, of which a tuner may add more meanwhile
     measurements, trials = tuple(store.all()), folder.trials()
     tried = {number: trial.config.options for number, trial in trial_runs(measurements).items()}

@@ -32,7 +32,7 @@ from lsmtune.study.live import Observers, begin_live
 from lsmtune.study.observer import TuneObserver, TuneResult, new_changes, result_document
 from lsmtune.study.promotion import believed_there, notes_on_sizes, promote
 from lsmtune.study.resize import ResizedError, begin
-from lsmtune.study.session import REFUSED, SEARCH_ENDED, Session
+from lsmtune.study.session import BUDGET, REFUSED, SEARCH_ENDED, Session
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import candidate_config, points_by_hand
 from lsmtune.study.stored import TrialRuns, round_of, trial_rounds
@@ -98,6 +98,9 @@ class Begun(NamedTuple):
     end: Callable[[Any], bool]
 
 
+Promoting = Callable[[Measurer], Promotion | None]
+
+
 class Tuning(Session):
     """Runs a Session, one run after the other on this machine.
 
@@ -111,6 +114,7 @@ class Tuning(Session):
     def run(self) -> TuneResult:
         """Search and prove, from what is stored on. Raises as `tune` does, and ResizedError."""
         self._resume()
+        self._note_budget(self._spec.budget.time_s, self._spec.budget.trials)
         if not self._measure_baseline():
             return self._result(None, interrupted=True)
         self._announce_best()
@@ -180,6 +184,7 @@ class Tuning(Session):
     def _attend(self) -> None:
         """Do what other programs ask for, and keep the time that the proof of the best takes."""
         asked = self._live.attend(self._excuse)
+        self._note_budget(asked.time_s, asked.trials)
         self._trials.queue(points_by_hand(self._spec, self._feasibility, self._observer, asked.add))
         judgement, longer_s = self._observations.judgement, 0.0
         best, to_prove = judgement.best_trial, not nothing_to_prove(self._spec, judgement)
@@ -187,6 +192,11 @@ class Tuning(Session):
             longer_s = (1.0 - 1.0 / self._measurer.length_of(best.config)) * best.began.run_s
         budget = replace(self._whole_budget, time_s=asked.time_s, trials=asked.trials)
         self._whole_budget = replace(budget, to_prove=to_prove, longer_s=longer_s)
+
+    def _note_budget(self, *bounds: float | None) -> None:
+        """For reports: a flag, or a live page, may ask for another than the study file's."""
+        if self._folder.measurements.fact(BUDGET) != [*bounds]:
+            self._folder.measurements.set_fact(BUDGET, bounds)
 
     def _excuse(self, seconds: float) -> None:
         """Time that the study waited for its user costs it nothing."""
@@ -349,14 +359,16 @@ class Tuning(Session):
 
     def _promotion(self) -> Promotion | None:
         """What the best trials come to at the size of the proof; None when interrupted."""
-        searched, rows = self._observations.judgement, self._folder.measurements.all()
+        searched = self._observations.judgement
         self._searcher.rejudge(self._observations.for_searcher())
         believed = believed_there(searched.believed(self._searcher.expected()), self._size)
         best_first = [searched.trials[number] for number in searched.ranked(believed)]
-        left_s = self._budget.proof_s
+        until_s = self._measurer.clock() + self._budget.proof_s
 
-        def work(measurer: Measurer, host: str) -> Promotion | None:
-            return promote(
+        def begin(host: str) -> Promoting:
+            # By the rows of now: a host that was lost meanwhile has left a round of its own.
+            rows, now_s = self._folder.measurements.all(), self._measurer.clock()
+            return lambda measurer: promote(
                 self._spec,
                 self._baseline,
                 best_first,
@@ -365,10 +377,10 @@ class Tuning(Session):
                 believed=believed,
                 host=host,
                 run_s=self._size.proof_factor * self._baseline_wall_s,
-                deadline_s=left_s,
+                deadline_s=until_s - now_s,
             )
 
-        return self._promoted(work)
+        return self._promoted(begin)
 
     def _at_proof(
         self, measurer: Measurer, finalist: int | None = None, left_s: float = math.inf
@@ -383,10 +395,10 @@ class Tuning(Session):
             return measurer
         return for_proof(self._spec, measurer, self._size, finalist, left_s)
 
-    def _promoted(self, work: Callable[[Measurer, str], Promotion | None]) -> Promotion | None:
-        """What `work` comes to, which is given what measures, and the name of its host."""
+    def _promoted(self, begin: Callable[[str], Promoting]) -> Promotion | None:
+        """What the work comes to that begins on a host, by its name, and is given what measures."""
         self._measurer = self._at_proof(self._measurer)
-        return work(self._measurer, "")
+        return begin("")(self._measurer)
 
     def _proved(
         self, best: JudgedTrial, measurer: Measurer, notes: Sequence[str], left_s: float

@@ -74,7 +74,7 @@ def promote(
     arms: list[tuple[int | None, Arm]] = [(None, baseline)]
     arms += [(n, Arm(baseline.engine, others[n])) for n in chosen]
     if not done and deadline_s < (3 + proof_runs_least(spec)) * run_s:
-        arms = []
+        return promotion_of(rows, spec, known)
     seed = derive_seed(spec.seed, Stream.PROMOTION, number)
     walls_s: list[float] = []
     runs_s: list[float] = []
@@ -186,7 +186,8 @@ def promotion_of(
         number = value(measurements)
         if number is not None:
             broken = feasibility.violations(options, measurements).values()
-            number = None if any(amount > 0 for amount in broken) else number
+            holds = feasibility.picks(options, measurements)
+            number = None if any(amount > 0 for amount in broken) or not holds else number
         elif len(runs) < len(spec.workloads) and outcome_of(measurements) is Outcome.OK:
             continue  # it was cut off, and goes on
         if trial is not None:

@@ -41,6 +41,7 @@ from lsmtune.study.stored import TrialRuns, trial_rounds, trial_runs
 from lsmtune.study.trials import Trials
 
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
+BUDGET = "budget"  # the stored fact: seconds and trials, as asked for last
 SEARCH_ENDED = "search_ended"  # the stored fact: why; null while it goes on
 FLEET_HOSTS = "fleet_hosts"  # the stored fact: the hosts of a fleet, by name
 FLEET_ELAPSED = "fleet_elapsed_s"  # the stored fact: how long the sessions of a fleet took
