@@ -202,8 +202,13 @@ def test_a_comment_has_the_verdict_what_differs_and_the_price(lsmtune: Any, home
 
 def test_a_comment_on_a_gain_that_breaks_a_guard_does_not_say_that_nothing_is_proved() -> None:
     broken = GuardResult("write_amplification <= 1.5 * baseline", 6, 6)
-    verdict = Verdict(VerdictOutcome.NOT_PROVEN, "m", "maximize", 0.95, 6, guards=(broken,))
+    verdict = Verdict(
+        *(VerdictOutcome.NOT_PROVEN, "m", "maximize", 0.95, 6),
+        **{"ratio": 1.2, "ratio_low": 1.1, "ratio_high": 1.3, "guards": (broken,)},
+    )
     assert _title(verdict, "fast") == "fast is not recommended"
+    without_gain = replace(verdict, ratio_low=0.9)
+    assert _title(without_gain, "fast") == "of fast nothing is proved"
     assert _title(replace(verdict, guards=()), "fast") == "of fast nothing is proved"
 
 

@@ -52,7 +52,7 @@ def test_tune_as_json_continues_and_requires_a_gain(lsmtune: Any, study: Path) -
     second = lsmtune("tune", str(study), "--trials", "3", "--json", "--require-gain")
     assert second.status == 3
     assert second.json()["trials"] == 3
-    assert "continuing: 1 trials are stored" in second.err
+    assert "continuing: 1 trial is stored" in second.err
 
 
 def test_a_study_that_goes_on_on_another_machine_says_what_differs(

@@ -22,7 +22,7 @@ from lsmtune.experiment.schedule import Stream, candidate_first, derive_seed
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal, Objective
-from lsmtune.model.measurement import Measurement, Outcome, Verification
+from lsmtune.model.measurement import Measurement, OptionNotTaken, Outcome, Verification
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.paired import ProofPlan
@@ -349,6 +349,26 @@ def test_what_most_runs_warn_of_is_said_with_the_verdict(folder: StudyFolder) ->
     runs = 2 * verdict.pairs
     assert verdict.notes[-1] == f"{runs} of {runs} runs: no control group held it to 1GiB"
     assert "clock" not in " ".join(verdict.notes)
+
+
+class OneSided(FakeRunner):
+    """The candidate's runs alone say something, and lack one of their options."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if not is_candidate(request):
+            return found
+        lacks = (OptionNotTaken("max_open_files", "5", "20"), OptionNotTaken("a", "1", None))
+        return replace(found, warnings=("read from the page cache",), options_not_taken=lacks)
+
+
+def test_what_one_side_alone_says_is_said_with_the_verdict(folder: StudyFolder) -> None:
+    """Half of the runs were not most of them; an option that was not taken was in none."""
+    verdict = proved(folder, OneSided())
+    assert verdict.notes[-2:] == (
+        "the candidate: option max_open_files=5: the engine uses 20",
+        f"{verdict.pairs} of {2 * verdict.pairs} runs: read from the page cache",
+    )
 
 
 class Trap(FakeRunner):

@@ -12,6 +12,7 @@ from sample_study import (
     SampleStudy,
     analysed,
     fill,
+    finished,
     histogram_base64,
     speed_of,
     with_option_not_taken,
@@ -22,7 +23,7 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.document import Severity, Table
+from lsmtune.report.document import Facts, Severity, Table
 from lsmtune.report.notices import notices
 from lsmtune.report.source import read_study
 from lsmtune.report.study_proof import deploy_section, headline
@@ -173,6 +174,15 @@ def test_series_are_of_both_arms(study: SampleStudy) -> None:
     assert {series["arm"] for series in found.series} == set(Arm)
 
 
+def test_series_have_no_run_that_did_not_end_well(study: SampleStudy) -> None:
+    """Runs that lost data stood beside the others, as the rate of what to deploy."""
+    study.add_baseline()
+    before = len(analysed(study).series)
+    lost = replace(study.measured({}), outcome=Outcome.DATA_LOSS)
+    study.add(Role.ANCHOR, lost, study.baseline)
+    assert len(analysed(study).series) == before > 0
+
+
 def test_outcomes_and_failures_are_counted(study: SampleStudy) -> None:
     study.add_baseline()
     for number in range(3):
@@ -241,6 +251,18 @@ def test_an_option_that_the_baseline_sets_to_the_default_is_as_in_the_baseline(
     listed = [name in [first for first, *_ in table.rows] for table in tables]
     assert [table.label for table in tables] == ["Options that differ", "The other options"]
     assert listed == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("proven", "label"), [(True, "file to deploy"), (False, "file of the candidate")]
+)
+def test_what_is_not_proven_is_no_file_to_deploy(tmp_path: Path, proven: bool, label: str) -> None:
+    """A page said "do not deploy the candidate", and called its file the one to deploy."""
+    sample = finished(tmp_path)
+    found = analysed(sample)
+    sample.close()
+    (files,) = (b for b in deploy_section(found, proven).blocks if isinstance(b, Facts))
+    assert {name for name, _ in files.rows} == files.wide == {label}
 
 
 def test_a_best_value_on_an_edge_is_told_with_a_wider_range(study: SampleStudy) -> None:

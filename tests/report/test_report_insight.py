@@ -27,7 +27,7 @@ from lsmtune.report.figures import (
 )
 from lsmtune.report.study import FORMATS
 from lsmtune.report.study_search import rung_name
-from lsmtune.report.tables import Arm, Censored
+from lsmtune.report.tables import GAIN, Arm, Censored
 
 PRUNED = STUDY.replace(
     "budget:",
@@ -229,7 +229,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "Figures of 2 other metrics:" in FORMATS["md"].render(several)
     document = json.loads(FORMATS["json"].render(several))
     assert len(document["front"]["rows"]) == count
-    assert document["metric"] == "gain"
+    assert document["metric"] == GAIN
 
 
 def test_a_trial_that_ended_well_did_not_fail_where_an_objective_is_zero(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_pa
     [
         ("readrandom.latency_us_p99", "p99 latency of readrandom"),
         ("a^0.5 * b^-0.5", "weighted objectives"),
-        ("gain", "gain over the baseline"),
+        (GAIN, "gain over the baseline"),
         ("my.own", "my.own"),
     ],
 )
@@ -324,7 +324,7 @@ def test_labels_of_objectives(metric: str, label: str) -> None:
 
 
 def test_a_gain_and_a_share_are_told() -> None:
-    assert text.quantity("gain", 1.5) == "1.50\u00d7"
+    assert text.quantity(GAIN, 1.5) == "1.50\u00d7"
     assert text.quantity("readrandom.latency_us_p99", 1500.0) == "1.5 ms"
     assert [text.share(x) for x in (0.0, 0.001, 0.123, 1.0)] == ["0 %", "< 1 %", "12 %", "100 %"]
 

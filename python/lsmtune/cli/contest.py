@@ -175,6 +175,7 @@ def hold_contest(given: ContestFlags, limits: LimitFlags, *, quiet: bool) -> Lea
     from lsmtune.experiment.contest_scores import SCORE_METRICS
     from lsmtune.experiment.schedule import Cell
     from lsmtune.experiment.standings import leaderboard_of_runs
+    from lsmtune.proof.pairs import not_taken
 
     metric = given.metric or DEFAULT_METRIC
     check_name(metric, SCORE_METRICS, "--metric")
@@ -196,6 +197,8 @@ def hold_contest(given: ContestFlags, limits: LimitFlags, *, quiet: bool) -> Lea
     allowed = [entry for entry in entries if entry.name not in out]
     cells = [Cell(engine, entry.config, entry.name, workload=workload) for entry in allowed]
     runs = _rounds(given, limit, cells, by.runner, quiet=quiet) if cells else ()
+    of_runs = dict.fromkeys(f"{r.arm}: {line}" for r in runs for line in not_taken([r.measurement]))
+    warn(of_runs)
     return leaderboard_of_runs(
         runs,
         entries,
@@ -204,7 +207,7 @@ def hold_contest(given: ContestFlags, limits: LimitFlags, *, quiet: bool) -> Lea
         engine,
         workload,
         metric,
-        warnings=warnings,
+        warnings=(*warnings, *of_runs),
         confidence=confidence_of(given.confidence),
     )
 

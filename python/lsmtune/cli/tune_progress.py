@@ -209,7 +209,8 @@ class TuneProgress(RunProgress, TuneObserver):
         """Counts the trials of earlier sessions."""
         self.trials = resumed
         if resumed:
-            self._say(f"continuing: {resumed} trials are stored")
+            stored = "1 trial is" if resumed == 1 else f"{resumed:,} trials are"
+            self._say(f"continuing: {stored} stored")
 
     def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""

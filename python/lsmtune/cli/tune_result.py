@@ -21,7 +21,7 @@ from lsmtune.report.history import front
 from lsmtune.report.notices import warnings_of
 from lsmtune.report.source import StudyRecords, read_study
 from lsmtune.report.verdict import KEEP, verdict_blocks
-from lsmtune.report.words import none_best, quantity
+from lsmtune.report.words import count, none_best, quantity
 from lsmtune.study.observer import TuneResult, result_document
 from lsmtune.study.spec import Spec
 
@@ -109,7 +109,7 @@ def tune_document(
     return {
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
         **result_document(result),
-        "notices": [notice.line for notice in warnings_of(records)],
+        "notices": [*(notice.line for notice in warnings_of(records)), *files.trouble],
         "front": on_front,
         "paths": encode(
             {"folder": folder.path, "report": files.report, "deployable": files.deployable}
@@ -138,7 +138,7 @@ def tune_view(
         proved = result.verdict is not None and result.verdict.outcome is VerdictOutcome.BETTER
         label = "deployable  {}" if proved else "candidate   {} (no gain is proved)"
         lines.append(label.format(files.deployable))
-    lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
+    lines.append(f"study       {spec.name}, {count(result.trials, 'trial')} in {folder.path}")
     return [*blocks, *paragraphs(lines)]
 
 

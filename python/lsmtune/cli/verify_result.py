@@ -17,7 +17,14 @@ from lsmtune.proof.survival import Survived
 from lsmtune.report.differences import difference_table
 from lsmtune.report.document import Block, Document, Notice, Notices, Section, paragraphs
 from lsmtune.report.render import to_markdown
-from lsmtune.report.verdict import price_blocks, size_lines, verdict_blocks, verdict_line
+from lsmtune.report.verdict import (
+    is_too_dear,
+    price_blocks,
+    size_lines,
+    verdict_blocks,
+    verdict_line,
+)
+from lsmtune.report.words import count
 from lsmtune.study.observer import verdict_document
 
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
@@ -89,7 +96,7 @@ def markdown(report: VerifyReport) -> str:
 
 def _title(verdict: Verdict, name: str) -> str:
     """What the verdict says of the candidate `name`."""
-    if verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard:
+    if is_too_dear(verdict):
         return f"{name} is not recommended"
     return _TITLES[verdict.outcome].format(name)
 
@@ -103,7 +110,7 @@ def _differs(asked: Verification) -> Block:
 
 def _trust(report: VerifyReport) -> Iterator[str]:
     verdict, asked = report.result.verdict, report.asked
-    yield f"{verdict.pairs} pairs of fresh, interleaved runs of {asked.workload.name}"
+    yield f"{count(verdict.pairs, 'pair')} of fresh, interleaved runs of {asked.workload.name}"
     yield from _builds(asked) or [_build_text(asked.engine)]
     yield from size_lines(verdict)
     yield from report.result.survival.lines()

@@ -227,12 +227,16 @@ def survival(records: StudyRecords) -> Survival:
 
 
 def interval_series(records: StudyRecords) -> list[Row]:
-    """The objective's phase of every run that stands for an arm, where it has intervals."""
+    """The objective's phase of every run that stands for an arm and ended well.
+
+    As far as it has intervals.
+    """
     rows = []
     for arm, runs in arms(records).items():
         for stored in runs:
             phase = records.spec.objective.phase_of(stored.measurement)
-            if phase is None or not phase.intervals:
+            ended_well = stored.measurement.outcome is Outcome.OK
+            if phase is None or not phase.intervals or not ended_well:
                 continue
             points = [
                 {"elapsed_s": each.elapsed_s, "throughput_ops_s": each.throughput_ops_s}

@@ -145,6 +145,8 @@ def write_as(
     Raises InputError when the study cannot be read, the file cannot be written, or a package that
     the format needs is not installed, and for an unknown format.
     """
+    if format_name in (PARQUET, "csv"):
+        method = None  # a row for each run has no place for it
     if format_name == PARQUET:
         need_package("pyarrow", "report", "--format", found=PARQUET)
     if method is Method.FANOVA:

@@ -134,8 +134,9 @@ def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     """The options that differ from the baseline's, text to copy, and the files that hold them."""
     options, number = analysis.options, analysis.tuned_trial
     title = "Deploy" if proven or not options else "The candidate"
-    paths = [("file to deploy", str(path)) for path in analysis.result_files]
-    files = [Facts(paths, frozenset({"file to deploy"}))] if paths else []
+    label = "file to deploy" if proven else "file of the candidate"
+    paths = [(label, str(path)) for path in analysis.result_files]
+    files = [Facts(paths, frozenset({label}))] if paths else []
     if not options:
         why = f"No trial {_none_best(analysis)} yet, so there is nothing to deploy."
         return Section("deploy", title, [Paragraph(why, "quiet"), *files], top=True)

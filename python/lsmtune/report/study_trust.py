@@ -39,7 +39,10 @@ _DURABILITY = {
 
 def trust_section(analysis: StudyAnalysis) -> Section:
     """What to know before trusting or deploying."""
-    none = "No warnings: every option taken, no best value on an edge, no failed run."
+    none = (
+        "No warnings: no option known to have another value than was asked for, no best value on "
+        "an edge, no failed run."
+    )
     known = analysis.notices
     blocks: list[Block] = [Notices(known) if known else Paragraph(none, "quiet")]
     blocks += [*_survival_blocks(analysis), *_noise_blocks(analysis), *_machine_blocks(analysis)]

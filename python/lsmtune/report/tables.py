@@ -15,7 +15,7 @@ from lsmtune.model.measurement import Outcome, Percentiles
 
 # The metric of a study with several objectives: the weighted geometric mean of their ratios to the
 # baseline, each turned over where less is better; more is better.
-GAIN = "gain"
+GAIN = "gain over the baseline"
 
 # A row that tables and JSON alone read: its keys are those of the JSON, and what columns ask for.
 Row = dict[str, Any]

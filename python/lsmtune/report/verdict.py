@@ -30,7 +30,7 @@ def verdict_line(verdict: Verdict) -> str:
         VerdictOutcome.EQUIVALENT: "equivalent",
         VerdictOutcome.NOT_PROVEN: "no proven gain",
     }[verdict.outcome]
-    if verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard:
+    if is_too_dear(verdict):
         lead = "not recommended"
     ratio = ""
     if verdict.ratio is not None:
@@ -41,6 +41,12 @@ def verdict_line(verdict: Verdict) -> str:
             ratio = f"{ratio}, at {verdict.share_of_target:.2g} of the target's size"
     line = ": ".join(filter(None, (lead, ratio)))
     return f"{line}; {verdict.why}" if verdict.why else line
+
+
+def is_too_dear(verdict: Verdict) -> bool:
+    """Whether there is a gain that is not recommended for what it costs."""
+    refused = verdict.outcome is VerdictOutcome.NOT_PROVEN and verdict.breaks_guard
+    return refused and changed(verdict) == "better"
 
 
 def running_line(verdict: Verdict) -> str:
@@ -106,7 +112,7 @@ def verdict_answer(verdict: Verdict) -> Answer:
     if verdict.outcome is VerdictOutcome.EQUIVALENT:
         lead = f"{metric} does not differ enough to matter"
         return Answer("neutral", "Equivalent", ratio, lead, line)
-    if verdict.breaks_guard and verdict.ratio is not None:
+    if is_too_dear(verdict):
         lead = f"{lead}, at a price that a guard forbids: keep the baseline"
         return Answer("bad", "Not recommended", ratio, lead, line)
     return Answer("neutral", "Not proven", "No proven gain", f"{text.sentence(KEEP)}.", line)
