@@ -230,6 +230,20 @@ def test_newest_records_are_read_most(letter: str) -> None:
     assert newest == pytest.approx(0.70 if keys == "latest" else 0.95, abs=0.04)
 
 
+def test_inserts_do_not_widen_what_counts_as_new() -> None:
+    """The newest 100 of 1,000 keys had been the newest 300 once there were 3,000."""
+    given = {"recordcount": 1000, "operationcount": 4000, "insertorder": "ordered"}
+    shares = {"readproportion": 0.5, "updateproportion": 0, "insertproportion": 0.5}
+    keys = {"requestdistribution": "exponential", "exponential.frac": 0.1}
+    count, ages = 0, []
+    for task in drawn(make_workload("ycsb", {**given, **shares, **keys}, "-w"), 3):
+        if task.method == "put":
+            count += 1
+        else:
+            ages.append(count - int(task.key.removeprefix("user")))
+    assert sum(age <= 100 for age in ages) / len(ages) == pytest.approx(0.95, abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("keys", "grows"),
     [("uniform", False), ("sequential", False), ("hotspot", False), ("latest", True)],

@@ -160,8 +160,10 @@ def key_text(number: int, keys: YcsbKeys | None, key_bytes: int) -> str:
     return keys.prefix + str(shown).zfill(keys.zero_padding)
 
 
-def chooser(keys: Distribution, random: Random, source: str) -> Chooser:
+def chooser(keys: Distribution, random: Random, source: str, records: int) -> Chooser:
     """Draws the number of one of the keys from `first` to `last`, both included.
+
+    What depends on how many there are follows from the `records` of the beginning, as in YCSB.
 
     Raises InputError for a distribution that is drawn by the driver alone.
     """
@@ -176,13 +178,14 @@ def chooser(keys: Distribution, random: Random, source: str) -> Chooser:
             return lambda first, last: first + ranks.draw(last - first + 1)
         case "latest":
             ranks = _Zipfian(given["theta"], random)
-            return lambda first, last: last - ranks.draw(last - first + 1)
+            # One rank less than there are keys, as YCSB's SkewedLatestGenerator has it.
+            return lambda first, last: last - ranks.draw(max(1, last - first))
         case "scrambled_zipfian":
-            return _scrambled(given, random)
+            return _scrambled(given, random, records)
         case "hotspot":
             return _hotspot(given["hot_data"], given["hot_operations"], random)
         case "exponential":
-            return _exponential(given["percentile"], given["fraction"], random)
+            return _exponential(given["percentile"], records * given["fraction"], random)
     allowed = "uniform, sequential, zipfian, scrambled_zipfian, latest, hotspot, exponential"
     why = "is drawn by lsmtune's driver only"
     raise InputError(source, "keys", found=keys.name, why=why, allowed=allowed)
@@ -230,11 +233,10 @@ def _sequential() -> Chooser:
     return draw
 
 
-def _scrambled(given: dict[str, Any], random: Random) -> Chooser:
-    ranks = _Zipfian(given["theta"], random)
+def _scrambled(given: dict[str, Any], random: Random, records: int) -> Chooser:
+    ranks, items = _Zipfian(given["theta"], random), given.get("items") or records
 
     def draw(first: int, last: int) -> int:
-        items = given.get("items") or last - first + 1
         while True:
             number = first + hashed(ranks.draw(_SCRAMBLED_RANKS)) % items
             if number <= last:
@@ -254,13 +256,13 @@ def _hotspot(hot_data: float, hot_operations: float, random: Random) -> Chooser:
     return draw
 
 
-def _exponential(percentile: float, fraction: float, random: Random) -> Chooser:
-    """From the newest key on, as YCSB counts; what falls before the first is drawn again."""
-    rate = -math.log(1 - percentile / 100)
+def _exponential(percentile: float, newest: float, random: Random) -> Chooser:
+    """`percentile` of the draws are among the `newest` keys; those before the first come again."""
+    rate = -math.log(1 - percentile / 100) / newest
 
     def draw(first: int, last: int) -> int:
         while True:
-            back = int(random.expovariate(rate / ((last - first + 1) * fraction)))
+            back = int(random.expovariate(rate))
             if last - back >= first:
                 return last - back
 

@@ -416,7 +416,7 @@ def _check(workload: Workload, source: str) -> None:
             why = f"phase {phase.name} ends after a time"
             raise InputError(source, "", why=why, allowed=_EKVSB_EXPORT_ALLOWED)
         if phase.mix is not None:
-            chooser(phase.mix.keys, Random(0), source)  # refuses what the driver alone draws
+            chooser(phase.mix.keys, Random(0), source, 1)  # refuses what the driver alone draws
 
 
 def _mixed(
@@ -424,7 +424,10 @@ def _mixed(
 ) -> Iterator[Task]:
     constant = Distribution.of("constant", size=workload.value_bytes)
     sizes = size_chooser(mix.value_sizes or constant, random, source)
-    draw, operation = chooser(mix.keys, random, source), weighted(mix.operations, random)
+    draw, operation = (
+        chooser(mix.keys, random, source, mix.records),
+        weighted(mix.operations, random),
+    )
     # Positions in the order of insertion, as in the driver; those beyond `records` are new.
     first, last, end = 0, mix.records - 1, mix.records
     new = (mix.first + end if mix.insert_from is None else mix.insert_from) - end
