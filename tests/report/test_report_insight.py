@@ -229,7 +229,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "Figures of 2 other metrics:" in FORMATS["md"].render(several)
     document = json.loads(FORMATS["json"].render(several))
     assert len(document["front"]["rows"]) == count
-    assert document["metric"] == GAIN
+    assert document["metric"] == "gain over the baseline"
 
 
 def test_a_trial_that_ended_well_did_not_fail_where_an_objective_is_zero(tmp_path: Path) -> None:

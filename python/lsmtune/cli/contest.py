@@ -175,7 +175,6 @@ def hold_contest(given: ContestFlags, limits: LimitFlags, *, quiet: bool) -> Lea
     from lsmtune.experiment.contest_scores import SCORE_METRICS
     from lsmtune.experiment.schedule import Cell
     from lsmtune.experiment.standings import leaderboard_of_runs
-    from lsmtune.proof.pairs import not_taken
 
     metric = given.metric or DEFAULT_METRIC
     check_name(metric, SCORE_METRICS, "--metric")
@@ -197,7 +196,7 @@ def hold_contest(given: ContestFlags, limits: LimitFlags, *, quiet: bool) -> Lea
     allowed = [entry for entry in entries if entry.name not in out]
     cells = [Cell(engine, entry.config, entry.name, workload=workload) for entry in allowed]
     runs = _rounds(given, limit, cells, by.runner, quiet=quiet) if cells else ()
-    of_runs = dict.fromkeys(f"{r.arm}: {line}" for r in runs for line in not_taken([r.measurement]))
+    of_runs = dict.fromkeys(f"{r.arm}: {o}" for r in runs for o in r.measurement.options_replaced)
     warn(of_runs)
     return leaderboard_of_runs(
         runs,

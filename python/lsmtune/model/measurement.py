@@ -251,6 +251,11 @@ class Measurement:
         return [phase for phase in self.phases if phase.kind == "measure"]
 
     @property
+    def options_replaced(self) -> list[OptionNotTaken]:
+        """Those of `options_not_taken` of which the engine says which value they have instead."""
+        return [option for option in self.options_not_taken if option.effective is not None]
+
+    @property
     def message(self) -> str:
         """Why the run did not end `ok`; empty where it did, and where nothing said why."""
         return self.error.message if self.error else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.driver.pair import cold_obstacle, slices_obstacle
@@ -174,17 +174,12 @@ def notes_on(pairs: Sequence[Pair]) -> list[str]:
         )
     for name in ("baseline", "candidate"):
         side = [run.measurement for pair in pairs for run in getattr(pair, name)]
-        lines += [f"the {name}: {line}" for line in dict.fromkeys(not_taken(side))]
+        replaced = dict.fromkeys(option for run in side for option in run.options_replaced)
+        lines += [f"the {name}: {option}" for option in replaced]
     warned = Counter(line for run in runs for line in dict.fromkeys(run.warnings))
     # What every run of one side says is said by half of them.
     often = ((line, count) for line, count in warned.items() if 2 * count >= len(runs))
     return [*lines, *(f"{count} of {len(runs)} runs: {line}" for line, count in often)]
-
-
-def not_taken(runs: Iterable[Measurement]) -> Iterator[str]:
-    """Which options the engine ran with another value, a line for each of each run."""
-    options = (option for run in runs for option in run.options_not_taken)
-    return (str(option) for option in options if option.effective is not None)
 
 
 def _value(goal: Goal, side: Side) -> float | None:

@@ -127,16 +127,14 @@ def _of_engine(records: StudyRecords) -> Iterator[Notice]:
             "More than one engine version in one study",
             f"Runs were made on {', '.join(versions)}: their figures do not compare.",
         )
-    options = (option for run in runs for option in run.options_not_taken)
-    not_taken = Counter((option.name, option.requested, option.effective) for option in options)
-    for (name, requested, effective), count in not_taken.items():
-        if effective is not None:
-            yield _warning(
-                "option_not_taken",
-                f"The engine did not take {name}={requested}",
-                f"It ran with {effective} instead, in {words.count(count, 'run')}. "
-                "Its slice shows what was asked for, not what ran.",
-            )
+    replaced = Counter(option for run in runs for option in run.options_replaced)
+    for option, count in replaced.items():
+        yield _warning(
+            "option_not_taken",
+            f"The engine did not take {option.name}={option.requested}",
+            f"It ran with {option.effective} instead, in {words.count(count, 'run')}. "
+            "Its slice shows what was asked for, not what ran.",
+        )
 
 
 # --- Under what the runs were made

@@ -35,7 +35,7 @@ def metric_label(metric: str) -> str:
     phase, _, name = metric.rpartition(".")
     if phase and name in METRICS:
         return f"{metric_label(name)} of {phase}"
-    return GAIN if metric == GAIN else label_of(metric)
+    return label_of(metric)
 
 
 def metric_unit(metric: str) -> str:

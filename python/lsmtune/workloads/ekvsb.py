@@ -424,10 +424,8 @@ def _mixed(
 ) -> Iterator[Task]:
     constant = Distribution.of("constant", size=workload.value_bytes)
     sizes = size_chooser(mix.value_sizes or constant, random, source)
-    draw, operation = (
-        chooser(mix.keys, random, source, mix.records),
-        weighted(mix.operations, random),
-    )
+    draw = chooser(mix.keys, random, source, mix.records)
+    operation = weighted(mix.operations, random)
     # Positions in the order of insertion, as in the driver; those beyond `records` are new.
     first, last, end = 0, mix.records - 1, mix.records
     new = (mix.first + end if mix.insert_from is None else mix.insert_from) - end
